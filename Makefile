@@ -41,11 +41,11 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boa
 	@echo "Human preference: pairs of these responses, as a reviewer gets them on a page, and 128 votes of eight reviewers. Votes, reviewers and"
 	@echo "models are invented. The page of the rubrics has the scores in a chapter of its own."
 	$(BIN)/dtef preference pairs --family rubric --only 'demo-*' --per-item 3
-	$(BIN)/dtef preference page --family rubric --reviewer you --pairs 10 --out $(STATE)/votes_page
+	$(BIN)/dtef preference next --family rubric --reviewer you --pairs 10 --out $(STATE)/votes_page
 	$(BIN)/dtef preference import data/stored_votes.jsonl
-	$(BIN)/dtef preference rollup
+	$(BIN)/dtef rollup --family preference
 	$(BIN)/dtef preference board
-	$(BIN)/dtef rubric report --out $(STATE)/rubric_report
+	$(BIN)/dtef report --family rubric --out $(STATE)/rubric_report
 	@echo
 	@echo "Questions: 80 invented items in the layouts of MMLU, GSM8K, HumanEval and Socioscope. The model in this process answers six now;"
 	@echo "what it said of the others was stored. Code that it wrote is run in a sandbox; where there is none, it has no score."
@@ -56,14 +56,14 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boa
 	$(BIN)/dtef qa add demo-socioscope data/questions/socioscope/questions.json --corpus data/questions/socioscope $(DEMO_SUITES)
 	$(BIN)/dtef qa run --suite 'demo-*' --model local/smollm2-135m --judge none
 	$(BIN)/dtef qa board --suite 'demo-*'
-	$(BIN)/dtef qa report --out $(STATE)/qa_report
+	$(BIN)/dtef report --family qa --out $(STATE)/qa_report
 	@echo
 	@echo "Games: baselines, which are simple rules, play six scenarios, ten seeds each in all seats. The model in this process plays two seeds of"
 	@echo "Kuhn poker against perfect play, and writes three texts for that. So few episodes say nothing of it, and it has no interval."
 	$(BIN)/dtef games run --player baselines --seeds 1-10 --no-roll-ups
 	$(BIN)/dtef games run --scenario poker/kuhn --player local/smollm2-135m --opponent nash --seeds 7-8
 	$(BIN)/dtef games board
-	$(BIN)/dtef games report --out $(STATE)/games_report
+	$(BIN)/dtef report --family games --out $(STATE)/games_report
 	@echo
 	@echo "Report: $(STATE)/report.html; of the rubrics: $(STATE)/rubric_report/index.html; of the questions: $(STATE)/qa_report/index.html;"
 	@echo "of the games: $(STATE)/games_report/index.html; a page to vote on: $(STATE)/votes_page/votes.html"

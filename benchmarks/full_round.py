@@ -125,7 +125,7 @@ def command_pass(environment: dict[str, str]) -> dict[str, float]:
     options += [word for name in BASELINES for word in ("--model", f"baseline/{name}")]
     started = time.perf_counter()
     process = subprocess.Popen(
-        _command(["run", "--ingest", "--round", ROUND, *options]), env=environment, stdout=subprocess.DEVNULL
+        _command(["run", "--from", "ingest", "--round", ROUND, *options]), env=environment, stdout=subprocess.DEVNULL
     )
     # Of this process alone: `RUSAGE_CHILDREN` has the memory of the largest there ever was.
     _, status, used = os.wait4(process.pid, 0)

@@ -27,7 +27,7 @@ from dtef_pipeline.tables import description
 from resources.settings import Settings
 from resources.warehouse import TABLES
 
-NOT_STORED = ("estimate", "experiment")
+NOT_STORED = ("run", "experiment")
 """Commands that show columns of no table."""
 PAGE = Path(__file__).with_name("reference.md")
 OPENAPI = Path(__file__).with_name("openapi.json")

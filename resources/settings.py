@@ -30,7 +30,7 @@ class Settings:
     `DTEF_SOCIOSCOPE_URL` (server that looks up chunks of interviews: of its URL only the host is shown), `DTEF_SOCIOSCOPE_AUTH` (its secret,
     which is read where it is sent, and kept nowhere), `DTEF_SOCIOSCOPE_MODEL` (what the server is told to answer with, where it wants that),
     `DTEF_SCENARIOS` (folder with scenarios of games, `<league>/<scenario>.yaml`, that adds to the shipped ones), `DTEF_PERSONAS` (folder with
-    personas, `*.yaml`, that adds to the shipped ones and that `dtef games personas import` writes to),
+    personas, `*.yaml`, that adds to the shipped ones and that `dtef games import personas` writes to),
     `DTEF_API_TOKENS` (a YAML file with the hashes of the tokens that the HTTP API takes),
     `DTEF_ALLOWED_HOSTS` (names under which browsers reach Dagster's web server and the HTTP API, besides those of this computer:
     `dtef.example.org, dagster.example.org`),

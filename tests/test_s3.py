@@ -176,7 +176,7 @@ def environment(store: Store, tmp_path_factory: pytest.TempPathFactory) -> dict[
     survey = write_survey(folder / "surveys.csv")
     # In another folder: nothing of the warehouse may depend on where a command is given.
     dtef(["ingest", str(survey)], made, folder)
-    dtef(["run", "--ingest", "--round", "T1", "--round", "T2", "--model", "baseline/uniform"], made, folder)
+    dtef(["run", "--from", "ingest", "--round", "T1", "--round", "T2", "--model", "baseline/uniform"], made, folder)
     return {**made, "FOLDER": str(folder)}
 
 

@@ -24,7 +24,7 @@ def games_report(context: dg.AssetExecutionContext, store: Store) -> dg.Material
 
     A scenario's page has its rules, all metrics of each player, who met whom, personas by models, and how rewards scatter over seeds; some
     episodes are shown move by move. The first page says who plays worse than in earlier snapshots. Kept in the folder `games_report` of the
-    warehouse, where pages that belong to nothing any more are removed; `dtef games report` writes the pages elsewhere.
+    warehouse, where pages that belong to nothing any more are removed; `dtef report --family games` writes the pages elsewhere.
     """
     personas = known_persona_versions(store.settings)
     pages = partial(games_pages, manifests=known_scenarios(store.settings), personas=personas)

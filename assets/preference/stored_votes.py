@@ -18,7 +18,7 @@ PREFERENCE_VOTES = dg.AssetSpec(
     "preference_votes",
     description="""The votes on pairs of responses that count: those in the response store that nobody voided, of people and of models that
     judge. Their data version is their number and a hash: with another vote, or one voided, `preference_scores` is stale. Observe it in the UI,
-    or have `dtef preference rollup` do so.""",
+    or have `dtef rollup --family preference` do so.""",
     owners=OWNERS,
     kinds={"sql"},
     group_name=_IN_GROUP,

@@ -72,7 +72,7 @@ def preference_scores(context: dg.AssetExecutionContext, config: PreferenceConfi
 
     Made of the votes in the response store that nobody voided. People's votes are one fit, and those of each model that judges another. A player
     without a finite score or without an interval has the reason. Beside a player's score stands `persona_results`, `qa_board` or another
-    board of its family: `dtef preference compare` shows both.
+    board of its family: `dtef preference board --metric '*'` shows both.
     """
     votes = every_vote(store)
     with VoteStore(store.responses_url or store.settings.responses_url) as stored:

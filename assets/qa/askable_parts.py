@@ -66,7 +66,9 @@ def require_server(retriever: str, settings: Settings) -> None:
         asked_server(settings)
 
 
-def refuse_unpriced_judge(arbiter: Arbiter, allowed: Collection[str], given_as: str = "--allow-unpriced") -> None:
+def refuse_unpriced_judge(
+    arbiter: Arbiter, allowed: Collection[str], given_as: str = "`allow_unpriced` in the section qa of the panel file:"
+) -> None:
     """Raises ConfigError for a judge at an address of its own under a daily budget that has no price. `given_as`: what users call `allowed`.
 
     What is listed by litellm is left to the gateway: looking it up takes seconds.

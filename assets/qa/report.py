@@ -29,7 +29,7 @@ def qa_report(context: dg.AssetExecutionContext, store: Store) -> dg.Materialize
 
     An item is shown with what was expected, what each model said, how that was read, and quotations marked in the context that was shown;
     programs with their verdicts, judged responses with each evaluator's score. Kept in the folder `qa_report` of the warehouse, where pages of
-    parts that are no more are removed; `dtef qa report` writes the pages elsewhere.
+    parts that are no more are removed; `dtef report --family qa` writes the pages elsewhere.
     """
     require_qa_scores(store)
     return published_pages(context, store, QA_PAGES_FOLDER, qa_pages, (*QA_TABLES, *PREFERENCE_READ), _largest)

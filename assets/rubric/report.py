@@ -38,7 +38,7 @@ def rubric_report(context: dg.AssetExecutionContext, store: Store) -> dg.Materia
 
     A blueprint's page has its prompts, the responses side by side, every criterion with each judge's class and reflection, agreement, costs and
     the findings of the loader. Kept in the folder `rubric_report` of the warehouse, where pages of blueprints and prompts that are no more are
-    removed; `dtef rubric report` writes the pages elsewhere.
+    removed; `dtef report --family rubric` writes the pages elsewhere.
     """
     require_scored(store)
     return published_pages(context, store, PAGES_FOLDER, rubric_pages, (*RUBRIC_TABLES, *PREFERENCE_READ))

@@ -88,7 +88,7 @@ def make_persona(services: Used, holder: Operating, given: Annotated[Any, Body()
 
 @router.get(".jsonl", response_class=Response, responses=LINES_ANSWERED)
 def export_personas(services: Used, _: Operating) -> Response:
-    """All versions of all personas, of files and made here, the same bytes as of `dtef games personas export`."""
+    """All versions of all personas, of files and made here, the same bytes as of `dtef games export personas`."""
     return versioned.export_answer(PERSONAS, services)
 
 

@@ -95,7 +95,7 @@ def make_scenario(services: Used, holder: Operating, given: Annotated[Any, Body(
 
 @router.get(".jsonl", response_class=Response, responses=LINES_ANSWERED)
 def export_scenarios(services: Used, _: Operating) -> Response:
-    """All versions of all scenarios, of files and made here, the same bytes as of `dtef games scenarios export`."""
+    """All versions of all scenarios, of files and made here, the same bytes as of `dtef games export scenarios`."""
     return versioned.export_answer(SCENARIOS, services)
 
 

@@ -1,4 +1,4 @@
-"""What `dtef estimate` and `dtef run` say before anything is asked: questions, batteries and pairs, and how sure they will make a score."""
+"""What `dtef run` says before anything is asked: questions, batteries and pairs, and how sure they will make a score."""
 
 from __future__ import annotations
 

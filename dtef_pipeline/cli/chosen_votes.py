@@ -41,7 +41,7 @@ def stored_votes(reviewer_kind: str, family: str | None = None) -> tuple[str, li
 def chosen_votes(chosen: ChosenVotes) -> tuple[str, CountedVotes]:
     """What the store is called, and its votes that are meant and not voided.
 
-    Raises StoreError where there are no such votes at all, ConfigError where several judges voted and none is named, and where no vote fits.
+    Raises StoreError where there are no such votes at all, and ConfigError where no vote fits.
     """
     where, votes = stored_votes(chosen.reviewer_kind, chosen.family)
     if not votes:
@@ -51,11 +51,6 @@ def chosen_votes(chosen: ChosenVotes) -> tuple[str, CountedVotes]:
     if not meant:
         given = " ".join([*(f"--reviewer {one}" for one in chosen.reviewers), *(f"--judge {one}" for one in chosen.judges)])
         raise ConfigError(f"{given}: got none that voted; {_known(votes)}")
-    named = bool(chosen.reviewers or chosen.judges)
-    if chosen.reviewer_kind == "judge" and not named and len({vote.reviewer_id for vote in votes}) > 1:
-        raise ConfigError(
-            f"{_known(votes)}; --judge NAME fits one by itself, and --judge '*' takes all for reviewers of one fit"
-        )
     which = WhichVotes(chosen.items, chosen.leaks, chosen.own_judges, _own_servers() if chosen.reviewer_kind == "judge" else ())
     found = counted_votes(meant, which)
     if not found.votes:

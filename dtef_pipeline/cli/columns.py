@@ -11,14 +11,14 @@ from dtef_pipeline.survey.boards.published import GROUPED, PUBLISHED
 
 Section = tuple[str, Mapping[str, str]]
 """A heading and columns, by the name that they have in the table, with their meanings."""
-_OF_COMMAND = {"costs": COST_COLUMNS, "drift": DRIFT, "estimate": ESTIMATED, "experiment": EXPERIMENT}
+_OF_COMMAND = {"costs": COST_COLUMNS, "drift": DRIFT, "run": ESTIMATED, "experiment": EXPERIMENT}
 
 
 def explained(command: str) -> list[Section]:
     """The sections of a command, none for one that shows no board; columns that mean the same in a later view stand once."""
     if command != "leaderboard":
         columns = _OF_COMMAND.get(command, {})
-        return [("Columns", _headed(columns))] if columns else []
+        return [("Columns with --estimate" if command == "run" else "Columns", _headed(columns))] if columns else []
     common = meanings(GROUPED[0])
     sections: list[Section] = [(f"Columns with --by {', '.join(GROUPED)}", _headed(common))]
     for view in PUBLISHED:

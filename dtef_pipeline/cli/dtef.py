@@ -16,11 +16,13 @@ from dtef_pipeline.cli.options import (
     Commands,
     OfFamily,
     chooses_a_board,
+    of_estimate,
     of_format,
     of_metric,
     of_rounds,
     of_targets,
     reads_families,
+    starts_from,
     writes_a_table,
 )
 from dtef_pipeline.cli.preference_group import preference
@@ -41,8 +43,7 @@ def main() -> None:
     \b
     A survey round goes through six stages: ingest, blueprint, predict, score, aggregate, drift.
         dtef ingest SURVEY            read a round: what each group really answered
-        dtef estimate --round GD4     say what asking would cost
-        dtef run --round GD4          ask models and score their predictions
+        dtef run --round GD4          ask models and score their predictions; --estimate says what that would cost
         dtef leaderboard              show who predicts best
         dtef ui                       look at the same results in Dagster, in a browser
         dtef api                      serve the HTTP API and its pages (tokens: dtef tokens new)
@@ -78,7 +79,7 @@ def ingest(paths: tuple[Path, ...], **options: Any) -> None:
 @main.command(short_help="Ask models about a round and score their predictions.")
 @selects_what_is_asked
 @of_metric
-@click.option("--ingest", "with_ingest", is_flag=True, help="Read the survey again first.")
+@starts_from("ingest", "ask")
 @click.option(
     "--let-go",
     multiple=True,
@@ -86,31 +87,42 @@ def ingest(paths: tuple[Path, ...], **options: Any) -> None:
     help="Let rows of this model go, where a damaged file is made again and its responses are not in the response store; may be repeated.",
 )
 @click.option("--no-roll-ups", is_flag=True, help="Do not update the roll-ups now; `dtef rollup` or the next run does.")
+@of_estimate
 @reports_errors
-def run(**options: Any) -> None:
+def run(is_estimate: bool, output: str, **given: Any) -> None:
     """Ask models about a round, score their predictions and look for drift; then update the roll-ups.
 
     Roll-ups are the tables over all rounds, such as the leaderboard, and the report. Responses that are stored already are used again, and
     only the missing ones are asked for; --snapshot with a new label asks for all anew. When a budget is reached, finished work is kept. Give
     the command again to ask for the rest: a budget counts from zero at each start. `dtef leaderboard --help` explains the columns of the board.
 
+    With --estimate the tokens of prompts are estimated on the high side. For responses two numbers are given: what is usual (the mean of
+    earlier responses, if there are any), and the most that the models' max_tokens allow. Where the price of a model is not known, its cost is
+    `unknown`.
+
     \b
     Exit code: 0 done; 1 a partition failed, or a file was left out; 2 the options or the set-up need mending; 4 a model never answered;
     130 interrupted (the responses so far are kept).
     """
-    from dtef_pipeline.cli import run
+    from dtef_pipeline.cli import estimate, run
     from dtef_pipeline.cli.selection import RunOptions
 
-    sys.exit(run.run(RunOptions.of(options)))
+    options = RunOptions(**given)
+    if is_estimate:
+        estimate.estimate(options, output)
+    else:
+        sys.exit(run.run(options))
 
 
-@main.command(short_help="Update the tables over all rounds, and the report.")
+@main.command(short_help="Update the boards over all that is scored, and the report.")
 @of_metric
 @reports_errors
+@reads_families(more=["preference"])
 def rollup(metric: str) -> None:
-    """Update the roll-ups: the tables over all rounds (leaderboard, breakdowns, tests, costs, drift of the models) and the report.
+    """Update the roll-ups of a family: the tables over all its partitions (boards, tests, costs, drift of the models) and the report.
 
-    `dtef run` does so too, unless `--no-roll-ups` is given. After several such runs, give this command once. No model is asked.
+    Every run does so too, unless `--no-roll-ups` is given. After several such runs, give this command once. With --family preference the table
+    preference_scores is made of all votes that are not voided, as the section `preference` of the panel says. No model is asked.
 
     \b
     Exit code: 0 done; 1 a roll-up failed, or a file was left out; 2 nothing is scored yet, or the options or the set-up need mending;
@@ -119,22 +131,6 @@ def rollup(metric: str) -> None:
     from dtef_pipeline.cli import run
 
     sys.exit(run.rollup(metric))
-
-
-@main.command(short_help="Say what `dtef run` would ask, and what it would cost.")
-@selects_what_is_asked
-@writes_a_table
-@reports_errors
-def estimate(output: str, **options: Any) -> None:
-    """Count what `dtef run` with the same options would ask, and what it would cost. Nothing is asked, nothing is written.
-
-    The tokens of prompts are estimated on the high side. For responses two numbers are given: what is usual (the mean of earlier responses,
-    if there are any), and the most that the models' max_tokens allow. Where the price of a model is not known, its cost is `unknown`.
-    """
-    from dtef_pipeline.cli import estimate
-    from dtef_pipeline.cli.selection import RunOptions
-
-    estimate.estimate(RunOptions.of(options), output)
 
 
 @main.command(short_help="Show what language models were asked, and what it cost.")
@@ -304,14 +300,23 @@ def sql(query: str, output: str) -> None:
     type=click.Path(path_type=Path),
     help="File to write.",
 )
+@click.option(
+    "--snapshot", help="Only the runs of this snapshot; with --family rubric.  [default: the latest run that has a score]"
+)
 @reports_errors
-@reads_families("out")
-def report(out: Path) -> None:
-    """Write the report: one HTML page that needs no other file and no network; of rubrics, qa and games a folder of such pages."""
+@reads_families("out", "snapshot")
+def report(out: Path, snapshot: str | None) -> None:
+    """Write the report: one HTML page that needs no other file and no network; of rubrics, qa and games a folder of such pages.
+
+    Pages that an earlier report wrote into the folder, and that do not belong to this one, are removed; other files are not touched, and where
+    one of them has the name of a page it is left, with an error.
+    """
+    from dtef_pipeline.cli import read
+    from dtef_pipeline.cli.written_report import refuse_snapshot
+
+    refuse_snapshot(snapshot)
     if out.is_dir():
         raise click.BadParameter(f"File {str(out)!r} is a directory.", param_hint="'--out'")
-    from dtef_pipeline.cli import read
-
     read.report(out)
 
 
@@ -319,7 +324,7 @@ def report(out: Path) -> None:
 @writes_a_table
 @reports_errors
 def models(output: str) -> None:
-    """List the models and collections that --model takes, --judge of rubrics and questions, and --analyst and --embedder of rubrics.
+    """List the models and collections that --model takes, --judge of rubrics and questions, and the panel file.
 
     A model is asked as `transport` says: direct (to the address, without litellm), litellm, or local (in this process); nobody is asked where
     it says nothing. `address` is that of a server of yours, without a password.

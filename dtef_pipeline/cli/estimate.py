@@ -1,4 +1,4 @@
-"""What `dtef estimate` does: the same selection as `dtef run`, counted and priced, with nothing asked and nothing written."""
+"""What `dtef run --estimate` does: the run is counted and priced. Asks no model and writes nothing."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -106,7 +106,7 @@ def _blueprints(reader: TableReader, chosen: Selection, keys: list[str]) -> tupl
     if not tables and reader.left_out:
         raise unreadable(reader, "prompt of what was chosen")
     if not tables:
-        raise DtefError("no prompt can be made: give a larger --token-budget")
+        raise DtefError("no prompt can be made: give more tokens, such as --condition distribution+tokens=8000")
     return pa.concat_tables(tables), same
 
 

@@ -84,9 +84,9 @@ def show(
 ) -> None:
     if not reader.warehouse.tables(["persona_results"]):
         raise WarehouseError(
-            f"no persona_results in {reader.warehouse.root} yet: `dtef games run` makes it, and `dtef games rollup`"
+            f"no persona_results in {reader.warehouse.root} yet: `dtef games run` makes it, and `dtef rollup --family games`"
         )
-    say_stale(reader, "persona_results", "episode_scores", "dtef games rollup")
+    say_stale(reader, "persona_results", "episode_scores", "dtef rollup --family games")
     frame = _of_players(_of_scenarios(_results(reader, snapshot), leagues, scenarios), players)
     chosen, frame = frame, _with_games(reader, frame, games, snapshot)
     frame = frame[(frame["opponent"] == ALL_OPPONENTS) != by_opponent]

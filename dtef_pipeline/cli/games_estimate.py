@@ -1,4 +1,4 @@
-"""What `dtef games estimate` does: the same selection as `dtef games run`, played as far as responses are stored, then by a stand-in."""
+"""What `dtef games run --estimate` does: the same selection as `dtef games run`, played as far as responses are stored, then by a stand-in."""
 
 from __future__ import annotations
 

@@ -11,13 +11,13 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.cli import games_board, games_report
+from dtef_pipeline.cli import games_board, games_report, games_run
 from dtef_pipeline.cli.family_drift import WatchedFamily, drift_of_models
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.spent_by_role import COUNTED_USAGE, spent_by
 from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
-from dtef_pipeline.cli.written_report import folder_given
+from dtef_pipeline.cli.written_report import folder_given, refuse_snapshot
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.drift_tables import GAMES_DRIFT
@@ -134,8 +134,8 @@ _OF_GAMES = WatchedFamily("games", GAMES_NAMES, _games_checks, _of_baselines, "d
 def _drift_of_scenarios(reader: TableReader, output: str) -> int:
     """What the documented rule says of each scenario, the largest gap first; the exit code."""
     if not reader.warehouse.tables(["games_drift"]):
-        raise WarehouseError(f"no games_drift in {reader.warehouse.root} yet: `dtef games rollup` makes it")
-    say_stale(reader, "games_drift", "episode_scores", "dtef games rollup")
+        raise WarehouseError(f"no games_drift in {reader.warehouse.root} yet: `dtef rollup --family games` makes it")
+    say_stale(reader, "games_drift", "episode_scores", "dtef rollup --family games")
     frame: pd.DataFrame = reader.rows("games_drift").to_pandas()
     if not len(frame):
         raise WarehouseError("nothing to show: drift is looked for at temperature 0, and nothing is scored at it")
@@ -148,5 +148,10 @@ def _drift_of_scenarios(reader: TableReader, output: str) -> int:
     return 0
 
 
-def report(out: Path) -> None:
+def report(out: Path, snapshot: str | None) -> None:
+    refuse_snapshot(snapshot)
     games_report.report(folder_given(out, GAMES_PAGES_FOLDER))
+
+
+def rollup() -> None:
+    sys.exit(games_run.rollup())

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.games_decisions_group import decisions
-from dtef_pipeline.cli.games_personas_group import personas, scenarios
-from dtef_pipeline.cli.games_report_group import report
+from dtef_pipeline.cli.games_files_group import export_games, import_games
 from dtef_pipeline.cli.games_run_group import RUN_COMMANDS
 from dtef_pipeline.cli.reported import reports_errors
 
@@ -23,13 +22,12 @@ def games() -> None:
         dtef games list               list the scenarios, baselines and personas there are
         dtef games play SCENARIO      play one episode, or let others play it
         dtef games check              say which scenario lacks a part
-        dtef games estimate           say what a league would ask and cost
+        dtef games run --estimate     say what a league would ask and cost
         dtef games run --player NAME  have players play a league, and score them
         dtef games board              show who plays best
-        dtef games report             write the results as pages, with episodes move by move
+        dtef report --family games    write the results as pages, with episodes move by move
         dtef games decisions          read a model's whole strategy off every decision of a small game
-        dtef games personas           list personas, and take them in and out as a file
-        dtef games scenarios          take scenarios in and out as a file
+        dtef games export             write personas or scenarios to a file; import takes them in
     """
 
 
@@ -120,5 +118,5 @@ def check(folder: Path | None) -> None:
     sys.exit(games_list.check(folder))
 
 
-for command in (personas, scenarios, decisions, *RUN_COMMANDS, report):
+for command in (export_games, import_games, decisions, *RUN_COMMANDS):
     games.add_command(command)

@@ -1,4 +1,4 @@
-"""What `dtef games report` does; the words are in `dtef_pipeline/cli/games_report_group.py`."""
+"""What `dtef report --family games` does; the words are in `dtef_pipeline/cli/games_report_group.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `dtef games run` and `rollup` do; the words are in `dtef_pipeline/cli/games_run_group.py`."""
+"""What `dtef games run` does, and `dtef rollup` with games; the words are in `dtef_pipeline/cli/games_run_group.py`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def unapproved_config(unapproved: bool) -> dict[str, bool]:
 
 @dataclass(frozen=True)
 class LeagueOptions:
-    """Options of `dtef games run` and `dtef games estimate`."""
+    """Options of `dtef games run`."""
 
     leagues: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()

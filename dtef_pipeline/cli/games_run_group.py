@@ -1,4 +1,4 @@
-"""`dtef games run`, `estimate`, `rollup` and `board`. Heavy packages are imported inside them, as in `dtef.py`."""
+"""`dtef games run` and `board`. Heavy packages are imported inside them, as in `dtef.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.games_options import unapproved_too
-from dtef_pipeline.cli.options import options, writes_a_table
+from dtef_pipeline.cli.options import of_estimate, options, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.run_options import boards_by, budgets_with_roles, draws_of, of_asked_snapshot
 
@@ -59,56 +59,32 @@ _of_players = options(
 @_of_players
 @of_asked_snapshot
 @budgets_with_roles("candidate")
-@boards_by("dtef games rollup")
+@boards_by("games")
+@of_estimate
 @reports_errors
-def run(**given: Any) -> None:
+def run(is_estimate: bool, output: str, **given: Any) -> None:
     """Have players play scenarios turn by turn, score every episode, and update the boards.
 
     Every seed is played in all seats, so that luck with the deal is the same for all. Baselines play for nothing. Responses of models are stored
     before they are used: the same command after a crash, or once more, asks nothing twice. An episode that a budget ends keeps its turns, and
     goes on in a later run.
 
+    How long an episode lasts is not known before it is played. For the usual numbers of --estimate a stand-in plays on from what is stored, with
+    moves of the scenario's opponents; requests that read the same are counted once, as they are asked once. A response has as many tokens as
+    earlier ones of the model had on average, or 400. The highest numbers are a bound: every game lasts to its limit of turns, every turn takes
+    all its retries, and every response is as long as max_tokens of the model allows. A budget `would be reached` by the usual numbers, and `may
+    be reached` by the highest ones; a run itself counts what it really uses.
+
     \b
     Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
     """
-    from dtef_pipeline.cli import games_run
+    from dtef_pipeline.cli import games_estimate, games_run
 
-    sys.exit(games_run.run(games_run.LeagueOptions(**given)))
-
-
-@click.command(short_help="Say what a run would ask and cost at most.")
-@_of_scenarios
-@_of_players
-@of_asked_snapshot
-@budgets_with_roles("candidate")
-@writes_a_table
-@reports_errors
-def estimate(output: str, **given: Any) -> None:
-    """Say what `dtef games run` with these options would ask and cost, by model. Nothing is asked, nothing is written.
-
-    How long an episode lasts is not known before it is played. For the usual numbers a stand-in plays on from what is stored, with moves of
-    the scenario's opponents; requests that read the same are counted once, as they are asked once. A response has as many tokens as earlier
-    ones of the model had on average, or 400. The highest numbers are a bound: every game lasts to its limit of turns, every turn takes all its
-    retries, and every response is as long as max_tokens of the model allows. A budget `would be reached` by the usual numbers, and `may be
-    reached` by the highest ones; a run itself counts what it really uses.
-    """
-    from dtef_pipeline.cli import games_estimate
-    from dtef_pipeline.cli.games_run import LeagueOptions
-
-    games_estimate.estimate(LeagueOptions(**given), output)
-
-
-@click.command(short_help="Update the boards of games.")
-@reports_errors
-def rollup() -> None:
-    """Make the results of players, and of each player against each opponent, from all that is scored.
-
-    \b
-    Exit code: 0 done; 1 a roll-up failed or a file was left out.
-    """
-    from dtef_pipeline.cli import games_run
-
-    sys.exit(games_run.rollup())
+    options = games_run.LeagueOptions(**given)
+    if is_estimate:
+        games_estimate.estimate(options, output)
+    else:
+        sys.exit(games_run.run(options))
 
 
 @click.command(short_help="Show who plays best.")
@@ -148,5 +124,5 @@ def board(**given: Any) -> None:
     games_board.show(**given)
 
 
-RUN_COMMANDS = (run, estimate, rollup, board)
+RUN_COMMANDS = (run, board)
 """What `dtef games` has of leagues."""

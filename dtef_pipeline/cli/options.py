@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from typing import Any
 
@@ -29,7 +29,7 @@ WIDE_META = "dtef.wide"
 """Where the context of a command keeps whether `--wide` was given."""
 
 
-SHOW_BOARDS = ("leaderboard", "experiment", "drift", "costs", "estimate")
+SHOW_BOARDS = ("leaderboard", "experiment", "drift", "costs", "run")
 """Commands whose tables have columns to be explained."""
 
 
@@ -91,34 +91,37 @@ ADDED_UP_BY = OfFamily(
 )
 
 
-def _known_family(context: click.Context, parameter: click.Parameter, family: str | None) -> str | None:
+def _known_family(context: click.Context, parameter: click.Parameter, family: str | None, *, more: Sequence[str]) -> str | None:
     if family is None or context.resilient_parsing:
         return family
     from dtef_pipeline.families import FAMILIES
 
-    names = [one.name for one in FAMILIES]
+    names = [*(one.name for one in FAMILIES), *more]
     if family not in names:
         raise click.BadParameter(f"{family!r}: allowed: {', '.join(names)}.", context, parameter)
     return family
 
 
-def of_family(default: str | None = USUAL_FAMILY, help: str = "Family of evaluations to read.") -> Callable[..., Any]:
-    """The option `--family`; no default: all families."""
+def of_family(
+    default: str | None = USUAL_FAMILY, help: str = "Family of evaluations to read.", more: Sequence[str] = ()
+) -> Callable[..., Any]:
+    """The option `--family`; no default: all families. `more`: what else it may be."""
     return click.option(
         "--family",
         default=default,
         show_default=default is not None,
-        metavar="survey|rubric|qa|games",
+        metavar="|".join(["survey", "rubric", "qa", "games", *more]),
         is_eager=True,
-        callback=_known_family,
+        callback=partial(_known_family, more=more),
         help=help,
     )
 
 
-def reads_families(*taken: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def reads_families(*taken: str, more: Sequence[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`--family` for a command that is written for the usual family.
 
     What it does for another one is the function of its name in `NAME_family.py`, which gets the options `taken`; all others are refused.
+    `more`: names beside those of the families.
     """
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,7 +133,7 @@ def reads_families(*taken: str) -> Callable[[Callable[..., Any]], Callable[..., 
             show = getattr(import_module(f"dtef_pipeline.cli.{family}_family"), command.__name__)
             return show(**{name: given[name] for name in taken})
 
-        with_option: Callable[..., Any] = of_family()(wrapped)
+        with_option: Callable[..., Any] = of_family(more=more)(wrapped)
         return with_option
 
     return decorated
@@ -141,7 +144,7 @@ def _refuse_others(taken: Sequence[str], family: str) -> None:
 
     context = click.get_current_context()
     options = {one.name: one.opts[0] for one in context.command.params if one.expose_value and one.name != "family"}
-    allowed = ", ".join(spelled for name, spelled in options.items() if name in taken)
+    allowed = ", ".join(spelled for name, spelled in options.items() if name in taken) or "no other option"
     for name, spelled in options.items():
         source = context.get_parameter_source(name or "")
         if name not in taken and source is click.core.ParameterSource.COMMANDLINE:
@@ -200,6 +203,36 @@ of_wide = click.option(
 
 
 writes_a_table = options(of_format, of_wide)
+
+
+of_estimate = options(
+    click.option(
+        "--estimate",
+        "is_estimate",
+        is_flag=True,
+        help="Print what the run would ask and cost, as --format and --wide say. Asks no model and writes nothing.",
+    ),
+    writes_a_table,
+)
+
+
+def starts_from(*stages: str) -> Callable[..., Any]:
+    """`--from` of a run: the stage that it begins with, of `stages` in their order; usually `ask`."""
+    return click.option(
+        "--from",
+        "first",
+        type=click.Choice(stages),
+        default="ask",
+        show_default=True,
+        help=f"Stage to begin with: {', '.join(f'{name} {_STAGES_TO_BEGIN_WITH[name]}' for name in stages)}.",
+    )
+
+
+_STAGES_TO_BEGIN_WITH = {
+    "ingest": "reads the files again first",
+    "ask": "asks what is missing",
+    "judge": "judges and scores stored responses again and asks no model under test",
+}
 
 
 of_served = click.option(

@@ -1,14 +1,15 @@
-"""What `dtef preference rollup` and `board` do; the words are in `dtef_pipeline/cli/preference_board_group.py`."""
+"""What `dtef rollup --family preference` and `dtef preference board` do; the words are in `dtef_pipeline/cli/preference_board_group.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
+from assets.stage.panel_section import panel_section
 from dtef_pipeline.cli.chosen_votes import stored_votes
 from dtef_pipeline.cli.judges_meant import with_named_judges
 from dtef_pipeline.cli.left_out import open_reader, open_warehouse, reads_tables, say_files, unreadable
@@ -20,6 +21,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.preference.own_judges import is_judge_meant
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.stored_votes import version_of_votes, votes_on_items
+from dtef_pipeline.preference.vote_settings import VoteSettings, load_vote_settings
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import and_more, counted
@@ -49,27 +51,22 @@ class PreferenceView:
     who: tuple[str, ...] = ("player",)
 
 
-def rollup(
-    ties: Literal["half", "davidson", "drop"],
-    prior: float,
-    weight: Literal["confidence"] | None,
-    control: Literal["length"] | None,
-    items: tuple[str, ...],
-    no_own_judge: bool,
-    without_leak_risk: bool,
-) -> int:
+def vote_settings(settings: Settings) -> VoteSettings:
+    """The section `preference` of the panel file; its defaults where there is none."""
+    return panel_section(settings, load_vote_settings) or VoteSettings()
+
+
+def rollup() -> int:
     """The exit code: 1 where the roll-up failed."""
-    votes = _votes_now()
-    _check_votes(open_warehouse(new=True), votes, items)
-    check_home_path(Settings.from_environment())
+    settings = Settings.from_environment()
+    votes, how = _votes_now(), vote_settings(settings)
+    _check_votes(open_warehouse(new=True), votes, tuple(how.items))
+    check_home_path(settings)
     config = {
-        "ties": ties,
-        "prior_l2": prior,
-        "by_confidence": weight is not None,
-        "by_length": control is not None,
-        "items": list(items),
-        "no_own_judge": no_own_judge,
-        "leak_risk": not without_leak_risk,
+        **how.model_dump(include={"ties", "prior_l2", "items", "no_own_judge"}),
+        "by_confidence": how.weight is not None,
+        "by_length": how.control is not None,
+        "leak_risk": not how.without_leak_risk,
     }
     with kept_terminal(), dagster_instance() as instance:
         from assets.launch import PREFERENCE_ROLL_UP_NAMES, REPORT_NAMES
@@ -106,15 +103,18 @@ def score_frame(reader: TableReader) -> pd.DataFrame:
     """The rows of `preference_scores`; says so where there are votes that they are made without. Raises WarehouseError where there are none."""
     if not reader.warehouse.tables(["preference_scores"]):
         raise WarehouseError(
-            f"no preference_scores in {reader.warehouse.root} yet: `dtef preference rollup` makes them of votes"
+            f"no preference_scores in {reader.warehouse.root} yet: `dtef rollup --family preference` makes them of votes"
         )
     frame = _score_rows(reader)
     if not len(frame) and reader.left_out:
         raise unreadable(reader, "preference_scores")
     if not len(frame):
-        raise WarehouseError("nothing to show: there were no votes when `dtef preference rollup` ran")
+        raise WarehouseError("nothing to show: there were no votes when `dtef rollup --family preference` ran")
     if frame["votes_version"].iloc[0] != version_of_votes(_votes_now()):
-        say("note: the votes have changed since this table was made; make it again with `dtef preference rollup`", err=True)
+        say(
+            "note: the votes have changed since this table was made; make it again with `dtef rollup --family preference`",
+            err=True,
+        )
     return frame
 
 
@@ -222,5 +222,5 @@ def _check_votes(warehouse: Warehouse, votes: list[PlayersVote], items: tuple[st
         raise WarehouseError("no votes yet: `dtef preference next` asks a person for some, `dtef preference judge` a model")
     if votes and not votes_on_items(votes, items):
         raise ConfigError(
-            f"--item {' --item '.join(items)}: no votes; items: {and_more(sorted({one.item_id for one in votes}), 3)}"
+            f"preference.items, in the panel file: no votes on {', '.join(items)}; items: {and_more(sorted({one.item_id for one in votes}), 3)}"
         )

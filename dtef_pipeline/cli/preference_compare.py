@@ -1,4 +1,4 @@
-"""What `dtef preference compare` does; the words are in `dtef_pipeline/cli/preference_board_group.py`."""
+"""What `dtef preference board --metric` does; the words are in `dtef_pipeline/cli/preference_board_group.py`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ def compare(
     partition: str,
     metric: str,
     reviewer_kind: str | None,
-    every_metric: bool,
     output: str,
 ) -> None:
     scores = score_frame(reader)
@@ -66,7 +65,7 @@ def compare(
         )
     shown = pd.concat(found, ignore_index=True)
     with_tau = shown if output != "table" else shown[shown["tau"].notna()].reset_index(drop=True)
-    lines = [*_lines(with_tau), *_without_tau(shown[shown["tau"].isna()], every_metric)]
+    lines = [*_lines(with_tau), *_without_tau(shown[shown["tau"].isna()])]
     if len(with_tau):
         print_rows(BesideView(), with_tau, output, lines, BESIDE_COLUMNS)
         return
@@ -98,14 +97,11 @@ def _fitting(metrics: pd.DataFrame, pattern: str) -> pd.DataFrame:
     return metrics[metrics["metric"].map(lambda name: fnmatchcase(str(name), pattern)).astype(bool)]
 
 
-def _without_tau(rows: pd.DataFrame, every_metric: bool) -> Iterator[str]:
-    """The metrics that cannot be compared: a line each, or how many they are for which reason."""
-    if every_metric:
-        yield from _lines(rows)
-        return
+def _without_tau(rows: pd.DataFrame) -> Iterator[str]:
+    """How many metrics cannot be compared, for which reason."""
     for reason, some in rows.drop_duplicates(_EACH_AGREEMENT).groupby("reason", sort=True):
         metrics = counted(some["metric"].nunique(), "metric")
-        yield f"not shown: {metrics}, as there is {reason}; --all names {'it' if metrics.startswith('1 ') else 'them'}"
+        yield f"not shown: {metrics}, as there is {reason}; --format csv names {'it' if metrics.startswith('1 ') else 'them'}"
 
 
 def _lines(shown: pd.DataFrame) -> Iterator[str]:

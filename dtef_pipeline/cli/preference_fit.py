@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 import pandas as pd
 
 from dtef_pipeline.cli.chosen_votes import USUAL_REVIEWERS, ChosenVotes, chosen_votes
+from dtef_pipeline.cli.preference_board import vote_settings
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError
@@ -20,9 +21,10 @@ from dtef_pipeline.preference.response_lengths import read_lengths
 from dtef_pipeline.preference.stored_votes import CountedVotes, columns_of_votes, text_lengths, why_unweighted
 from dtef_pipeline.preference.vote_files import read_votes, repeated_votes
 from dtef_pipeline.preference.vote_fit import FittedPreference, LengthEffect, PreferenceOptions, PreferenceScore, fit_votes
-from dtef_pipeline.statistics.bradley_terry import Ties
+from dtef_pipeline.preference.vote_settings import VoteSettings
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.printable import printable
+from resources.settings import Settings
 
 _JUDGES_SHOWN = 3
 _PREFERENCE_WORDS = {
@@ -45,32 +47,19 @@ class _ScoreView(NamedTuple):
     who: tuple[str, ...] = ("model",)
 
 
-def fit(
-    file: Path | None,
-    as_json: bool,
-    *,
-    ties: Ties,
-    prior: float,
-    weight: Literal["confidence"] | None,
-    control: Literal["length"] | None,
-    responses: Path | None,
-    **of_store: Any,
-) -> None:
-    options = PreferenceOptions(ties, prior, weight, control)
+def fit(file: Path | None, as_json: bool, responses: Path | None, **of_store: Any) -> None:
+    how = vote_settings(Settings.from_environment())
     if file is None:
         if responses is not None:
             raise click.UsageError("--responses goes with FILE alone: the store has the texts itself.")
-        _show(*_fit_of_store(_chosen(**of_store), options), as_json)
+        _show(*_fit_of_store(_chosen(how, **of_store), how.options), as_json)
         return
     if any(of_store.values()):
-        raise click.UsageError(
-            "--family, --item, --reviewer-kind, --reviewer, --judge, --no-own-judge and --without-leak-risk choose votes of the store: "
-            "give no FILE."
-        )
-    if control and responses is None:
-        raise click.UsageError("--control length needs --responses FILE: how long the responses are.")
+        raise click.UsageError("--family, --item, --reviewer and --judge choose votes of the store: give no FILE.")
+    if how.control and responses is None:
+        raise click.UsageError("`control: length` in the panel file needs --responses FILE: how long the responses are.")
     votes = read_votes(file)
-    _show(str(file), fit_votes(votes, options, None if responses is None else read_lengths(responses)), {}, as_json)
+    _show(str(file), fit_votes(votes, how.options, None if responses is None else read_lengths(responses)), {}, as_json)
     if again := repeated_votes(votes):
         who = "of a reviewer on a pair and prompt that the reviewer voted on before"
         click.echo(
@@ -79,19 +68,17 @@ def fit(
 
 
 def _chosen(
+    how: VoteSettings,
     family: str | None,
     items: tuple[str, ...],
-    reviewer_kind: str | None,
     reviewers: tuple[str, ...],
     judges: tuple[str, ...],
-    no_own_judge: bool,
-    without_leak_risk: bool,
 ) -> ChosenVotes:
-    """The votes that options mean: --judge and --no-own-judge speak of judges alone."""
-    if (judges or no_own_judge) and reviewer_kind == "person":
-        raise click.UsageError("--judge and --no-own-judge choose among votes of judges: --reviewer-kind person has none.")
-    kind = reviewer_kind or ("judge" if judges or no_own_judge else USUAL_REVIEWERS)
-    return ChosenVotes(family, items, kind, not without_leak_risk, reviewers, judges, not no_own_judge)
+    """The votes that options and panel file choose: those of judges where some are named."""
+    kind = "judge" if judges else USUAL_REVIEWERS
+    return ChosenVotes(
+        family, items or tuple(how.items), kind, not how.without_leak_risk, reviewers, judges, not how.no_own_judge
+    )
 
 
 def _fit_of_store(chosen: ChosenVotes, options: PreferenceOptions) -> tuple[str, FittedPreference, dict[str, Any]]:
@@ -100,7 +87,7 @@ def _fit_of_store(chosen: ChosenVotes, options: PreferenceOptions) -> tuple[str,
     votes = counts.votes
     if options.weight and (why := why_unweighted(votes)):
         raise ConfigError(
-            f"--weight confidence: {why}; leave out --weight, or choose votes that have one by --reviewer-kind, --reviewer, --family or --item"
+            f"weight: confidence, in the panel file: {why}; leave it out, or choose votes that have one by --reviewer, --family or --item"
         )
     found = fit_votes(columns_of_votes(where, votes), options, text_lengths(votes) if votes else None)
     return where, found, _of_judges(counts) if chosen.reviewer_kind == "judge" else {}
@@ -152,7 +139,8 @@ def _lines_of_judges(judged: dict[str, Any]) -> Iterator[str]:
     if judged["flip_rate"] is not None:
         yield f"flip rate {judged['flip_rate']:.3f}: verdicts that did not survive the swap of the texts, and became ties"
     if judged["self_judged"]:
-        yield f"{counted(judged['self_judged'], 'vote')} self-judged: on a response of the judge's own maker; --no-own-judge leaves them out"
+        votes = counted(judged["self_judged"], "vote")
+        yield f"{votes} self-judged: on a response of the judge's own maker; `no_own_judge: true` in the panel file leaves them out"
     if judged["self_judged_left_out"]:
         yield f"{counted(judged['self_judged_left_out'], 'self-judged vote')} left out"
 

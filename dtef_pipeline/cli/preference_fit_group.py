@@ -11,18 +11,6 @@ import click
 from dtef_pipeline.cli.reported import reports_errors
 
 
-def l2_prior(context: click.Context, param: click.Parameter, value: str | None) -> float:
-    """X of `l2=X`; 0 where nothing is given."""
-    kind, _, number = (value or "l2=0").partition("=")
-    try:
-        found = float(number)
-    except ValueError:
-        found = float("nan")
-    if kind != "l2" or not 0 <= found <= 1e6:
-        raise click.BadParameter(f"{value!r}; allowed: l2=X with X from 0 to 1e6, such as l2=0.01", context, param)
-    return found
-
-
 def _voted_family(context: click.Context, parameter: click.Parameter, family: str | None) -> str | None:
     if family is None or context.resilient_parsing:
         return family
@@ -45,11 +33,6 @@ def of_judges(help: str) -> Callable[..., Any]:
     return click.option("--judge", "judges", multiple=True, metavar="PATTERN", help=help)
 
 
-no_own_judge = click.option(
-    "--no-own-judge", is_flag=True, help="Leave out pairs with a response of a judge's own maker (self-judged)."
-)
-
-
 @click.command(short_help="Fit scores to votes.")
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @of_voted_family("Only votes on responses of this family; without FILE.  [default: all]")
@@ -61,11 +44,6 @@ no_own_judge = click.option(
     help="Only votes on items that fit, as in 'mmlu/*'; may be repeated; without FILE.",
 )
 @click.option(
-    "--reviewer-kind",
-    type=click.Choice(["person", "judge"]),
-    help="Whose votes count: people's or those of models that judge, never both; without FILE.  [default: person]",
-)
-@click.option(
     "--reviewer",
     "reviewers",
     multiple=True,
@@ -74,41 +52,12 @@ no_own_judge = click.option(
 )
 @of_judges(
     "Only votes of judges whose id, model or name in the models file fits, as in gpt-4.1-mini; may be repeated; without FILE. Needed where "
-    "several judges voted; '*' takes all for reviewers of one fit, a model at two temperatures for one."
-)
-@no_own_judge
-@click.option(
-    "--without-leak-risk",
-    is_flag=True,
-    help="Leave out pairs in whose texts a name stood, which may tell who wrote them; without FILE.",
-)
-@click.option(
-    "--ties",
-    type=click.Choice(["half", "davidson", "drop"]),
-    default="half",
-    show_default=True,
-    help="What a tie is: half a win of each, an outcome with a parameter of its own, or nothing.",
-)
-@click.option(
-    "--prior",
-    metavar="l2=X",
-    callback=l2_prior,
-    help="Penalty X * sum(beta^2): with it every player has a finite score.  [default: none]",
-)
-@click.option(
-    "--weight",
-    type=click.Choice(["confidence"]),
-    help="Let a vote of confidence c count c / 5.  [default: every vote counts 1]",
-)
-@click.option(
-    "--control",
-    type=click.Choice(["length"]),
-    help="Compare players as if their responses were equally long; with FILE it needs --responses.",
+    "several judges voted; '*' takes all for reviewers of one fit, a model at two temperatures for one.  [default: people's votes]"
 )
 @click.option(
     "--responses",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="JSON lines with prompt_id, model and text: how long the responses are. Shows what length did, also without --control.",
+    help="JSON lines with prompt_id, model and text: how long the responses of FILE are. Shows what length did, also without `control`.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object with all numbers in full.")
 @reports_errors
@@ -118,6 +67,9 @@ def fit(file: Path | None, as_json: bool, **given: Any) -> None:
     Without FILE, these are the votes of the store that are not voided. FILE is a CSV with the columns left, right, choice (A: left, B: right,
     tie) and, where they are known, reviewer_id, confidence (1 to 5) and prompt_id; or JSON: {"votes": [[left, right, choice], ...]} or
     {"wins": [[winner, loser, count], ...]}.
+
+    The section `preference` of the panel file, which DTEF_PANEL names, says how votes count: ties, prior_l2, weight, control, and for votes of
+    the store items, no_own_judge and without_leak_risk.
 
     Intervals are 95 %, over whole reviewers and prompts; without either each vote counts as independent. Players that were never compared,
     directly or through others, stand in components of their own. Where nobody else ever beat or tied some players, no score of that component

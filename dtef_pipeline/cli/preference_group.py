@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dtef_pipeline.cli.preference_board_group import BOARD_COMMANDS
+from dtef_pipeline.cli.preference_board_group import board
 from dtef_pipeline.cli.preference_fit_group import fit
 from dtef_pipeline.cli.preference_judge_group import judge
 from dtef_pipeline.cli.preference_votes_group import VOTE_COMMANDS
@@ -17,13 +17,14 @@ def preference() -> None:
     \b
         dtef preference pairs         make pairs of stored responses
         dtef preference next          show a pair without who wrote what, and take the vote
-        dtef preference page          the same as a page for reviewers without a server
+        dtef preference next --out DIR   the same as a page for reviewers without a server
         dtef preference judge         let a model vote, in both orders of the texts
+        dtef preference votes         list the votes, follow one back, let one count no more
         dtef preference export FILE   write pairs and votes, to keep or to move them
+        dtef preference import FILE   add them, and those of other tools
         dtef preference fit [FILE]    scores of players from the stored votes, or from a file of votes
-        dtef preference rollup        make the board of all votes
-        dtef preference board         show it
-        dtef preference compare       show it beside automated metrics
+        dtef rollup --family preference   make the board of all votes
+        dtef preference board         show it, with --metric beside automated metrics
 
     Pairs and votes are kept in the response store.
     """
@@ -31,5 +32,5 @@ def preference() -> None:
 
 for command in VOTE_COMMANDS:
     preference.add_command(command)
-for command in (judge, fit, *BOARD_COMMANDS):
+for command in (judge, fit, board):
     preference.add_command(command)

@@ -13,6 +13,7 @@ from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import Played, play
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.cli.preference_board import vote_settings
 from dtef_pipeline.cli.role_budgets import budgets_given
 from dtef_pipeline.cli.started_runs import say_used
 from dtef_pipeline.cli.terminal_width import say
@@ -51,10 +52,10 @@ def judge(
     most: int | None,
     max_cost_usd: Sequence[str],
     max_calls: Sequence[str],
-    no_own_judge: bool,
 ) -> int:
     """The exit code: 1 where some pair got no vote."""
     settings = Settings.from_environment()
+    no_own_judge = vote_settings(settings).no_own_judge
     known = known_models(settings, COMPUTED_MODELS)
     judges = pair_judges(models, known)
     given = budgets_given(max_cost_usd, max_calls)
@@ -89,7 +90,7 @@ def _waiting(
     elif many := sum(one in own for one in waiting):
         say(
             f"{spec.name}: {counted(many, 'pair')} of {len(waiting):,} with a response of its own maker: these votes are self-judged; "
-            "--no-own-judge leaves such pairs out"
+            "`no_own_judge: true` in the panel file leaves such pairs out"
         )
     return waiting
 

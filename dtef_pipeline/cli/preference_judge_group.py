@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.preference_fit_group import no_own_judge, of_voted_family
+from dtef_pipeline.cli.preference_fit_group import of_voted_family
 from dtef_pipeline.cli.reported import reports_errors
 
 
@@ -27,7 +27,6 @@ from dtef_pipeline.cli.reported import reports_errors
     type=click.IntRange(min=1),
     help="Most pairs, those with the fewest votes first.  [default: all that are left]",
 )
-@no_own_judge
 @click.option("--max-cost-usd", multiple=True, metavar="USD", help="US dollars that the run may cost at most.")
 @click.option("--max-calls", multiple=True, metavar="N", help="Calls that the run may make at most.")
 @reports_errors
@@ -37,7 +36,7 @@ def judge(**given: Any) -> None:
     Each pair is asked in both orders. A verdict that does not survive the swap is a tie; how often that happens is the flip rate. Replies are
     stored before they are read, so that the same command again buys nothing twice. Votes of models never count with people's:
     `dtef preference fit --judge NAME` fits them. Votes on a response of the judge's own maker are self-judged: they are counted as such, and
-    left out with --no-own-judge, here or where scores are made.
+    left out with `no_own_judge: true` in the section `preference` of the panel file, here and where scores are made.
 
     \b
     Exit code: 0 done; 1 some pairs got no vote; 2 the options or the set-up need mending.

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import of_family, of_format, writes_a_table
+from dtef_pipeline.cli.options import of_family, writes_a_table
 from dtef_pipeline.cli.preference_fit_group import of_voted_family
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.text.counted import counted
 
 _MOST_TOLD = 2_000
+_PAIRS_ON_A_PAGE = 50
 _A_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 of_reviewer = click.option("--reviewer", required=True, metavar="ID", help="Who votes: an id that says nothing of the person.")
 of_admin = click.option(
@@ -56,89 +57,115 @@ def pairs(**given: Any) -> None:
     preference_votes.make_pairs(**given)
 
 
-@click.command("next", short_help="Show a pair at the terminal and take the vote.")
+@click.command("next", short_help="Take the votes of a reviewer on pairs, one after another or on a page.")
 @of_reviewer
 @of_voted_family("Only pairs of this family.  [default: all]")
 @click.option(
-    "--pairs", "most", type=click.IntRange(min=1), default=1, show_default=True, help="Pairs to show one after another."
+    "--pairs",
+    "most",
+    type=click.IntRange(1, 1_000),
+    help="Pairs to show one after another, or most pairs on a page.  [default: 1; 50 on a page]",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write an HTML page into, for a reviewer without this computer.",
+)
+@click.option("--pair", metavar="PAIR", help="Store a vote on this pair, with --choice and --confidence, and ask nothing.")
+@click.option("--choice", type=click.Choice(["A", "B", "tie"]), help="With --pair: which text is better, as they were shown.")
+@click.option("--confidence", type=of_confidence, help="With --pair: how certain that is; 5 is the most.")
+@click.option(
+    "--justification", default="", metavar="TEXT", help=f"With --pair: why, in at most {counted(_MOST_TOLD, 'character')}."
 )
 @reports_errors
-def next_pair(reviewer: str, family: str | None, most: int) -> None:
-    """Show the next pair that the reviewer has not voted on, without who wrote what, and ask for the vote."""
-    from dtef_pipeline.cli import preference_votes
+def next_pair(
+    reviewer: str,
+    family: str | None,
+    most: int | None,
+    out: Path | None,
+    pair: str | None,
+    choice: str | None,
+    confidence: int | None,
+    justification: str,
+) -> None:
+    """Show the next pair that the reviewer has not voted on, without who wrote what, and ask for the vote.
 
-    preference_votes.ask_reviewer(reviewer, family, most)
+    With --out the pairs are written to an HTML page, which needs no network. The reviewer opens it in a browser, votes, downloads the votes and
+    sends the file back: `dtef preference import FILE`.
 
-
-@click.command(short_help="Store the vote of a reviewer on a pair.")
-@click.argument("pair")
-@of_reviewer
-@click.option("--choice", required=True, type=click.Choice(["A", "B", "tie"]), help="Which text is better, as they were shown.")
-@click.option("--confidence", required=True, type=of_confidence, help="How certain that is: 5 is the most.")
-@click.option("--justification", default="", metavar="TEXT", help=f"Why, in at most {counted(_MOST_TOLD, 'character')}.")
-@reports_errors
-def vote(pair: str, reviewer: str, choice: str, confidence: int, justification: str) -> None:
-    """Store a vote on PAIR. A reviewer votes on a pair once: another vote is refused, and the first stays.
-
-    The id of a judge (`dtef preference judge`) is none of a reviewer: nobody else votes under it.
+    A reviewer votes on a pair once: another vote is refused, and the first stays. The id of a judge (`dtef preference judge`) is none of a
+    reviewer: nobody else votes under it.
     """
     from dtef_pipeline.cli import preference_votes
 
-    preference_votes.take_vote(
-        {"pair_id": pair, "reviewer_id": reviewer, "choice": choice, "confidence": confidence, "justification": justification}
-    )
+    if (pair is None) != (choice is None) or (pair is None) != (confidence is None) or (justification and pair is None):
+        raise click.UsageError("--pair, --choice and --confidence: allowed: all three, and --justification with them, or none.")
+    if pair is not None and (out or most or family):
+        raise click.UsageError("--pair: allowed without --out, --pairs and --family.")
+    if pair is not None:
+        preference_votes.take_vote(
+            {
+                "pair_id": pair,
+                "reviewer_id": reviewer,
+                "choice": choice,
+                "confidence": confidence,
+                "justification": justification,
+            }
+        )
+    elif out is not None:
+        preference_votes.write_page(out, reviewer, family, most or _PAIRS_ON_A_PAGE)
+    else:
+        preference_votes.ask_reviewer(reviewer, family, most or 1)
 
 
-@click.command(short_help="Let a vote count no more.")
-@click.argument("vote")
-@click.option("--reason", required=True, metavar="TEXT", help="Why it counts no more.")
-@of_admin
-@reports_errors
-def void(vote: str, reason: str, who: str | None) -> None:
-    """Let VOTE count no more. It stays in the store, and with it who voided it, when and why.
-
-    Its reviewer cannot vote on the pair again: a reviewer votes on a pair once.
-    """
-    from dtef_pipeline.cli import preference_votes
-
-    preference_votes.void_vote(vote, reason, who)
-
-
-@click.command(short_help="Note whether exports may show a reviewer's id.")
-@click.argument("reviewer")
-@click.option("--consent/--no-consent", required=True, help="Whether the reviewer lets exports show the id.")
-@of_admin
-@reports_errors
-def reviewer(reviewer: str, consent: bool, who: str | None) -> None:
-    """Note whether exports may show the id of REVIEWER. Without consent they show a pseudonym, another one in each export."""
-    from dtef_pipeline.cli import preference_votes
-
-    preference_votes.note_reviewer(reviewer, consent, who)
-
-
-@click.command(short_help="List the votes.")
+@click.command(short_help="List the votes, follow one back, or let one count no more.")
+@click.argument("vote", required=False)
 @of_voted_family("Only votes on responses of this family.  [default: all]")
+@click.option("--void", "reason", metavar="REASON", help="Let VOTE count no more, for this reason.")
+@click.option("--consent", metavar="REVIEWER", help="Note that exports may show the id of this reviewer.")
+@click.option(
+    "--no-consent", metavar="REVIEWER", help="Note that exports show a pseudonym of this reviewer, as they usually do."
+)
+@click.option("--actions", is_flag=True, help="List what administrators did instead: who, when, what, before and after.")
+@of_admin
 @writes_a_table
 @reports_errors
-def votes(output: str, family: str | None) -> None:
-    """List the votes: which pair, what was chosen, how certain the reviewer was, and whether the vote counts."""
-    from dtef_pipeline.cli import preference_votes
+def votes(
+    vote: str | None,
+    family: str | None,
+    reason: str | None,
+    consent: str | None,
+    no_consent: str | None,
+    actions: bool,
+    who: str | None,
+    output: str,
+) -> None:
+    """List the votes: which pair, what was chosen, how certain the reviewer was, and whether the vote counts.
 
-    preference_votes.list_votes(output, family)
+    VOTE is followed back to its pair, the two responses, the requests behind them, and the code and configuration of the run that asked: one row
+    per side and request. Where it does not lead back to a run, its reason says why. With --void it counts no more. It stays in the store,
+    and with it who voided it, when and why. Its reviewer cannot vote on the pair again: a reviewer votes on a pair once.
 
-
-@click.command(short_help="Follow a vote back to requests, code and configuration.")
-@click.argument("vote")
-@of_format
-@reports_errors
-def audit(vote: str, output: str) -> None:
-    """Follow VOTE back: to its pair, the two responses, the requests behind them, and the code and configuration of the run that asked.
-
-    One row per side and request. Where it does not lead back to a run, its reason says why.
+    What administrators do: pairs made (pairs), files imported and exported (import, export), votes voided (void), consent noted (reviewer).
     """
     from dtef_pipeline.cli import preference_votes
 
-    preference_votes.audit_vote(vote, output)
+    given = {"VOTE": vote, "--family": family, "--consent": consent, "--no-consent": no_consent, "--actions": actions}
+    chosen = [name for name, value in given.items() if value]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)}: allowed: one of them.")
+    if reason is not None and vote is None:
+        raise click.UsageError("--void: allowed with VOTE.")
+    if reason is not None and vote is not None:
+        preference_votes.void_vote(vote, reason, who)
+    elif vote is not None:
+        preference_votes.audit_vote(vote, output)
+    elif consent or no_consent:
+        preference_votes.note_reviewer(consent or no_consent or "", bool(consent), who)
+    elif actions:
+        preference_votes.list_actions(output)
+    else:
+        preference_votes.list_votes(output, family)
 
 
 @click.command("export", short_help="Write pairs, responses and votes to a file.")
@@ -160,19 +187,6 @@ def export_file(file: Path, justifications: bool, who: str | None) -> None:
     from dtef_pipeline.cli import preference_votes
 
     preference_votes.export_file(file, justifications, who)
-
-
-@click.command(short_help="List what administrators did.")
-@writes_a_table
-@reports_errors
-def actions(output: str) -> None:
-    """List what administrators did, the first first: who, when, what, and what was before and after, as JSON.
-
-    What is done: pairs made (pairs), files imported and exported (import, export), votes voided (void), consent noted (reviewer).
-    """
-    from dtef_pipeline.cli import preference_votes
-
-    preference_votes.list_actions(output)
 
 
 @click.command("import", short_help="Add pairs and votes of a file.")
@@ -202,21 +216,5 @@ def import_file(file: Path, form: str, responses: Path | None, prompts: Path | N
     preference_votes.import_file(file, form, responses, prompts, who)
 
 
-@click.command(short_help="Write a page with pairs for a reviewer without a server.")
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder to write the page into.")
-@of_reviewer
-@of_voted_family("Only pairs of this family.  [default: all]")
-@click.option("--pairs", "most", type=click.IntRange(1, 1_000), default=50, show_default=True, help="Most pairs on the page.")
-@reports_errors
-def page(out: Path, reviewer: str, family: str | None, most: int) -> None:
-    """Write an HTML page with pairs that the reviewer has not voted on. It needs no network, and shows nothing of who wrote what.
-
-    The reviewer opens it in a browser, votes, downloads the votes and sends the file back: `dtef preference import FILE`.
-    """
-    from dtef_pipeline.cli import preference_votes
-
-    preference_votes.write_page(out, reviewer, family, most)
-
-
-VOTE_COMMANDS = (pairs, next_pair, vote, votes, void, reviewer, audit, actions, export_file, import_file, page)
+VOTE_COMMANDS = (pairs, next_pair, votes, export_file, import_file)
 """In the order in which they are used."""

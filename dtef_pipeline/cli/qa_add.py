@@ -102,7 +102,7 @@ def add(
     for line in (*_told(added.loaded.findings), *(f"error: {failure}" for failure in outcome.failures)):
         say(line, err=True)
     if not outcome.failures:
-        say("`dtef qa estimate` says what asking would cost, `dtef qa run --model MODEL` asks")
+        say("`dtef qa run --estimate` says what asking would cost, `dtef qa run --model MODEL` asks")
     return 1 if outcome.failures else 0
 
 
@@ -150,7 +150,7 @@ def _boards_follow(warehouse: Warehouse) -> str:
         remove_pages(warehouse.fs, f"{warehouse.root}/{QA_PAGES_FOLDER}")
     TableReader(warehouse).refresh_database()
     if boards_left:
-        return "boards and pages follow at the next `dtef qa rollup`"
+        return "boards and pages follow at the next `dtef rollup --family qa`"
     return "nothing is scored any more: boards and pages went too"
 
 

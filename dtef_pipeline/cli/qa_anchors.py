@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assets.qa.panel_part import qa_panel
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.judged_again import anchored_rows, judge_again, print_judge_drift
@@ -34,7 +36,7 @@ class QaAnchorOptions:
     judges_file: Path | None = None
     judge: str | None = None
     daily_budget: float | None = None
-    allow_unpriced: tuple[str, ...] = ()
+    allow_unpriced: Sequence[str] = ()
     max_cost_usd: tuple[str, ...] = ()
     max_calls: tuple[str, ...] = ()
 
@@ -49,6 +51,13 @@ class QaAnchorOptions:
         given = {name: value for name, value in judges.items() if value is not None}
         asked = {"snapshot": self.snapshot, "n": self.n, "seed": self.seed}
         return {_ANCHORS_STAGE: {**asked, **given, **budgets_given(self.max_cost_usd, self.max_calls)}}
+
+
+def with_switches(**given: Any) -> QaAnchorOptions:
+    """The options of the command line, with what the panel file says of the judge's budget and price."""
+    panel = qa_panel(Settings.from_environment())
+    switches = panel.switches if panel else {}
+    return QaAnchorOptions(**given, **{name: switches[name] for name in ("daily_budget", "allow_unpriced") if name in switches})
 
 
 def run(options: QaAnchorOptions) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.options import writes_a_table
-from dtef_pipeline.cli.qa_options import of_daily_budget, of_judge, of_qa_budgets, of_unpriced_judges
+from dtef_pipeline.cli.qa_options import of_judge, of_qa_budgets
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.run_options import anchors_asked, of_anchors_shown
 
@@ -16,8 +16,6 @@ from dtef_pipeline.cli.run_options import anchors_asked, of_anchors_shown
 @click.command(short_help="Show the judge stored answers once more.")
 @anchors_asked(50, "Number of judged answers.")
 @of_judge
-@of_daily_budget
-@of_unpriced_judges
 @of_qa_budgets
 @of_anchors_shown
 @writes_a_table
@@ -36,4 +34,4 @@ def anchors(show: bool, output: str, **given: Any) -> None:
     if show:
         qa_anchors.show(output)
     else:
-        sys.exit(qa_anchors.run(qa_anchors.QaAnchorOptions(**given)))
+        sys.exit(qa_anchors.run(qa_anchors.with_switches(**given)))

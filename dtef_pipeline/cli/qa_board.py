@@ -25,7 +25,7 @@ from dtef_pipeline.tables import description
 from resources.gateway.progress import waiting
 from resources.table_reader import TableReader
 
-QA_ROLLED_UP_BY = "`dtef qa run` makes it, and `dtef qa rollup`"
+QA_ROLLED_UP_BY = "`dtef qa run` makes it, and `dtef rollup --family qa`"
 
 
 @reads_tables
@@ -68,7 +68,7 @@ def require_qa_table(reader: TableReader, table: str) -> None:
     """Raises WarehouseError where no roll-up has made it, with what does. Says so where scores are newer."""
     if not reader.warehouse.tables_in(table) or table not in reader.warehouse.tables():
         raise WarehouseError(f"no {table} in {reader.warehouse.root} yet: {QA_ROLLED_UP_BY}")
-    say_stale(reader, table, "qa_scores", "dtef qa rollup")
+    say_stale(reader, table, "qa_scores", "dtef rollup --family qa")
 
 
 def meanings_of(table: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What `dtef qa estimate` does: the same selection as `dtef qa run`, counted and priced, with nothing asked and nothing written."""
+"""What `dtef qa run --estimate` does: the run is counted and priced. Asks no model and writes nothing."""
 
 from __future__ import annotations
 

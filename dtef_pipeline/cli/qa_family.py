@@ -10,11 +10,11 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.cli import qa_board, qa_report
+from dtef_pipeline.cli import qa_board, qa_report, qa_run
 from dtef_pipeline.cli.family_drift import WatchedFamily, drift_of_models
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.spent_by_role import COUNTED_USAGE, spent_by
-from dtef_pipeline.cli.written_report import folder_given
+from dtef_pipeline.cli.written_report import folder_given, refuse_snapshot
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
@@ -54,8 +54,13 @@ def leaderboard(by: str, output: str) -> None:
     qa_board.show(by, (), output)
 
 
-def report(out: Path) -> None:
+def report(out: Path, snapshot: str | None) -> None:
+    refuse_snapshot(snapshot)
     qa_report.report(folder_given(out, QA_PAGES_FOLDER))
+
+
+def rollup() -> None:
+    sys.exit(qa_run.rollup())
 
 
 @reads_tables

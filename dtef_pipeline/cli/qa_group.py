@@ -8,12 +8,10 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import options, writes_a_table
+from dtef_pipeline.cli.options import of_estimate, options, starts_from, writes_a_table
 from dtef_pipeline.cli.qa_anchors_group import anchors
 from dtef_pipeline.cli.qa_board_group import board
-from dtef_pipeline.cli.qa_estimate_group import estimate
 from dtef_pipeline.cli.qa_options import (
-    of_answered_snapshot,
     of_answering,
     of_arbiter,
     of_condition,
@@ -21,14 +19,12 @@ from dtef_pipeline.cli.qa_options import (
     of_parts,
     of_qa_budgets,
     of_qa_roll_ups,
-    of_sandbox,
-    of_scoring,
+    of_trusted_code,
 )
 from dtef_pipeline.cli.qa_policies_group import replay_policies
-from dtef_pipeline.cli.qa_report_group import report
 from dtef_pipeline.cli.qa_socioscope_group import socioscope
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.run_options import of_asked_snapshot
+from dtef_pipeline.cli.run_options import of_asked_snapshot, refuse_estimate_of_judging
 
 _of_files = options(
     click.argument("suite"),
@@ -54,10 +50,10 @@ def qa() -> None:
         dtef qa check SUITE PATH      say what is wrong with a file of questions
         dtef qa add SUITE PATH        make it known
         dtef qa list                  list what is known
-        dtef qa estimate              say what a run would ask and cost
+        dtef qa run --estimate        say what a run would ask and cost
         dtef qa run --model MODEL     ask models, judge and score what they answer
         dtef qa board                 show who does best
-        dtef qa report                write the results as HTML pages
+        dtef report --family qa       write the results as HTML pages
         dtef qa remove PART           take a part and its results away
     """
 
@@ -117,7 +113,7 @@ def list_parts(output: str) -> None:
 @reports_errors
 def remove(parts: tuple[str, ...]) -> None:
     """Take parts away: their partitions and their rows in all tables. Boards and pages follow at the next
-    `dtef qa rollup`; where nothing is scored any more, they go at once.
+    `dtef rollup --family qa`; where nothing is scored any more, they go at once.
 
     PART is SUITE/PART, or a pattern such as 'mmlu/*'. Files stay, and so do stored responses and judgements: a part that is added and run again
     finds them.
@@ -135,65 +131,42 @@ def remove(parts: tuple[str, ...]) -> None:
 @of_answering
 @of_condition
 @of_arbiter
-@of_sandbox
-@of_scoring
+@of_trusted_code
 @of_asked_snapshot
 @of_qa_budgets
-@click.option("--ingest", is_flag=True, help="Read the files again first.")
+@starts_from("ingest", "ask", "judge")
 @of_qa_roll_ups
+@of_estimate
 @reports_errors
-def run(**given: Any) -> None:
+def run(is_estimate: bool, output: str, **given: Any) -> None:
     """Ask models the questions of parts, have their responses judged, run and scored; then update the boards.
 
     Responses and judgements that are stored already are used again, and only the missing ones are asked for. When a budget is reached,
-    finished work is kept; give the command again to ask for the rest.
+    finished work is kept; give the command again to ask for the rest. With --from judge the stored responses of the snapshot are judged and
+    scored again, as with another judge or stricter scoring.
+
+    The section `qa` of the panel file, which DTEF_PANEL names, says how answers are judged, run and scored, here as at night: few_shot_as,
+    sample_rate, daily_budget, allow_unpriced, sandbox, timeout_s, strict, penalty and senses.
+
+    With --estimate, responses that are stored are replayed, and those that a judge scores are counted with the very judgements that a run would
+    send. Of what is not there yet the number is known, and the length is estimated: by the mean of earlier responses of the model, else 400
+    tokens per response and 120 per judgement; less where its request has room for less. The usual cost leaves out that a judge may be asked
+    once more; the highest cost does not.
 
     \b
     Exit code: 0 done; 1 a part failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
     """
-    from dtef_pipeline.cli import qa_run
+    from dtef_pipeline.cli import qa_estimate, qa_run
 
-    sys.exit(qa_run.run(qa_run.QaOptions(**given)))
-
-
-@qa.command(short_help="Judge and score stored responses again.")
-@of_parts
-@of_arbiter
-@of_sandbox
-@of_scoring
-@of_answered_snapshot
-@of_qa_budgets
-@of_qa_roll_ups
-@reports_errors
-def judge(**given: Any) -> None:
-    """Judge and score the responses of a snapshot again, as with another judge or stricter scoring. No model under test is asked.
-
-    \b
-    Exit code: 0 done; 1 a part failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
-    """
-    from dtef_pipeline.cli import qa_run
-
-    sys.exit(qa_run.run(qa_run.QaOptions(**given), only_judging=True))
-
-
-@qa.command(short_help="Update the boards over all parts.")
-@reports_errors
-def rollup() -> None:
-    """Update the tables over all parts. `dtef qa run` does so too, unless `--no-roll-ups` is given. No model is asked.
-
-    \b
-    Exit code: 0 done; 1 a roll-up failed, or a file was left out; 2 nothing is scored yet.
-    """
-    from dtef_pipeline.cli import qa_run
-
-    sys.exit(qa_run.rollup())
-
-
-qa.add_command(estimate)
+    options = qa_run.with_switches(**given)
+    if is_estimate:
+        refuse_estimate_of_judging(options.first)
+        qa_estimate.estimate(options, output)
+    else:
+        sys.exit(qa_run.run(options))
 
 
 qa.add_command(board)
-qa.add_command(report)
 qa.add_command(anchors)
 qa.add_command(socioscope)
 qa.add_command(replay_policies)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dtef_pipeline.cli.options import options
-from dtef_pipeline.cli.run_options import boards_by, budgets_with_roles, draws_of, models_to_ask, snapshot_or_base
+from dtef_pipeline.cli.run_options import boards_by, budgets_with_roles, draws_of, models_to_ask
 
 _PART_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -46,7 +46,6 @@ of_named_part = options(
         "--replace", is_flag=True, help="Take the place of a part that comes from another place, with all that is scored of it."
     ),
 )
-of_answered_snapshot = snapshot_or_base("Label of the stored responses that are meant.")
 
 
 def documented_models(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -92,13 +91,6 @@ of_condition = options(
         help="Number of development items of the subject to show first, with their answers.",
     ),
     click.option(
-        "--few-shot-as",
-        type=click.Choice(["message", "turns"]),
-        default="message",
-        show_default=True,
-        help="How examples are shown: all in one message, or each as a turn of the conversation.",
-    ),
-    click.option(
         "--order",
         type=click.Choice(["file", "rotated-1", "rotated-2", "rotated-3"]),
         default="file",
@@ -125,15 +117,6 @@ _of_judges_file = click.option(
 )
 _JUDGE_HELP = "Judge in place of the file's: `none` has nothing judged."
 of_judge = options(_of_judges_file, click.option("--judge", "judge", metavar="MODEL", help=_JUDGE_HELP))
-of_daily_budget = click.option(
-    "--daily-budget", type=click.FloatRange(min=0), help="US dollars for judges per day (UTC).  [default: the file's]"
-)
-of_unpriced_judges = click.option(
-    "--allow-unpriced",
-    multiple=True,
-    metavar="MODEL",
-    help="Judge to ask under a daily budget though its price is not known; may be repeated.",
-)
 of_arbiter = options(
     _of_judges_file,
     click.option(
@@ -143,48 +126,12 @@ of_arbiter = options(
         help=f"{_JUDGE_HELP} All stored responses of the parts that it has not judged yet are judged, whoever gave them: not only those that "
         "are asked for now.",
     ),
-    click.option(
-        "--sample-rate", type=click.FloatRange(0, 1), help="Share of the responses that is judged.  [default: the file's]"
-    ),
-    of_daily_budget,
-    of_unpriced_judges,
     click.option("--rejudge", metavar="LABEL", help="Have everything judged afresh, stored under this label."),
 )
-of_sandbox = options(
-    click.option(
-        "--sandbox",
-        type=click.Choice(["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"]),
-        help="Isolation that code is run in.  [default: DTEF_SANDBOX, else the best that `dtef doctor` finds]",
-    ),
-    click.option(
-        "--timeout-s",
-        type=click.FloatRange(min=0.1),
-        default=10.0,
-        show_default=True,
-        help="Seconds that the tests of a program may take.",
-    ),
-    click.option(
-        "--trust-answers",
-        is_flag=True,
-        help="Run code where only resource limits hold it: it can read files and use the network.",
-    ),
-)
-of_scoring = options(
-    click.option("--strict", is_flag=True, help="Let several different values in place of one count 0."),
-    click.option(
-        "--penalty",
-        type=click.FloatRange(0, 1),
-        default=0.0,
-        show_default=True,
-        help="Taken off for each listed item that is not expected.",
-    ),
-    click.option(
-        "--senses",
-        type=click.Choice(["first", "all"]),
-        default="first",
-        show_default=True,
-        help="Senses of a word whose synonyms count.",
-    ),
+of_trusted_code = click.option(
+    "--trust-answers",
+    is_flag=True,
+    help="Run code where only resource limits hold it: it can read files and use the network.",
 )
 of_qa_budgets = budgets_with_roles("candidate", "judge", "embedder")
-of_qa_roll_ups = boards_by("dtef qa rollup")
+of_qa_roll_ups = boards_by("qa")

@@ -1,4 +1,4 @@
-"""What `dtef qa report` does; the words are in `dtef_pipeline/cli/qa_report_group.py`."""
+"""What `dtef report --family qa` does; the words are in `dtef_pipeline/cli/qa_report_group.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `dtef qa run`, `judge` and `rollup` do; the words are in `dtef_pipeline/cli/qa_group.py`."""
+"""What `dtef qa run` does, and `dtef rollup` with questions; the words are in `dtef_pipeline/cli/qa_group.py`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 import pyarrow as pa
 
 from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
+from assets.qa.panel_part import qa_panel
 from dtef_pipeline.asking.models import IMPORTED, Budget, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.imported_models import require_imported
@@ -44,13 +45,13 @@ from resources.warehouse import Warehouse
 if TYPE_CHECKING:
     from assets.launch import Launched
 
-_FROM_PROMPTS, _FROM_JUDGEMENTS = 1, 3
-"""The first stage of a run that reads no files, and of one that asks nobody under test."""
+_STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
+"""The place of the stage that a run begins with."""
 
 
 @dataclass(frozen=True)
 class QaOptions:
-    """Options of `dtef qa run` and `dtef qa judge`."""
+    """Options of `dtef qa run`."""
 
     suites: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
@@ -70,7 +71,7 @@ class QaOptions:
     sample_rate: float | None = None
     daily_budget: float | None = None
     rejudge: str | None = None
-    allow_unpriced: tuple[str, ...] = ()
+    allow_unpriced: Sequence[str] = ()
     sandbox: str | None = None
     timeout_s: float = 10.0
     trust_answers: bool = False
@@ -79,7 +80,8 @@ class QaOptions:
     senses: str = "first"
     max_cost_usd: tuple[str, ...] = ()
     max_calls: tuple[str, ...] = ()
-    ingest: bool = False
+    first: str = "ask"
+    """The stage that the run begins with: ingest, ask or judge."""
     no_roll_ups: bool = False
 
     @property
@@ -119,7 +121,13 @@ class QaOptions:
         }
 
 
-def run(options: QaOptions, *, only_judging: bool = False) -> int:
+def with_switches(**given: Any) -> QaOptions:
+    """The options of the command line, with what the panel file says of judging, running and scoring answers."""
+    panel = qa_panel(Settings.from_environment())
+    return QaOptions(**given, **(panel.switches if panel else {}))
+
+
+def run(options: QaOptions) -> int:
     """The exit code: 1 where a part failed or a file was left out, and where a judge is named and there is nothing to judge."""
     settings = Settings.from_environment()
     check_home_path(settings)
@@ -136,7 +144,7 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     asked = {spec.name for spec in specs}
     config = with_owners(options, asked | set(models.specs), models).config()
     started = time.monotonic()
-    first = _FROM_JUDGEMENTS if only_judging else 0 if options.ingest else _FROM_PROMPTS
+    first = _STAGE_TO_BEGIN_WITH[options.first]
     with kept_terminal():
         from assets.launch import QA_STAGE_NAMES
         from assets.stage.partitions import SNAPSHOT_TAG
@@ -156,7 +164,7 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     nothing = tuple(nothing_scored(warehouse, keys, options.snapshot, _imported_names(settings, options.snapshot)))
     warnings = (
         nothing
-        if only_judging
+        if options.first == "judge"
         else (*nothing, *look_ups_that_failed(warehouse, keys, options.how), *failed_models(warehouse, keys, options.snapshot))
     )
     for line in (*warnings, *(f"error: {failure}" for failure in outcome.failures)):

@@ -43,7 +43,7 @@ from resources.settings import Settings
 _SUITE = "socioscope"
 _CITED_COLUMNS = ("quote", "reason", "doc_id")
 _LARGEST_SOURCE = 2**31 - 1
-_JUDGE_OPTIONS = ("judges_file", "judge", "sample_rate", "daily_budget", "rejudge", "allow_unpriced")
+_JUDGE_OPTIONS = ("judges_file", "judge", "rejudge")
 _ASKING_OPTIONS = ("retriever", "k", "filter", "snapshot", "replace")
 """What says how models are asked, and where their responses go."""
 _WITHOUT_ANSWER = ("error", "missing")

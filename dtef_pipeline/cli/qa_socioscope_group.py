@@ -58,8 +58,7 @@ def socioscope(
     \b
     Exit code: 0 done; 1 a question was left out, or asking failed; 2 the options or the set-up need mending.
     """
-    from dtef_pipeline.cli import qa_socioscope
-    from dtef_pipeline.cli.qa_run import QaOptions
+    from dtef_pipeline.cli import qa_run, qa_socioscope
 
-    options = QaOptions(models=models, **given)
+    options = qa_run.with_switches(models=models, **given)
     sys.exit(qa_socioscope.socioscope(qa_socioscope.Documented(questions, corpus, out, part, replace), options))

@@ -52,7 +52,7 @@ def add(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_
     for line in [*told, *_told_broken(files, broken, known), *(f"error: {failure}" for failure in failures)]:
         say(line, err=True)
     if not (failures or broken):
-        say("`dtef rubric estimate` says what asking would cost, `dtef rubric run` asks")
+        say("`dtef rubric run --estimate` says what asking would cost, `dtef rubric run` asks")
     return 1 if failures or broken else 0
 
 

@@ -13,6 +13,7 @@ from dtef_pipeline.cli.judged_again import anchored_rows, judge_again, print_jud
 from dtef_pipeline.cli.left_out import open_warehouse, reads_tables
 from dtef_pipeline.cli.ready import check_home_path
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
+from dtef_pipeline.cli.rubric_run import panel_or_usual
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
@@ -46,6 +47,11 @@ class AnchorOptions:
         """Run configuration by asset name."""
         asked = {"snapshot": self.snapshot, "n": self.n, "seed": self.seed, "judges": list(self.judges), "scale": self.scale}
         return {_STEP: {**asked, **budgets_given(self.max_cost_usd, self.max_calls)}}
+
+
+def with_scale(**given: Any) -> AnchorOptions:
+    """The options of the command line, with the classes that the panel file has judges choose from."""
+    return AnchorOptions(**given, scale=panel_or_usual(Settings.from_environment()).scale)
 
 
 def run(options: AnchorOptions) -> int:

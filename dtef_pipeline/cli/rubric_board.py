@@ -23,11 +23,9 @@ from dtef_pipeline.rubric.board_views import (
     CORRECTED_VIEW,
     RubricView,
 )
-from dtef_pipeline.rubric.champions import LATEST_GRADES, LEAST_STEADY, STEADY_GRADE
 from dtef_pipeline.rubric.models_compared import MODELS_COMPARED, compare_models
 from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
 from dtef_pipeline.rubric.report.verdicts import criteria_counted
-from dtef_pipeline.rubric.rolled_up import CHAMPIONS_READ, champions_table
 from dtef_pipeline.rubric.runs_alike import averaged_runs, several_policies, unlike_runs
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
@@ -43,36 +41,30 @@ _RUNS_ALIKE = (
 _COMPARED_READ = ("rubric_scores", "rubric_runs", "rubric_blueprints")
 
 
-def show(by: str, blueprints: Sequence[str], output: str, *, consistency: bool = False) -> None:
-    """`consistency`: of champions, whether they need steady grades."""
-    if consistency and by != CHAMPIONS_VIEW:
-        raise ConfigError(f"--consistent-champions with --by {by}: allowed with --by {CHAMPIONS_VIEW}")
+def show(by: str, blueprints: Sequence[str], output: str) -> None:
     if by == CORRECTED_VIEW:
         corrected_board(blueprints, output)
     else:
-        _board(by, blueprints, output, consistency)
+        _board(by, blueprints, output)
 
 
 @reads_tables
-def _board(reader: TableReader, by: str, blueprints: Sequence[str], output: str, consistency: bool) -> None:
+def _board(reader: TableReader, by: str, blueprints: Sequence[str], output: str) -> None:
     view = BOARD_VIEW_BY_NAME[by]
-    frame = _rows(reader, view, blueprints, consistency)
+    frame = _rows(reader, view, blueprints)
     if not len(frame):
         raise WarehouseError(f"nothing to show by {by}: it needs {view.needs}")
-    print_view(view, frame, output, _lines_of(reader, view, blueprints, consistency))
+    print_view(view, frame, output, _lines_of(reader, view, blueprints))
     if output == "table" and "rank" in view.columns:
         say_mixed(reader, "rubric_responses")
 
 
-def _rows(reader: TableReader, view: RubricView, blueprints: Sequence[str], consistency: bool) -> pd.DataFrame:
+def _rows(reader: TableReader, view: RubricView, blueprints: Sequence[str]) -> pd.DataFrame:
     if blueprints and not view.of_blueprints:
         names = [one.name for one in BOARD_VIEWS if one.of_blueprints]
         raise ConfigError(f"--blueprint with --by {view.name}: allowed with --by {', '.join(names[:-1])} or {names[-1]}")
     if view.name == COMPARE_VIEW:
         return _compared(reader, blueprints)
-    if consistency:
-        require_table(reader, "rubric_grades", "`dtef rubric run --analyst MODEL` has an analyst grade models")
-        return pd.DataFrame(reader.query(lambda made: champions_table(made, consistency=True), only=CHAMPIONS_READ).to_pandas())
     require_rolled_up(reader, view.table)
     frame = pd.DataFrame(reader.rows(view.table).to_pandas())
     return _of_blueprints(frame, blueprints) if blueprints else frame
@@ -85,8 +77,8 @@ def require_table(reader: TableReader, table: str, how: str) -> None:
 
 def require_rolled_up(reader: TableReader, table: str) -> None:
     """Raises WarehouseError where no roll-up has made it. Says so where scores are newer."""
-    require_table(reader, table, "`dtef rubric run` makes it, and `dtef rubric rollup`")
-    say_stale(reader, table, "rubric_scores", "dtef rubric rollup")
+    require_table(reader, table, "`dtef rubric run` makes it, and `dtef rollup --family rubric`")
+    say_stale(reader, table, "rubric_scores", "dtef rollup --family rubric")
 
 
 def _of_blueprints(frame: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame:
@@ -132,12 +124,9 @@ def _meanings(view: RubricView) -> Mapping[str, str]:
     return {column.name: description(column) for column in schema or ()}
 
 
-def _lines_of(reader: TableReader, view: RubricView, blueprints: Sequence[str], consistency: bool) -> Iterator[str]:
+def _lines_of(reader: TableReader, view: RubricView, blueprints: Sequence[str]) -> Iterator[str]:
     """What is to be known of a whole view."""
-    if view.name == CHAMPIONS_VIEW and consistency:
-        share = f"a grade of {STEADY_GRADE:g} or more in {100 * LEAST_STEADY:.0f} % of its latest {LATEST_GRADES} blueprints"
-        yield f"--consistent-champions: a champion needs {share}; the stored table `rubric_champions` is as the last roll-up made it"
-    elif view.name == "agreement":
+    if view.name == "agreement":
         n = len(reader.rows("rubric_disagreed", columns=["blueprint"]))
         if n:
             how = "`dtef sql 'FROM rubric_disagreed'` lists them, the worst first"

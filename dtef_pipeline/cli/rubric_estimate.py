@@ -1,4 +1,4 @@
-"""What `dtef rubric estimate` does: the same selection as `dtef rubric run`, counted and priced, with nothing asked and nothing written."""
+"""What `dtef rubric run --estimate` does: the run is counted and priced. Asks no model and writes nothing."""
 
 from __future__ import annotations
 

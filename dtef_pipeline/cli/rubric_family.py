@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.cli import rubric_board, rubric_read
+from dtef_pipeline.cli import rubric_board, rubric_read, rubric_run
 from dtef_pipeline.cli.family_drift import WatchedFamily, drift_of_models
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.spent_by_role import COUNTED_USAGE, spent_by
@@ -61,8 +61,12 @@ def leaderboard(by: str, output: str) -> None:
     rubric_board.show(by, (), output)
 
 
-def report(out: Path) -> None:
-    rubric_read.report(folder_given(out, "rubric_report"), None)
+def report(out: Path, snapshot: str | None) -> None:
+    rubric_read.report(folder_given(out, "rubric_report"), snapshot)
+
+
+def rollup() -> None:
+    sys.exit(rubric_run.rollup())
 
 
 @reads_tables

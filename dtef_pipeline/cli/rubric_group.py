@@ -8,33 +8,23 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import writes_a_table
+from dtef_pipeline.cli.options import of_estimate, starts_from, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.rubric_compare_group import compare
-from dtef_pipeline.cli.rubric_estimate_group import estimate
 from dtef_pipeline.cli.rubric_export_group import export
 from dtef_pipeline.cli.rubric_labels_group import anchors, labels
 from dtef_pipeline.cli.rubric_options import (
-    of_analysts,
     of_blueprints,
     of_budgets,
     of_candidates,
-    of_champions,
-    of_extraction,
-    of_judged_snapshot,
     of_judges,
     of_models_dir,
-    of_policy,
     of_roll_ups,
     of_root,
 )
 from dtef_pipeline.cli.rubric_show_group import show
-from dtef_pipeline.cli.run_options import of_asked_snapshot
+from dtef_pipeline.cli.run_options import of_asked_snapshot, refuse_estimate_of_judging
 from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME, BOARD_VIEWS_SHOWN
-
-of_one_snapshot = click.option(
-    "--snapshot", help="Only the runs of this snapshot.  [default: the latest run of each blueprint that has a score]"
-)
 
 
 @click.group(short_help="Judge what models write by criteria in YAML files.")
@@ -44,10 +34,10 @@ def rubric() -> None:
     \b
         dtef rubric check PATH        say what is wrong with blueprints
         dtef rubric add PATH          make them known
-        dtef rubric estimate          say what a run would ask and cost
+        dtef rubric run --estimate    say what a run would ask and cost
         dtef rubric run               ask models, have their responses judged, score them
         dtef rubric board             show who does best
-        dtef rubric report            write the results as HTML pages
+        dtef report --family rubric   write the results as HTML pages
         dtef rubric show BLUEPRINT    show what models wrote and what judges said
         dtef rubric remove BLUEPRINT  take a blueprint and its results away
     """
@@ -103,7 +93,7 @@ def add(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, ski
 @click.argument("blueprints", metavar="BLUEPRINT...", nargs=-1, required=True)
 @reports_errors
 def remove(blueprints: tuple[str, ...]) -> None:
-    """Take blueprints away: their partitions and their rows in all tables. Boards and pages follow at the next `dtef rubric rollup`.
+    """Take blueprints away: their partitions and their rows in all tables. Boards and pages follow at the next `dtef rollup --family rubric`.
 
     BLUEPRINT is an id, or a pattern such as 'compass__*'. Files stay, and so does all that was paid for: a blueprint that is added and run
     again finds its stored responses, verdicts and summaries. People's labels and anchors stay too.
@@ -120,65 +110,39 @@ def remove(blueprints: tuple[str, ...]) -> None:
 @of_blueprints
 @of_candidates
 @of_judges
-@of_analysts
-@of_extraction
-@of_policy
 @of_asked_snapshot
 @of_budgets
-@click.option("--ingest", is_flag=True, help="Read the files again first.")
+@starts_from("ingest", "ask", "judge")
 @of_roll_ups
-@of_champions
+@of_estimate
 @reports_errors
-def run(**given: Any) -> None:
+def run(is_estimate: bool, output: str, **given: Any) -> None:
     """Ask models the prompts of blueprints, have their responses judged and embedded, and score them; then update the boards.
 
     Responses and judgements that are stored already are used again, and only the missing ones are asked for. When a budget is reached,
-    finished work is kept; give the command again to ask for the rest.
+    finished work is kept; give the command again to ask for the rest. With --from judge the stored responses of the snapshot are judged and
+    scored again, as with other judges or other weights; blueprints without responses in it are named and left as they are.
+
+    The section `rubric` of the panel file, which DTEF_PANEL names, says how responses are judged and scored, here as at night: judge_draws,
+    scale, no_own_judge, with_labels, analysts, extract_points, embedder, beta, or_paths, should_not_paths and consistent_champions.
+
+    With --estimate, responses that are stored are followed turn by turn, and the judgements of those that are whole are the very requests that
+    a run would send. Of what is not there yet the number is known, and the length is estimated: by the mean of earlier responses of the model,
+    else 400 tokens a turn and 120 per judgement. An ideal answer whose key points are yet to be extracted is taken to have 6. The report to an
+    analyst is put together as in a run, with stand-ins for responses that are yet to be had. Where all responses and scores are known it is
+    the very report that is sent. The usual cost leaves out that a judge or an analyst may be asked once more; the highest cost does not.
 
     \b
     Exit code: 0 done; 1 a blueprint failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
     """
-    from dtef_pipeline.cli import rubric_run
+    from dtef_pipeline.cli import rubric_estimate, rubric_run
 
-    sys.exit(rubric_run.run(rubric_run.RubricOptions(**given)))
-
-
-@rubric.command(short_help="Judge and score stored responses; no model under test is asked.")
-@of_blueprints
-@of_judges
-@of_analysts
-@of_extraction
-@of_policy
-@of_judged_snapshot
-@of_budgets
-@of_roll_ups
-@of_champions
-@reports_errors
-def judge(**given: Any) -> None:
-    """Judge and score the responses of a snapshot again, as with other judges or other weights. No model under test is asked.
-
-    Blueprints without responses in it are named and left as they are.
-
-    \b
-    Exit code: 0 done; 1 a blueprint failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
-    """
-    from dtef_pipeline.cli import rubric_run
-
-    sys.exit(rubric_run.run(rubric_run.RubricOptions(**given), only_judging=True))
-
-
-@rubric.command(short_help="Update the boards over all blueprints.")
-@of_champions
-@reports_errors
-def rollup(consistency: bool) -> None:
-    """Update the tables over all blueprints. `dtef rubric run` does so too, unless `--no-roll-ups` is given. No model is asked.
-
-    \b
-    Exit code: 0 done; 1 a roll-up failed, or a file was left out; 2 nothing is scored yet.
-    """
-    from dtef_pipeline.cli import rubric_run
-
-    sys.exit(rubric_run.rollup(consistency=consistency))
+    options = rubric_run.with_switches(**given)
+    if is_estimate:
+        refuse_estimate_of_judging(options.first)
+        rubric_estimate.estimate(options, output)
+    else:
+        sys.exit(rubric_run.run(options))
 
 
 @rubric.command(short_help="Rank models over blueprints, compare them, and test the judges.", epilog=BOARD_VIEWS_SHOWN)
@@ -190,41 +154,18 @@ def rollup(consistency: bool) -> None:
     help="What to show; each choice is explained below.",
 )
 @of_blueprints
-@of_champions
 @writes_a_table
 @reports_errors
-def board(by: str, blueprints: tuple[str, ...], consistency: bool, output: str) -> None:
+def board(by: str, blueprints: tuple[str, ...], output: str) -> None:
     """Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint; or test what the scores rest on.
 
     With --by compare whole blueprints are what is independent, and at least 5 are needed; of one blueprint that --blueprint names, prompts.
     """
     from dtef_pipeline.cli import rubric_board
 
-    rubric_board.show(by, blueprints, output, consistency=consistency)
+    rubric_board.show(by, blueprints, output)
 
 
-@rubric.command(short_help="Write the results as HTML pages.")
-@click.option(
-    "--out",
-    default="rubric_report",
-    show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder to write to.",
-)
-@of_one_snapshot
-@reports_errors
-def report(out: Path, snapshot: str | None) -> None:
-    """Write the results as HTML pages that need no network: a board with a slider for the weight of similarity, and a page per blueprint.
-
-    Pages that an earlier report wrote into the folder, and that do not belong to this one, are removed; other files are not touched, and where
-    one of them has the name of a page it is left, with an error.
-    """
-    from dtef_pipeline.cli import rubric_read
-
-    rubric_read.report(out, snapshot)
-
-
-rubric.add_command(estimate)
 rubric.add_command(show)
 rubric.add_command(export)
 rubric.add_command(compare)

@@ -133,7 +133,8 @@ def import_sheet(sheet: Path, author: str | None) -> None:
     click.echo(f"{sheet}: {counted(len(found), 'label')}, {new:,} new or changed; {counted(len(rows), 'label')} in all")
     if new:
         say(
-            "`dtef rubric rollup` corrects the boards by them; `dtef rubric judge --with-labels` scores with them in the judges' place"
+            "`dtef rollup --family rubric` corrects the boards by them; `with_labels: true` in the section `rubric` of the panel file "
+            "scores with them in the judges' place"
         )
 
 
@@ -165,7 +166,7 @@ def board(reader: TableReader, blueprints: Sequence[str], output: str) -> None:
     frame = reader.rows("rubric_corrected").to_pandas()
     if frame.empty:
         raise WarehouseError(
-            f"no rubric_corrected in {reader.warehouse.root} yet: after `dtef rubric labels import` it is made by `dtef rubric rollup`"
+            f"no rubric_corrected in {reader.warehouse.root} yet: after `dtef rubric labels import` it is made by `dtef rollup --family rubric`"
         )
     frame = _of_patterns(frame, blueprints) if blueprints else frame[frame["blueprint"].isna()]
     if output != "table":
@@ -211,7 +212,7 @@ def _known_classes(reader: TableReader, labels: pd.DataFrame) -> pd.DataFrame:
     """As of the last roll-up; nothing where there was none since the first import."""
     rows = pd.DataFrame(reader.rows("rubric_known_classes").to_pandas())
     if len(labels) and rows.empty:
-        say("how judges do on these is shown after `dtef rubric rollup`")
+        say("how judges do on these is shown after `dtef rollup --family rubric`")
     return rows
 
 

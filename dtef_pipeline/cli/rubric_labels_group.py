@@ -10,7 +10,6 @@ import click
 
 from dtef_pipeline.cli.options import writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.rubric_options import of_scale
 from dtef_pipeline.cli.run_options import anchors_asked, of_anchors_shown
 
 
@@ -21,7 +20,7 @@ def labels() -> None:
     \b
         dtef rubric labels sample --out sheet.csv   draw prompts and write a sheet to fill in
         dtef rubric labels import sheet.csv         read the filled-in sheet
-        dtef rubric rollup                          correct the boards
+        dtef rollup --family rubric                          correct the boards
         dtef rubric board --by corrected            show them
     """
 
@@ -112,7 +111,6 @@ def show(output: str) -> None:
     "--max-cost-usd", multiple=True, metavar="[MODEL=]USD", help="US dollars that this may cost at most; may be repeated."
 )
 @click.option("--max-calls", multiple=True, metavar="[MODEL=]N", help="Calls that this may make at most; may be repeated.")
-@of_scale
 @of_anchors_shown
 @writes_a_table
 @reports_errors
@@ -129,4 +127,4 @@ def anchors(show: bool, output: str, **given: Any) -> None:
     if show:
         rubric_anchors.show(output)
     else:
-        sys.exit(rubric_anchors.run(rubric_anchors.AnchorOptions(**given)))
+        sys.exit(rubric_anchors.run(rubric_anchors.with_scale(**given)))

@@ -1,4 +1,4 @@
-"""What `dtef rubric report` does; the words are in `dtef_pipeline/cli/rubric_group.py`."""
+"""What `dtef report --family rubric` does; the words are in `dtef_pipeline/cli/rubric_group.py`."""
 
 from __future__ import annotations
 

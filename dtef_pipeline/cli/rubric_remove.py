@@ -71,6 +71,6 @@ def _stays(files: Sequence[RubricFile], boards_left: bool) -> Iterator[str]:
     if there := [file.path for file in files if Path(file.path).is_file()]:
         yield f"files stay, and adding their folder adds them again: {and_more(there, _FILES_NAMED)}"
     if boards_left:
-        yield "boards and pages follow at the next `dtef rubric rollup`"
+        yield "boards and pages follow at the next `dtef rollup --family rubric`"
     else:
         yield "nothing is scored any more: boards and pages went too"

@@ -1,4 +1,4 @@
-"""What `dtef rubric run`, `judge` and `rollup` do; the words are in `dtef_pipeline/cli/rubric_group.py`."""
+"""What `dtef rubric run` does, and `dtef rollup` with rubrics; the words are in `dtef_pipeline/cli/rubric_group.py`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assets.rubric.panel_part import rubric_panel
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
@@ -25,6 +26,7 @@ from dtef_pipeline.rubric.extractions import will_be_judged
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.key_points import extracting_model
 from dtef_pipeline.rubric.model import EXTRACTED
+from dtef_pipeline.rubric.night_panel import RubricPanel
 from dtef_pipeline.rubric.score_rows import chosen_embedder
 from dtef_pipeline.rubric.summary_rows import chosen_analysts
 from dtef_pipeline.text.counted import and_more, counted
@@ -45,12 +47,12 @@ _BLUEPRINTS_NAMED = 5
 
 @dataclass(frozen=True)
 class RubricOptions:
-    """Options of `dtef rubric run` and `dtef rubric judge`."""
+    """Options of `dtef rubric run`."""
 
     blueprints: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     judges: tuple[str, ...] = ()
-    analysts: tuple[str, ...] = ()
+    analysts: Sequence[str] = ()
     embedder: str | None = None
     draws: int = 1
     judge_draws: int = 1
@@ -64,9 +66,10 @@ class RubricOptions:
     with_labels: bool = False
     max_cost_usd: tuple[str, ...] = ()
     max_calls: tuple[str, ...] = ()
-    ingest: bool = False
+    first: str = "ask"
+    """The stage that the run begins with: ingest, ask or judge."""
     no_roll_ups: bool = False
-    consistency: bool = False
+    consistent_champions: bool = False
 
     def config(self) -> dict[str, dict[str, Any]]:
         """Run configuration by asset name."""
@@ -86,15 +89,25 @@ class RubricOptions:
         }
 
 
-def run(options: RubricOptions, *, only_judging: bool = False) -> int:
+def panel_or_usual(settings: Settings) -> RubricPanel:
+    """The section `rubric` of the panel file; its defaults where there is none."""
+    return rubric_panel(settings) or RubricPanel()
+
+
+def with_switches(**given: Any) -> RubricOptions:
+    """The options of the command line, with what the panel file says of judging and scoring."""
+    return RubricOptions(**given, **panel_or_usual(Settings.from_environment()).switches)
+
+
+def run(options: RubricOptions) -> int:
     """The exit code: 1 where a blueprint failed or a file was left out."""
     settings = Settings.from_environment()
     check_home_path(settings)
     warehouse = open_warehouse()
     keys = chosen_blueprints(warehouse, options.blueprints)
-    if only_judging:
+    if options.first == "judge":
         keys = answered_blueprints(warehouse, keys, options.snapshot)
-    config = _checked(options, settings, warehouse, keys, only_judging).config()
+    config = _checked(options, settings, warehouse, keys).config()
     started = time.monotonic()
     with kept_terminal():
         from assets.launch import RUBRIC_STAGE_NAMES, Launched
@@ -103,7 +116,7 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
 
         with dagster_instance() as instance, command(keys) as running:
             tags = {**running.tags, SNAPSHOT_TAG: options.snapshot}
-            first = 2 if only_judging else 0 if options.ingest or options.extract_points else 1
+            first = 2 if options.first == "judge" else 0 if options.first == "ingest" or options.extract_points else 1
             outcome, done = Launched((), ()), tuple[str, ...]()
             if again := [] if first == 0 else keys if options.extract_points else _with_key_points(warehouse, keys):
                 outcome += materialize_blueprints(instance, [STEP_OF_FILES], again, config, tags)
@@ -111,7 +124,7 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
                 stages = materialize_blueprints(instance, RUBRIC_STAGE_NAMES[first:], keys, config, tags)
                 outcome, done = outcome + stages, stages.done
             if not options.no_roll_ups and warehouse.values("rubric_scores", "blueprint"):
-                outcome += _roll_ups(instance, consistency=options.consistency)
+                outcome += _roll_ups(instance, settings)
             used = running.gateway.used if running.gateway else {}
     say_files(outcome)
     say_used(used)
@@ -143,13 +156,11 @@ def _with_key_points(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
     return [key for key, found in sources.items() if EXTRACTED in found.to_pylist()]
 
 
-def _checked(
-    options: RubricOptions, settings: Settings, warehouse: Warehouse, keys: Sequence[str], only_judging: bool
-) -> RubricOptions:
+def _checked(options: RubricOptions, settings: Settings, warehouse: Warehouse, keys: Sequence[str]) -> RubricOptions:
     """The options as they are run. Raises ConfigError for a label, a model, a judge or a budget that cannot be, before anything is started."""
     require_safe(options.snapshot)
     models = known_models(settings, COMPUTED_MODELS)
-    asked = {*Candidates(models, options.models).names, *(models.specs if options.ingest else ())}
+    asked = {*Candidates(models, options.models).names, *(models.specs if options.first == "ingest" else ())}
     of_files: set[str] = set()
     if options.extract_points:
         asked.add(extracting_model(options.analysts, models).name)
@@ -160,16 +171,17 @@ def _checked(
         if options.judges or will_be_judged(prompts, criteria, extracting=options.extract_points):
             judges = chosen_judges(options.judges, head[0]["judges"] if head else [], models, options.scale)
             asked.update(judge.model.name for judge in judges)
-        if head and not (only_judging or options.ingest):
+        if head and options.first == "ask":
             found = warehouse.read_or_empty("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()
             of_files.update(chosen_selectors(options.models, key, head[0]["models"], found))
     asked.update(spec.name for spec in (*chosen_analysts(options.analysts, models), chosen_embedder(options.embedder, models)))
     return with_owners(options, {*asked, *candidate_names(of_files, models)}, models)
 
 
-def rollup(*, consistency: bool = False) -> int:
+def rollup() -> int:
     """The exit code: 1 where a roll-up failed, or a file was left out."""
-    return rolled_up("rubric_scores", "dtef rubric run", lambda instance: _roll_ups(instance, consistency=consistency))
+    settings = Settings.from_environment()
+    return rolled_up("rubric_scores", "dtef rubric run", lambda instance: _roll_ups(instance, settings))
 
 
 def chosen_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
@@ -192,8 +204,9 @@ def materialize_blueprints(
     return materialize(instance, names, keys, config, tags, space=OF_BLUEPRINTS)
 
 
-def _roll_ups(instance: Any, *, consistency: bool) -> Launched:
+def _roll_ups(instance: Any, settings: Settings) -> Launched:
     """All of them."""
     from assets.launch import RUBRIC_ROLL_UP_NAMES
 
-    return roll_up(instance, RUBRIC_ROLL_UP_NAMES, {"rubric_champions": {"consistency": consistency}})
+    champions = {"consistency": panel_or_usual(settings).consistent_champions}
+    return roll_up(instance, RUBRIC_ROLL_UP_NAMES, {"rubric_champions": champions})

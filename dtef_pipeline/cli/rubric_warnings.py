@@ -41,7 +41,7 @@ def lines_of_taken_away(keys: Sequence[str]) -> Iterator[str]:
         yield (
             f"warning: the summaries and grades of {counted(len(keys), 'blueprint')} ({and_more(keys, _BLUEPRINTS_NAMED)}) were of other "
             "responses, scores or criteria, or by an analyst that is not known any more, and no analyst is named, so they were taken "
-            "away; --analyst MODEL asks again, or replays what is stored"
+            "away; `analysts: [MODEL]` in the section `rubric` of the panel file asks again, or replays what is stored"
         )
 
 

@@ -80,7 +80,7 @@ def run(options: RunOptions) -> int:
         say(
             "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef rollup`, or the next run"
         )
-    if options.with_ingest:
+    if options.first == "ingest":
         for line in rows_of_no_round(known_curation(settings), warehouse):
             say(f"warning: {line}", err=True)
     if outcome.superseded:
@@ -129,7 +129,7 @@ def _materialize(
     from assets.stage.shared_gateway import command
 
     with kept_terminal(), dagster_instance() as instance:
-        stages = STAGE_NAMES if options.with_ingest else STAGE_NAMES[1:]
+        stages = STAGE_NAMES if options.first == "ingest" else STAGE_NAMES[1:]
         with command(keys) as running:
             outcome = _stages(instance, stages, keys, chosen, options, running)
         failures = list(outcome.failures)

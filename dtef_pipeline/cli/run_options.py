@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.options import options
+from dtef_pipeline.errors import ConfigError
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -51,9 +52,17 @@ def budgets_with_roles(*roles: str) -> Option:
     )
 
 
-def boards_by(command: str) -> Option:
-    """`--no-roll-ups`. `command`: what updates the boards instead."""
-    told = f"Do not update boards now; `{command}` or the next run does."
+def refuse_estimate_of_judging(first: str) -> None:
+    """Raises ConfigError for an estimate of a run that begins with judging: an estimate is of the whole run, less what is stored."""
+    if first == "judge":
+        raise ConfigError(
+            "--estimate with --from judge: allowed with --from ask or --from ingest, which count what is stored as nothing"
+        )
+
+
+def boards_by(family: str) -> Option:
+    """`--no-roll-ups` of a run of the family."""
+    told = f"Do not update boards now; `dtef rollup --family {family}` or the next run does."
     return click.option("--no-roll-ups", is_flag=True, help=told)
 
 

@@ -1,4 +1,4 @@
-"""The options of `dtef run` and `dtef estimate`, and what they select: which models are asked what, how, and within which budget."""
+"""The options of `dtef run`, and what they select: which models are asked what, how, and within which budget."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
-from dtef_pipeline.survey.blueprint.options import FLAGS, ONLY_WITH, BlueprintOptions
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
 from dtef_pipeline.survey.question_draw import Sample
 from resources.failures import is_full
@@ -22,7 +22,6 @@ from resources.warehouse import Warehouse
 BUDGETS = ("max_cost_usd", "max_calls", "max_tokens")
 _DRAW_OPTIONS = ("questions", "sample_segments")
 """The options behind the fields of Sample."""
-_SPELLED = {flag.field: flag.spelled for flag in FLAGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +38,15 @@ class RunOptions:
     snapshot: str = "base"
     limits: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
-    flags: Mapping[str, Any] = field(default_factory=dict)
-    """The single options that together make one condition, by their fields of BlueprintOptions; only those that were given."""
     max_cost_usd: tuple[str, ...] = ()
     max_calls: tuple[str, ...] = ()
     max_tokens: tuple[str, ...] = ()
     experiment: str | None = None
     metric: str = "js"
-    with_ingest: bool = False
+    first: str = "ask"
+    """The stage that the run begins with: ingest or ask."""
     no_roll_ups: bool = False
     let_go: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> "RunOptions":
-        """The options as `cli.survey_options.selects_what_is_asked` hands them to a command."""
-        flags = {name: value for name in _SPELLED if (value := options[name]) is not None and value is not False}
-        return cls(flags=flags, **{name: value for name, value in options.items() if name not in _SPELLED})
 
 
 @dataclass(frozen=True)
@@ -207,9 +199,9 @@ def _of_options(options: RunOptions, models: Models) -> dict[str, Any]:
 
 def _of_experiment(options: RunOptions, experiment: Experiment, models: Models) -> dict[str, Any]:
     """What an experiment asks; options of the command line take the place of its own."""
-    if given := [_SPELLED[name] for name in options.flags] + ["--condition"] * bool(options.conditions):
+    if options.conditions:
         raise ConfigError(
-            f"{', '.join(given)} with --experiment: its conditions say how questions are asked; allowed: one or the other"
+            "--condition with --experiment: its conditions say how questions are asked; allowed: one or the other"
         )
     experiment = with_contexts(experiment, options.contexts)
     selectors = options.models or tuple(experiment.models)
@@ -239,16 +231,11 @@ def _context_levels(contexts: tuple[str, ...]) -> list[str]:
 
 
 def _conditions(options: RunOptions) -> tuple[BlueprintOptions, ...]:
-    levels, flags = _context_levels(options.contexts), options.flags
-    if options.conditions:
-        if flags:
-            raise ConfigError(f"--condition with {', '.join(_SPELLED[name] for name in flags)}: allowed: one or the other")
-        made = [BlueprintOptions.of_condition(text, levels) for text in options.conditions]
-        return tuple({one.condition: one for one in made}.values())
-    for name, (other, needed) in ONLY_WITH.items():
-        if name in flags and (has := flags.get(other, getattr(BlueprintOptions(), other))) != needed:
-            raise ConfigError(f"{_SPELLED[name]} {flags[name]} with the {other} {has}: allowed with {_SPELLED[other]} {needed}")
-    return (BlueprintOptions(tuple(levels), **flags),)
+    levels = _context_levels(options.contexts)
+    if not options.conditions:
+        return (BlueprintOptions(tuple(levels)),)
+    made = [BlueprintOptions.of_condition(text, levels) for text in options.conditions]
+    return tuple({one.condition: one for one in made}.values())
 
 
 def _limits(given: tuple[str, ...], models: Models, asked: Iterable[ModelSpec]) -> dict[str, int]:

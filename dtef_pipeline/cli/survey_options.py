@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
 from dtef_pipeline.cli.options import options
 from dtef_pipeline.cli.run_options import NEW_LABEL, models_to_ask, snapshot_or_base
-from dtef_pipeline.survey.blueprint.options import FLAGS, Flag
-
-
-def _of_condition(flag: Flag) -> Callable[..., Any]:
-    if flag.kind is bool:
-        return click.option(flag.spelled, flag.field, is_flag=True, help=flag.help)
-    return click.option(flag.spelled, flag.field, type=flag.kind, metavar=flag.metavar, help=flag.help)
-
+from dtef_pipeline.survey.blueprint.options import CONDITION_WORDS, FORMATS, TASKS
 
 reads_a_survey = options(
     click.option(
@@ -87,11 +77,10 @@ selects_what_is_asked = options(
         "--condition",
         "conditions",
         multiple=True,
-        help="Way of asking in its short spelling, such as shift/narrative+cot; may be repeated. "
-        "The options from --task to --show-n describe one way of asking instead."
-        "  [default: distribution/attribute-label]",
+        metavar="TASK[/FORMAT][+WORD...]",
+        help=f"Way of asking, such as shift/narrative+cot or batch=3+tokens=8000: a task ({', '.join(TASKS)}), a format of context questions "
+        f"({', '.join(FORMATS)}) and words ({', '.join(CONDITION_WORDS)}); may be repeated.  [default: distribution/attribute-label]",
     ),
-    *map(_of_condition, FLAGS),
     click.option(
         "--max-cost-usd",
         multiple=True,

@@ -1,4 +1,4 @@
-"""The pages that `dtef rubric report`, `dtef qa report` and `dtef games report` write into a folder."""
+"""The pages that `dtef report` writes of rubrics, questions and games: into a folder."""
 
 from __future__ import annotations
 
@@ -54,6 +54,12 @@ def folder_given(out: Path, usual: str) -> Path:
     if is_given and out.is_file():
         raise ConfigError(f"--out {out}: it is a file; allowed: a folder, new or there already")
     return out if is_given else Path(usual)
+
+
+def refuse_snapshot(snapshot: str | None) -> None:
+    """Raises ConfigError for a snapshot: pages of one snapshot are those of rubrics."""
+    if snapshot is not None:
+        raise ConfigError("--snapshot: allowed with --family rubric")
 
 
 def _require_own(out: Path, name: str, is_foreign: Callable[[str], bool]) -> None:

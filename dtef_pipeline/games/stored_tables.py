@@ -11,7 +11,7 @@ from dtef_pipeline.tables import AskedBy, Remake, TableSpec
 
 _BY_GAMES_RUN = Remake("dtef games run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
 _BY_DECISIONS = Remake("dtef games decisions {options}", (AskedBy("--snapshot", "snapshot", "base"),))
-_BY_GAMES_ROLL_UP = Remake("dtef games rollup")
+_BY_GAMES_ROLL_UP = Remake("dtef rollup --family games")
 _OF_SCENARIO, _OF_SCENARIO_SNAPSHOT = ("league", "scenario"), ("league", "scenario", "snapshot")
 GAMES_TABLES: Mapping[str, TableSpec] = {
     "scenario_items": TableSpec(tables.SCENARIO_ITEMS, LEAGUE_SPACE, _OF_SCENARIO, Remake("dtef games run {options}")),

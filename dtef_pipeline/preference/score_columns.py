@@ -9,7 +9,7 @@ import pyarrow as pa
 from dtef_pipeline.tables import Remake, TableSpec, field
 
 EVERY_PARTITION = "all"
-_BY_ROLL_UP_OF_VOTES = Remake("dtef preference rollup")
+_BY_ROLL_UP_OF_VOTES = Remake("dtef rollup --family preference")
 _OF_FIT = (
     field("separable", pa.bool_(), "Flag: true where some players of the fit have no finite score"),
     field("ties", pa.string(), "Treatment of ties: half (half a win of each), davidson, or drop"),

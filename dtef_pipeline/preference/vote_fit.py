@@ -186,7 +186,7 @@ def _rows(votes: VoteColumns, options: PreferenceOptions, lengths: Floats | None
     if options.weight == "confidence":
         if votes.confidence is None:
             raise ConfigError(
-                f"{votes.where}: no column confidence; --weight confidence needs 1 to {MOST_CONFIDENT} in every vote"
+                f"{votes.where}: no column confidence; `weight: confidence` needs 1 to {MOST_CONFIDENT} in every vote"
             )
         weight = votes.confidence / MOST_CONFIDENT
     if options.control and lengths is None:

@@ -22,6 +22,10 @@ from dtef_pipeline.documents import read_document
 from dtef_pipeline.qa.anchored_answers import ANCHORS_KEPT
 from dtef_pipeline.qa.asked_parts import QA_PANEL_SECTION, QaAsked
 
+_QA_SWITCHES = (
+    *("few_shot_as", "sample_rate", "daily_budget", "allow_unpriced", "sandbox", "timeout_s", "strict", "penalty", "senses"),
+)
+
 
 def _sandbox_level(value: Any) -> Any:
     """YAML takes a bare off for false."""
@@ -47,6 +51,11 @@ class QaPanel(QaAsked):
     @property
     def bounds(self) -> dict[str, Any]:
         return self._told(("max_cost_usd", "max_calls"))
+
+    @property
+    def switches(self) -> dict[str, Any]:
+        """How answers are judged, run and scored, by the names of the settings of `dtef qa run`; those that have a value."""
+        return self._told(_QA_SWITCHES)
 
     def anchors_config(self, snapshot: str) -> dict[str, dict[str, Any]]:
         """Configuration of `qa_anchors`, by its name; empty where the panel asks for no anchors."""

@@ -9,9 +9,9 @@ from dtef_pipeline.qa.result_tables import QA_ROLLED_UP
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.tables import AskedBy, Remake, TableSpec
 
-_BY_QA_ADD = Remake("dtef qa run {options} --ingest")
+_BY_QA_ADD = Remake("dtef qa run {options} --from ingest")
 _BY_QA_RUN = Remake("dtef qa run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
-_BY_QA_ROLL_UP = Remake("dtef qa rollup")
+_BY_QA_ROLL_UP = Remake("dtef rollup --family qa")
 _BY_QA_ANCHORS = Remake("dtef qa anchors {options}")
 RESULTS_OF_PARTS = tuple(QA_ROLLED_UP)
 """The tables that follow from the scores of all parts."""

@@ -26,7 +26,7 @@ def fit_in_words(fit: pd.DataFrame, met: pd.DataFrame) -> Iterator[str]:
     if one["separable"]:
         yield (
             "Some players have no finite score: a player that won or lost all its votes can be as strong or as weak as one likes, so that no "
-            "number is right. The option --prior l2=0.01 of dtef preference rollup gives every player one."
+            "number is right. `prior_l2: 0.01` in the section `preference` of the panel file gives every player one."
         )
     if (groups := len(set(fit["component"]))) > 1:
         yield f"The players fall into {counted(groups, 'group')} that no vote compares with each other. Places and betas hold within a group."

@@ -57,7 +57,7 @@ BOARD_VIEWS = (
         "rubric_board_tag",
         "the same over the blueprints of each tag",
         "tag",
-        needs="a blueprint with a tag: write `tags:` in the header of a file, then `dtef rubric add` and `dtef rubric rollup`",
+        needs="a blueprint with a tag: write `tags:` in the header of a file, then `dtef rubric add` and `dtef rollup --family rubric`",
     ),
     _ranked("blueprint", "rubric_board_blueprint", "each model's score in each blueprint", "blueprint"),
     _ranked("prompt", "rubric_board_prompt", "each model's score on each prompt", "blueprint", "prompt"),
@@ -93,7 +93,7 @@ BOARD_VIEWS = (
         ("n_latest", "n_steady"),
         notes="reason",
         who=("model", "dimension"),
-        needs="a grade: `dtef rubric run --analyst MODEL` has an analyst sum up blueprints and grade their models",
+        needs="a grade: a collection `analyst` in the models file sums up blueprints and grades their models at `dtef rubric run`",
     ),
     RubricView(
         "agreement",

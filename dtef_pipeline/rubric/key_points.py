@@ -78,7 +78,8 @@ def extracting_model(named: Sequence[str], models: Models) -> ModelSpec:
     if not analysts:
         raise ConfigError(
             f"nobody is named who extracts key points: the models files have no collection {ANALYSTS!r} with a model in it. "
-            f"Add one (collections: {{{ANALYSTS}: [gpt-4.1-mini]}}), or name a model: --analyst gpt-4.1-mini"
+            f"Add one (collections: {{{ANALYSTS}: [gpt-4.1-mini]}}), or name a model in the section `rubric` of the panel file "
+            "(analysts: [gpt-4.1-mini])"
         )
     return analysts[0] if analysts[0].temperature is None else with_sampling(analysts[0], {"temperature": 0.0})
 

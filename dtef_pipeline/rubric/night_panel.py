@@ -27,6 +27,10 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.nearest import nearest
 
 PANEL_SECTION = "rubric"
+_RUBRIC_SWITCHES = (
+    *("judge_draws", "scale", "analysts", "extract_points", "no_own_judge", "with_labels", "embedder"),
+    *("beta", "or_paths", "should_not_paths", "consistent_champions"),
+)
 
 
 class RubricAsked(Part):
@@ -82,8 +86,22 @@ class RubricAsked(Part):
 
 
 class RubricPanel(RubricAsked):
-    """What a night asks of rubrics."""
+    """What a night asks of rubrics; and how responses are judged and scored, at night and by `dtef rubric run`."""
 
+    no_own_judge: bool = False
+    """Whether judgements of a model by a judge of its own maker are left out."""
+    with_labels: bool = False
+    """Whether people's labels overrule the judges where there are any."""
+    embedder: Annotated[str, Field(min_length=1)] | None = None
+    """Model that embeds texts for similarity; none: the one on this machine."""
+    beta: Annotated[float, Field(ge=0, le=1)] = 0.35
+    """Weight of similarity in the hybrid score."""
+    or_paths: Literal["document", "two_group"] = "document"
+    """How alternative paths count: as one point of weight 1, or as much as all required points."""
+    should_not_paths: Literal["worst", "max"] = "worst"
+    """Which alternative path of should_not counts: the one that is met most, or least."""
+    consistent_champions: bool = False
+    """Whether a champion needs a grade of 5 or more in 80 % of the latest 5 blueprints that it is graded in."""
     anchors: Annotated[int, Field(ge=0)] = 0
     """How many pairs of a stored response and a criterion judges are shown again, so that a drift of judges is told apart from one of models."""
     max_cost_usd: Annotated[float, Field(ge=0)] | None = None
@@ -92,6 +110,22 @@ class RubricPanel(RubricAsked):
     @property
     def bounds(self) -> dict[str, Any]:
         return {} if self.max_cost_usd is None else {"max_cost_usd": self.max_cost_usd}
+
+    @property
+    def switches(self) -> dict[str, Any]:
+        """How responses are judged and scored, by the names of the settings of `dtef rubric run`."""
+        return self.model_dump(include=set(_RUBRIC_SWITCHES))
+
+    def run_config(self, snapshot: str) -> dict[str, dict[str, Any]]:
+        config = super().run_config(snapshot)
+        embedder = {"embedder": self.embedder} if self.embedder else {}
+        policy = self.model_dump(include={"beta", "or_paths", "should_not_paths", "no_own_judge"})
+        return {
+            **config,
+            "rubric_embeddings": {**config["rubric_embeddings"], **embedder},
+            "rubric_points": {**config["rubric_points"], **self.model_dump(include={"no_own_judge", "with_labels"})},
+            "rubric_scores": {**config["rubric_scores"], **policy, **embedder},
+        }
 
     def anchors_config(self, snapshot: str) -> dict[str, dict[str, Any]]:
         """Configuration of `rubric_anchors`, by its name; empty where the panel asks for no anchors."""

@@ -11,8 +11,8 @@ from dtef_pipeline.rubric.board import latest_runs
 from dtef_pipeline.text.counted import counted
 
 _MARKED_SCALE = re.compile(r"\[scale:(\d+)\]\Z")
-_HOW_ON_ONE_SCALE = "`dtef rubric judge --scale` judges all of them on one"
-_HOW_BY_THE_SAME = "`dtef rubric judge --judge APPROACH=MODEL` has all of them judged by the same"
+_HOW_ON_ONE_SCALE = "`dtef rubric run --from judge` judges all of them on the `scale` of the panel file"
+_HOW_BY_THE_SAME = "`dtef rubric run --from judge --judge APPROACH=MODEL` has all of them judged by the same"
 
 
 def averaged_runs(scores: pd.DataFrame, runs: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
@@ -43,7 +43,7 @@ def unlike_runs(runs: pd.DataFrame) -> Iterator[str]:
 
 def several_policies(policies: pd.Series) -> Iterator[str]:
     if len(policies.unique()) > 1:
-        yield f"blueprints were scored by several policies: {_groups(policies)}; `dtef rubric judge` scores all of them by one"
+        yield f"blueprints were scored by several policies: {_groups(policies)}; `dtef rubric run --from judge` scores all of them by one"
 
 
 def _scale(judges: Sequence[str]) -> int:

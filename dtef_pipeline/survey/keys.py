@@ -21,5 +21,5 @@ KEYS = Keys(
         "attribute": ("attribute",),
         "question": ("round", "question_id"),
     },
-    score_again="score those rounds again with `dtef run --ingest --round ROUND`",
+    score_again="score those rounds again with `dtef run --from ingest --round ROUND`",
 )

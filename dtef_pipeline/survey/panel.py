@@ -42,6 +42,8 @@ class Panel(SurveyAsked):
     """What is asked of questions with expected answers every night: likewise."""
     games: dict[str, Any] = {}
     """What is played every night: likewise."""
+    preference: dict[str, Any] = {}
+    """How votes become scores: likewise."""
 
     @property
     def bounds(self) -> dict[str, Any]:

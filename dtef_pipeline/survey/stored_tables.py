@@ -26,7 +26,7 @@ _BY_RUN = Remake(
     AskedBy("--questions", KEYS.item),
     (ToldBy("scores", KEYS.item), ToldBy("predictions", KEYS.item), ToldBy("segment_results", "questions")),
 )
-_BY_INGEST = replace(_BY_RUN, command=f"{_BY_RUN.command} --ingest")
+_BY_INGEST = replace(_BY_RUN, command=f"{_BY_RUN.command} --from ingest")
 _ROUND, _SEGMENT, _SNAPSHOT = ("round",), ("round", "segment"), ("round", "segment", "snapshot")
 SURVEY_TABLES: Mapping[str, TableSpec] = {
     "survey_responses": TableSpec(tables.SURVEY_RESPONSES, SPACE, _SEGMENT, _BY_INGEST, needed_by=("scores",)),

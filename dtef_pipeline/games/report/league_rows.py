@@ -24,7 +24,7 @@ from dtef_pipeline.games.same_games import PLAYED_COVERAGE, shared_results, whol
 from dtef_pipeline.games.unplayed_games import UNPLAYED_READS, all_played, with_unplayed
 from dtef_pipeline.report.stored_rows import StoredRows
 
-MADE_BY_LEAGUE = "`dtef games run --player NAME` has players play, and `dtef games rollup` makes boards"
+MADE_BY_LEAGUE = "`dtef games run --player NAME` has players play, and `dtef rollup --family games` makes boards"
 FAMILY_ORDER = ("expected value", "composite", "efficacy", "efficiency", "risk", "social", "safety", "form")
 PLAYER_KEYS = ["persona", "model", "model_variant", "snapshot"]
 _TABLES_OF_VERSIONS = ("episodes", "strategy_values")

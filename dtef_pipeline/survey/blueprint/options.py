@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.survey.blueprint.systems import SHIPPED, check_system
+from dtef_pipeline.survey.blueprint.systems import check_system
 from dtef_pipeline.text.counted import counted
 
 TASKS = ("distribution", "shift", "synthetic-individuals", "batch")
@@ -61,11 +61,6 @@ class ContextLevel(str):
         return [str(level) if isinstance(level, int | float) else level for level in levels]
 
 
-def _option(default: Any, help: str, metavar: str | None = None) -> Any:
-    """A field that an option of the command line sets: what its help says, and what stands for its value there."""
-    return field(default=default, metadata={"help": help, "metavar": metavar})
-
-
 @dataclass(frozen=True, slots=True)
 class BlueprintOptions:
     """How blueprints are made. Raises ConfigError naming the option, what arrived and what is allowed.
@@ -78,50 +73,21 @@ class BlueprintOptions:
     """
 
     context_levels: tuple[str, ...] = ("0",)
-    task: str = _option(
-        "distribution",
-        "Task: predict percentages (distribution), adjust everyone's percentages to the group (shift), answer as single people "
-        "(synthetic-individuals), or predict several questions at once (batch).  [default: distribution]",
-        metavar="|".join(TASKS),
-    )
-    format: str = _option(
-        "attribute-label",
-        "Format in which context questions are written.  [default: attribute-label]",
-        metavar="|".join(FORMATS),
-    )
-    reasoning: str = _option(
-        "standard",
-        "Reasoning before the answer; cot (chain of thought) asks for it, step by step.  [default: standard]",
-        metavar="|".join(REASONINGS),
-    )
-    structured: bool = _option(False, "Ask for an answer that follows a JSON schema, where the model supports it.")
-    option_order: str = _option(
-        "given",
-        "Order in which the answer options are listed; rotated-2 begins with the third.  [default: given]",
-        metavar="|".join(ORDERS),
-    )
-    profile: str = _option(
-        "segment",
-        "People the prompt is about: the segment, or all respondents of the survey (population).  [default: segment]",
-        metavar="|".join(PROFILES),
-    )
-    system: str = _option("default", "System prompt, by its id.  [default: default]", metavar="|".join(SHIPPED))
+    task: str = "distribution"
+    format: str = "attribute-label"
+    reasoning: str = "standard"
+    structured: bool = False
+    option_order: str = "given"
+    profile: str = "segment"
+    system: str = "default"
     system_text: str = ""
-    batch_size: int = _option(
-        3, f"Questions in one prompt of the task batch, {BATCH_SIZES[0]} to {BATCH_SIZES[-1]}.  [default: 3]"
-    )
-    individuals: int = _option(
-        20, "Number of people that the model answers as in the task synthetic-individuals.  [default: 20]"
-    )
-    selection: str = _option(
-        "survey-order",
-        "Order in which context questions are taken from the survey.  [default: survey-order]",
-        metavar="|".join(SELECTIONS),
-    )
+    batch_size: int = 3
+    individuals: int = 20
+    selection: str = "survey-order"
     seed: int = 20_260_101
-    token_budget: int = _option(4096, "Most tokens of prompt and response together.  [default: 4096]")
+    token_budget: int = 4096
     answer_reserve: int | None = None
-    show_n: bool = _option(False, "Show the model how many respondents answered each context question.")
+    show_n: bool = False
 
     def __post_init__(self) -> None:
         for level in self.context_levels:
@@ -253,28 +219,6 @@ ONLY_WITH: Mapping[str, tuple[str, str]] = {
 }
 """Fields that do nothing unless another field has this value."""
 
-_ALIASES = {"format": "form", "option_order": "order"}
-
-
-class Flag(NamedTuple):
-    """An option of the command line that sets one field of BlueprintOptions."""
-
-    field: str
-    spelled: str
-    """`--token-budget`"""
-    kind: type
-    """bool: the option takes no value."""
-    help: str
-    metavar: str | None
-
-
-FLAGS = tuple(
-    Flag(one.name, f"--{_ALIASES.get(one.name, one.name).replace('_', '-')}", type(one.default), **one.metadata)
-    for one in fields(BlueprintOptions)
-    if one.metadata
-)
-"""The options that together make one condition, in the order of the help."""
-
 
 def _trace(words: str) -> str:
     """What tells one wording of an own system prompt from another; nothing for the shipped ones, whose words stay."""
@@ -290,6 +234,8 @@ _PLAIN_FLAGS: Mapping[str, Mapping[str, Any]] = {
     "population": {"profile": "population"},
 }
 _NUMBER_FLAGS = {"seed": "seed", "tokens": "token_budget", "reserve": "answer_reserve"}
+CONDITION_WORDS = (*_PLAIN_FLAGS, "rotated-N", "system=ID", *(f"{number}=N" for number in _NUMBER_FLAGS))
+"""What a condition may say after its task and format, each after a plus."""
 
 
 def _flag(condition: str, flag: str) -> Mapping[str, Any]:
@@ -302,9 +248,8 @@ def _flag(condition: str, flag: str) -> Mapping[str, Any]:
         return {_NUMBER_FLAGS[name]: _whole(condition, flag, value)}
     if name == "system":
         return {"system": value}
-    allowed = [*_PLAIN_FLAGS, "rotated-N", "system=ID", *(f"{number}=N" for number in _NUMBER_FLAGS)]
     raise ConfigError(
-        f"condition {condition!r}: {flag!r} says nothing; allowed after the task and format: {', '.join(allowed)}"
+        f"condition {condition!r}: {flag!r} says nothing; allowed after the task and format: {', '.join(CONDITION_WORDS)}"
     )
 
 

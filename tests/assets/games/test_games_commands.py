@@ -33,15 +33,17 @@ def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
 def test_requests_that_opponents_share_are_estimated_once(server: FakeLLM) -> None:
     """Regression: the first request of a seed and seat was counted once per opponent, and each is sent once."""
     league = ["--scenario", "show-cards", "--player", "legal", "--seeds", "1-3", "--format", "json"]
-    (one,) = json.loads(dtef_games("estimate", *league, "--opponent", "waits").stdout)
-    (both,) = json.loads(dtef_games("estimate", *league, "--opponent", "waits", "--opponent", "first-legal").stdout)
+    (one,) = json.loads(dtef_games("run", "--estimate", *league, "--opponent", "waits").stdout)
+    (both,) = json.loads(dtef_games("run", "--estimate", *league, "--opponent", "waits", "--opponent", "first-legal").stdout)
     assert both["planned"] > both["requests"] == both["calls"]
     assert one["calls"] <= both["calls"] < 2 * one["calls"]
     assert both["calls_most"] < 2 * one["calls_most"]
 
 
 def test_an_estimate_says_what_its_highest_numbers_assume(server: FakeLLM) -> None:
-    told = " ".join(dtef_games("estimate", "--scenario", "show-cards", "--player", "legal", "--seeds", "1").output.split())
+    told = " ".join(
+        dtef_games("run", "--estimate", "--scenario", "show-cards", "--player", "legal", "--seeds", "1").output.split()
+    )
     assert "every game lasts to its limit of turns" in told
     assert "judge has" not in told
     assert "No text of legal was played yet: each is taken to have 400 tokens" in told
@@ -60,7 +62,7 @@ def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path) ->
         "--seeds",
         "1-6",
     ]
-    before = dtef_games("estimate", *league, "--format", "json")
+    before = dtef_games("run", "--estimate", *league, "--format", "json")
     assert before.exit_code == 0, before.output
     (planned,) = json.loads(before.stdout)
     assert planned["model"] == "legal"
@@ -72,15 +74,15 @@ def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path) ->
     assert "1 scenario, snapshot base" in played.output
     bought = len(server.calls)
     assert 0 < bought <= planned["calls_most"]
-    (after,) = json.loads(dtef_games("estimate", *league, "--format", "json").stdout)
+    (after,) = json.loads(dtef_games("run", "--estimate", *league, "--format", "json").stdout)
     assert (after["calls"], after["replayed"]) == (0, bought)
-    assert "was played yet" not in dtef_games("estimate", *league[:-1], "1-8").output
+    assert "was played yet" not in dtef_games("run", "--estimate", *league[:-1], "1-8").output
     shown = dtef_games("board", "--scenario", "show-cards", "--format", "json")
     rows = json.loads(shown.stdout)
     assert {row["player"] for row in rows} == {"calm:v2@legal", "baseline/waits"}
     assert [row["mean"] for row in rows] == sorted((row["mean"] for row in rows), reverse=True)
     _the_board_marks_a_persona_that_nobody_approved(state)
-    assert dtef_games("rollup").exit_code == 0
+    assert CliRunner().invoke(main, ["rollup", "--family", "games"]).exit_code == 0
     of_family = [CliRunner().invoke(main, [name, "--family", "games", "--format", "json"]) for name in ("leaderboard", "costs")]
     assert json.loads(of_family[0].stdout) == [row for row in rows if row["scenario"] == "show-cards"]
     (cost,) = json.loads(of_family[1].stdout)
@@ -126,7 +128,7 @@ def test_check_names_scenarios_of_ones_own_and_where_they_are(
 
 
 def test_a_line_says_that_baselines_play_no_persona(server: FakeLLM) -> None:
-    estimate = ("estimate", "--scenario", "show-cards", "--seeds", "1", "--persona", "calm", "--player", "baselines")
+    estimate = ("run", "--estimate", "--scenario", "show-cards", "--seeds", "1", "--persona", "calm", "--player", "baselines")
     line = "warning: --persona calm has no effect, as baselines play no personas"
     assert line in " ".join(dtef_games(*estimate).output.split())
     assert line not in " ".join(dtef_games(*estimate, "--player", "legal").output.split())
@@ -142,7 +144,7 @@ def test_a_persona_that_is_not_approved_plays_only_where_somebody_says_so(server
         assert refused.exit_code == 2
         assert f"calm:v2 ({status}): not approved" in refused.output
         assert "--unapproved" in refused.output
-    assert dtef_games("estimate", *league, "calm@legal", "--unapproved").exit_code == 0
+    assert dtef_games("run", "--estimate", *league, "calm@legal", "--unapproved").exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -158,8 +160,8 @@ def test_what_could_not_be_scored_is_told_before_anything_is_bought(
     """Regression: the league was played, paid for, and failed when it was scored."""
     manifest = show_pack(**given).manifest.model_dump(mode="json")
     (state / "scenarios" / "made" / "show-cards.yaml").write_text(json.dumps(manifest), encoding="utf-8")
-    for command in ("estimate", "run"):
-        refused = dtef_games(command, "--scenario", "show-cards", "--player", "legal", "--seeds", "1")
+    for more in (["--estimate"], []):
+        refused = dtef_games("run", *more, "--scenario", "show-cards", "--player", "legal", "--seeds", "1")
         assert (refused.exit_code, told in refused.output) == (2, True), refused.output
     assert len(server.calls) == 0
 

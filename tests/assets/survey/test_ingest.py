@@ -65,7 +65,7 @@ def test_a_round_ingested_before_there_were_any_is_scored_and_ranked_all_the_sam
 
 
 def test_a_file_that_changed_after_it_was_registered_takes_nothing_away(done: Pipeline) -> None:
-    """`dtef run --ingest` of a file that was cut since wrote the cut one over the whole one."""
+    """`dtef run --from ingest` of a file that was cut since wrote the cut one over the whole one."""
     file = Path(read_source(done, "T1").path)
     text, before = file.read_text(encoding="utf-8"), done.bytes()
     file.write_text("".join(line for line in text.splitlines(True) if "number 2?" not in line), encoding="utf-8")

@@ -89,7 +89,7 @@ def test_questions_of_a_battery_are_one_cluster_in_all_rounds_and_remain_differe
 
 
 def test_a_survey_of_an_earlier_version_without_batteries_is_refused_with_the_remedy() -> None:
-    with pytest.raises(WarehouseError, match=r"have no column battery: score those rounds again with `dtef run --ingest"):
+    with pytest.raises(WarehouseError, match=r"have no column battery: score those rounds again with `dtef run --from ingest"):
         cells_of([{}], survey=survey_rows({}).drop_columns(["battery"]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,17 @@ def refused(*arguments: object) -> str:
     assert result.exit_code == 2, result.output
     assert "Traceback" not in result.output
     return result.stderr
+
+
+def name_panel(folder: Path, monkeypatch: pytest.MonkeyPatch, **sections: Any) -> None:
+    """Name a panel file in the folder, with these sections."""
+    monkeypatch.setenv("DTEF_PANEL", str(folder / "panel.yaml"))
+    write_panel(**sections)
+
+
+def write_panel(**sections: Any) -> None:
+    """Write these sections to the panel file that is named, in place of all that it has."""
+    Path(os.environ["DTEF_PANEL"]).write_text(yaml.safe_dump(sections), encoding="utf-8")
 
 
 def query(sql: str) -> list[dict[str, Any]]:

@@ -91,7 +91,7 @@ def test_the_named_command_makes_each_file_again_as_it_was_and_asks_nothing(
         serve_as(server, damaged.parent, monkeypatch)
         distinct = {tuple(command) for command in commands.values()}
         # A later stage that reads what another command is yet to mend fails until then.
-        runs = [dtef(*command, "--no-roll-ups") for command in sorted(distinct, key=lambda one: "--ingest" not in one)]
+        runs = [dtef(*command, "--no-roll-ups") for command in sorted(distinct, key=lambda one: "ingest" not in one)]
         assert runs[-1].exit_code == 0, runs[-1].output
         assert server.calls == []
     said = "".join(result.stderr for result in runs)

@@ -36,7 +36,7 @@ def test_every_view_ends_with_a_line_on_each_of_its_columns_that_is_not_plain_en
 
 
 def test_costs_drift_and_estimate_end_so_too(reading: Path) -> None:
-    for command in (["costs"], ["drift"], ["estimate", "--round", "S1", "--model", "gpt-4.1-mini"]):
+    for command in (["costs"], ["drift"], ["run", "--estimate", "--round", "S1", "--model", "gpt-4.1-mini"]):
         printed = ok(*command)
         lines = printed.rstrip("\n").rpartition("\n\n")[2].splitlines()
         assert {line.split("  ")[0] for line in lines} <= {name for _, columns in explained(command[0]) for name in columns}

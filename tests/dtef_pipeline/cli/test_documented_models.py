@@ -23,5 +23,5 @@ def test_a_provider_and_a_name_are_a_litellm_string_unless_a_model_is_called_tha
 
 def test_estimate_takes_it(state: Path) -> None:
     ok("qa", "add", "gsm8k", write_sums(state / "sums.jsonl"))
-    assert "openai/gpt-4o-mini" in ok("qa", "estimate", "--model", "openai:gpt-4o-mini", "--judge", "none")
-    assert "no model or collection 'a b:c'" in refused("qa", "estimate", "--model", "a b:c", "--judge", "none")
+    assert "openai/gpt-4o-mini" in ok("qa", "run", "--estimate", "--model", "openai:gpt-4o-mini", "--judge", "none")
+    assert "no model or collection 'a b:c'" in refused("qa", "run", "--estimate", "--model", "a b:c", "--judge", "none")

@@ -1,4 +1,4 @@
-"""`dtef estimate` says what `dtef run` then does."""
+"""`dtef run --estimate` says what `dtef run` then does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def estimated(*options: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = strict(ok("estimate", *ROUND, *options, "--format", "json"))
+    rows: list[dict[str, Any]] = strict(ok("run", "--estimate", *ROUND, *options, "--format", "json"))
     return rows
 
 
@@ -91,7 +91,7 @@ class TestSays:
 
     def test_what_a_condition_needs_for_its_answer_is_allowed_for(self, server: FakeLLM) -> None:
         (short,) = estimated("--model", "fake", "--questions", "3")
-        (long,) = estimated("--model", "fake", "--questions", "3", "--reasoning", "cot")
+        (long,) = estimated("--model", "fake", "--questions", "3", "--condition", "distribution+cot")
         assert long["answer_tokens"] > short["answer_tokens"]
         assert long["answer_tokens_most"] == long["calls"] * 1024
 
@@ -99,10 +99,10 @@ class TestSays:
         self, ingested: Path, server: FakeLLM, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         models = ["--model", "fake", "--model", "fake@seed=1", "--questions", "2"]
-        table = ok("estimate", *ROUND, *models)
+        table = ok("run", "--estimate", *ROUND, *models)
         assert table.count("$") == 2 * 3
         serve_as(server, ingested, monkeypatch)
-        table = ok("estimate", *ROUND, *models)
+        table = ok("run", "--estimate", *ROUND, *models)
         assert "$" not in table
         assert table.count("unknown") == 2 * 3
         assert {row["cost_usd"] for row in estimated(*models)} == {None}
@@ -111,35 +111,45 @@ class TestSays:
         (row,) = estimated("--model", "fake@max_tokens=null", "--questions", "2")
         assert (row["answer_tokens_most"], row["cost_usd_most"]) == (None, None)
         assert row["cost_usd"] > 0
-        assert "no limit" in ok("estimate", *ROUND, "--model", "fake@max_tokens=null")
+        assert "no limit" in ok("run", "--estimate", *ROUND, "--model", "fake@max_tokens=null")
 
     def test_the_total_is_the_sum_and_conditions_are_told_apart_when_there_are_several(self, server: FakeLLM) -> None:
         table = ok(
-            "estimate", *ROUND, "--model", "fake", "--condition", "shift", "--condition", "distribution", "--questions", "2"
+            "run",
+            "--estimate",
+            *ROUND,
+            "--model",
+            "fake",
+            "--condition",
+            "shift",
+            "--condition",
+            "distribution",
+            "--questions",
+            "2",
         )
         assert "shift/attribute-label" in table
         total = next(line for line in table.splitlines() if line.startswith(" total"))
         assert total.split()[1:4] == ["8", "0", "8"]
 
     def test_csv_is_the_rows_at_full_precision(self, server: FakeLLM) -> None:
-        text = ok("estimate", *ROUND, "--model", "fake", "--questions", "2", "--format", "csv")
+        text = ok("run", "--estimate", *ROUND, "--model", "fake", "--questions", "2", "--format", "csv")
         (row,) = csv.DictReader(io.StringIO(text))
         (same,) = estimated("--model", "fake", "--questions", "2")
         assert float(row["cost_usd"]) == same["cost_usd"]
 
     def test_baselines_ask_no_model(self, ingested: Path) -> None:
-        assert "no calls, no cost" in ok("estimate", *ROUND)
+        assert "no calls, no cost" in ok("run", "--estimate", *ROUND)
         assert estimated("--model", "baselines") == []
 
     def test_nothing_is_written(self, server: FakeLLM, ingested: Path) -> None:
         before = sorted(path for path in ingested.rglob("*"))
-        ok("estimate", *ROUND, "--model", "fake", "--context", "2")
+        ok("run", "--estimate", *ROUND, "--model", "fake", "--context", "2")
         assert sorted(path for path in ingested.rglob("*")) == before
 
 
 class TestBudgets:
     def test_those_of_the_run_and_of_a_model_are_compared_with_what_is_expected(self, server: FakeLLM) -> None:
-        what = ["estimate", *ROUND, "--model", "fake", "--model", "fake@seed=1", "--questions", "3"]
+        what = ["run", "--estimate", *ROUND, "--model", "fake", "--model", "fake@seed=1", "--questions", "3"]
         text = ok(*what, "--max-calls", "11", "--max-cost-usd", "fake=100", "--max-tokens", "fake@seed=1=2000")
         assert "max_calls 11 would be reached: 12 expected" in text
         assert "fake: max_cost_usd 100.0 would not be reached: at most 0.00" in text
@@ -149,27 +159,27 @@ class TestBudgets:
         self, server: FakeLLM, ingested: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         serve_as(server, ingested, monkeypatch, budget={"max_calls": 3, "max_cost_usd": 1})
-        text = ok("estimate", *ROUND, "--model", "fake", "--questions", "3")
+        text = ok("run", "--estimate", *ROUND, "--model", "fake", "--questions", "3")
         assert "fake: max_calls 3 would be reached: 6 expected" in text
         assert "fake: max_cost_usd 1.0 cannot be kept: the price is unknown" in text
 
 
 def test_the_same_options_are_refused_as_by_the_run(ingested: Path) -> None:
-    assert "round S7 is not ingested; ingested: S1" in refused("estimate", "--round", "S7")
-    assert "no segment country:atlantis" in refused("estimate", "--round", "S1", "--segment", "country:atlantis")
-    assert "no model or collection 'gpt'" in refused("estimate", *ROUND, "--model", "gpt")
+    assert "round S7 is not ingested; ingested: S1" in refused("run", "--estimate", "--round", "S7")
+    assert "no segment country:atlantis" in refused("run", "--estimate", "--round", "S1", "--segment", "country:atlantis")
+    assert "no model or collection 'gpt'" in refused("run", "--estimate", *ROUND, "--model", "gpt")
     assert len(SEGMENTS) == 2
 
 
 def test_what_the_questions_can_tell_is_said_before_anything_is_asked(server: FakeLLM) -> None:
     # `--questions 10` of GD4 lay in 3 batteries, and only the finished board said that none of its scores has an interval.
-    few = ok("estimate", *ROUND, "--model", "fake", "--questions", "3")
+    few = ok("run", "--estimate", *ROUND, "--model", "fake", "--questions", "3")
     assert "S1: 3 of 16 questions, in 3 of 12 batteries: too few" in few
     assert "(--questions 5 or more)" in few
     assert "S1: 6 of 16 questions, in 6 of 12 batteries: enough" in ok(
-        "estimate", *ROUND, "--model", "fake", "--questions", "6"
+        "run", "--estimate", *ROUND, "--model", "fake", "--questions", "6"
     )
-    assert "S1: all 16 questions, in 12 batteries: enough" in ok("estimate", *ROUND, "--model", "baselines")
+    assert "S1: all 16 questions, in 12 batteries: enough" in ok("run", "--estimate", *ROUND, "--model", "baselines")
     assert server.answered == 0
     run = dtef("run", *ROUND, "--model", "fake", "--questions", "3", "--no-roll-ups")
     assert "S1: 3 of 16 questions, in 3 of 12 batteries: too few" in run.stderr

@@ -51,6 +51,7 @@ def house(state: Path) -> Warehouse:
 def test_option_names_the_families_there_are() -> None:
     of_families = {words: option.metavar for words, option in all_options() if option.opts == ["--family"]}
     shown = {words: metavar for words, metavar in of_families.items() if words[0] != "preference"}
+    assert shown.pop(("rollup",)).endswith("games|preference")
     assert set(shown) == {("costs",), ("leaderboard",), ("drift",), ("report",), ("responses", "show"), ("responses", "forget")}
     assert set(shown.values()) == {"|".join(family.name for family in FAMILIES)}
     assert "'chess': allowed: survey, rubric" in refused("costs", "--family", "chess")
@@ -118,7 +119,7 @@ def test_leaderboard_and_report_of_rubrics_are_those_of_the_rubric_commands(hous
     assert ok("leaderboard", "--family", "rubric", "--by", "judges") == ok("rubric", "board", "--by", "judges")
     assert ok("leaderboard", "--family", "rubric", "--by", "compare") == ok("rubric", "board", "--by", "compare")
     ok("report", "--family", "rubric", "--out", tmp_path / "one")
-    ok("rubric", "report", "--out", tmp_path / "other")
+    ok("report", "--family", "rubric", "--out", tmp_path / "other")
     pages = [{page.name: page.read_text(encoding="utf-8") for page in (tmp_path / name).iterdir()} for name in ("one", "other")]
     assert pages[0] == pages[1]
     assert "index.html" in pages[0]
@@ -145,7 +146,7 @@ def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blu
     last_run = {"blueprint": "health__topic-0", "snapshot": "2026-01-03"}
     house.write("rubric_scores", house.read("rubric_scores", **last_run), **last_run)
     said = " ".join(dtef("drift", "--family", "rubric", "--by", "blueprint").stderr.split())
-    assert "scores of 1 snapshot are newer than this table; make it again with `dtef rubric rollup`" in said
+    assert "scores of 1 snapshot are newer than this table; make it again with `dtef rollup --family rubric`" in said
     for option in (("--fail-on", "drift"), ("--since", "2026-01-02")):
         said = refused("drift", "--family", "rubric", "--by", "blueprint", *option)
         assert f"{option[0]} with --by blueprint: allowed with --by model" in said
@@ -201,7 +202,7 @@ def test_options_of_another_family_are_refused_with_those_that_are_allowed(house
 def test_without_a_table_the_command_says_what_makes_it(state: Path) -> None:
     keep(made_tables(1, 2, 1), state / "warehouse")
     for words in (("costs",), ("drift", "--by", "blueprint"), ("leaderboard",)):
-        assert "`dtef rubric run` makes it, and `dtef rubric rollup`" in refused(*words, "--family", "rubric")
+        assert "`dtef rubric run` makes it, and `dtef rollup --family rubric`" in refused(*words, "--family", "rubric")
 
 
 def test_responses_are_told_apart_by_what_the_tables_of_each_family_rest_on(house: Warehouse, state: Path) -> None:

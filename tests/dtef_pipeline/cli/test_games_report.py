@@ -1,4 +1,4 @@
-"""`dtef games report` and the asset `games_report`: pages of a warehouse, in a folder of the user's or in the warehouse itself."""
+"""`dtef report --family games` and the asset `games_report`: pages of a warehouse, in a folder of the user's or in the warehouse itself."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_command_writes_the_pages_that_the_roll_up_keeps(tmp_path: Path, mon
     kept = tmp_path / "warehouse" / "games_report"
     told = result.asset_materializations_for_node("games_report")[0].metadata
     assert told["pages"].value == len(list(kept.glob("*.html"))) > 3
-    assert f"({told['pages'].value} pages)" in ok("games", "report", "--out", tmp_path / "out")
+    assert f"({told['pages'].value} pages)" in ok("report", "--family", "games", "--out", tmp_path / "out")
     for page in (tmp_path / "out").glob("*.html"):
         assert page.read_bytes() == (kept / page.name).read_bytes()
     assert "index.html" in ok("report", "--family", "games", "--out", tmp_path / "out")
@@ -43,18 +43,18 @@ def test_the_command_writes_the_pages_that_the_roll_up_keeps(tmp_path: Path, mon
 
 
 def test_a_page_that_someone_else_wrote_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # `dtef games report --out .` once overwrote the index.html of another site.
+    # `dtef report --family games --out .` once overwrote the index.html of another site.
     kept_league(tmp_path, monkeypatch, range(1, 2))
     out = tmp_path / "site"
     out.mkdir()
     (out / "index.html").write_text("my own", encoding="utf-8")
-    for command in (("games", "report"), ("report", "--family", "games")):
+    for command in (("report", "--family", "games"), ("report", "--family", "games")):
         assert "index.html is there already and was not written by dtef; allowed: a folder without it" in refused(
             *command, "--out", out
         )
     assert [path.name for path in out.iterdir()] == ["index.html"]
     assert (out / "index.html").read_text(encoding="utf-8") == "my own"
     (out / "index.html").unlink()
-    ok("games", "report", "--out", out)
+    ok("report", "--family", "games", "--out", out)
     (out / ".pages.json").unlink()
-    ok("games", "report", "--out", out)
+    ok("report", "--family", "games", "--out", out)

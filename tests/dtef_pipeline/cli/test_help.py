@@ -40,7 +40,6 @@ class TestHelp:
             "ingest",
             "run",
             "rollup",
-            "estimate",
             "costs",
             "experiment",
             "leaderboard",

@@ -199,7 +199,7 @@ class TestIngest:
         said = refused("ingest", state / "S1", "--allow-missing-attributes")
         (command,) = re.findall(r"`dtef (ingest .*)`", said)
         assert command == f"ingest {state / 'S1'} --round S1 --allow-missing-attributes --replace"
-        assert "`dtef ingest PATH --round S1`" in dtef("run", "--round", "S1", "--ingest", *CHOSEN).output
+        assert "`dtef ingest PATH --round S1`" in dtef("run", "--round", "S1", "--from", "ingest", *CHOSEN).output
         assert "all else of S1 is stored" in dtef(*command.split()).stderr
         assert json.loads(manifest.read_text(encoding="utf-8"))["allowed"] == ["missing-attributes"]
 

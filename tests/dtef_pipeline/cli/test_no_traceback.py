@@ -41,13 +41,8 @@ USUAL = {
     "suite": "gsm8k",
     "parts": "gsm8k/all",
     "scenario": "poker/kuhn",
+    "what": "personas",
     "reviewer": "r1",
-    "pair": "0" * 32,
-    "vote": "0" * 32,
-    "choice": "tie",
-    "confidence": "3",
-    "reason": "by mistake",
-    "consent": "no",
     "models": "baseline/uniform",
     "name": "alice",
     "role": "reviewer",
@@ -85,7 +80,7 @@ def typed(words: Sequence[str], command: click.Command, file: Path) -> list[str]
             arguments += [parameter.opts[0], str(file.parent / "out") if is_path(parameter) else USUAL[parameter.name or ""]]
         elif isinstance(parameter, click.Argument) and (parameter.required or words == ("experiment",)):
             arguments.append(str(file) if is_path(parameter) or words == ("experiment",) else USUAL[parameter.name or ""])
-    if words in (("run",), ("estimate",)):
+    if words == ("run",):
         arguments += ["--round", "S1", "--segment", "country:brazil", "--questions", "2"]
     return arguments
 

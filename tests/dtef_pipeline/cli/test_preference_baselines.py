@@ -48,7 +48,7 @@ def test_baselines_stand_in_no_pair_unless_they_are_let_in(house: Warehouse) -> 
     assert "13.86, 86.14" in said
     assert "13.861" not in said
     chains = [
-        json.loads(ok("preference", "audit", one["vote"], "--format", "json"))
+        json.loads(ok("preference", "votes", one["vote"], "--format", "json"))
         for one in json.loads(ok("preference", "votes", "--format", "json"))
     ]
     told = {row["reason"] for chain in chains for row in chain if row["player"].startswith("baseline/")}
@@ -64,7 +64,7 @@ def test_votes_of_elsewhere_can_be_listed_and_served(state: Path) -> None:
     of = ("--family", "elsewhere")
     assert len(json.loads(ok("preference", "votes", *of, "--format", "json"))) == 1
     assert json.loads(ok("preference", "votes", "--family", "qa", "--format", "json")) == []
-    assert "1 pair;" in ok("preference", "page", "--out", state / "page", "--reviewer", "zoe", *of)
+    assert "1 pair;" in ok("preference", "next", "--out", state / "page", "--reviewer", "zoe", *of)
     assert "--- B ---" in ok("preference", "next", "--reviewer", "zoe", *of, stdin="A\n4\n\n")
     said = " ".join(refused("preference", "votes", "--family", "others").split())
     assert "allowed: survey, rubric, qa, games, elsewhere" in said

@@ -17,7 +17,7 @@ from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.votes import VoteStore
 from resources.warehouse import TABLES, Warehouse
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, write_panel
 from tests.made.stored_votes import add_judged, store_votes
 from tests.strict_json import strict
 
@@ -47,7 +47,7 @@ def voted(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     rows += [row | {"metric": name, "score": score} for name, score in (("even", 0.5), ("unknown", None)) for row in rows]
     Warehouse(str(state / "warehouse")).write("qa_board", pa.Table.from_pylist(rows, schema=schema))
-    ok("preference", "rollup")
+    ok("rollup", "--family", "preference")
     return state
 
 
@@ -67,18 +67,20 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     assert "40 votes, 1 reviewer" in shown
     assert "at least 5 are needed" in shown
 
-    both = strict(ok("preference", "compare", "--format", "json"))
+    both = strict(ok("preference", "board", "--metric", "*", "--format", "json"))
     metrics = {row["metric"] for row in both if row["reviewer_kind"] == "person"}
     assert metrics == {"made: accuracy [plain]", "made: even [plain]", "made: unknown [plain]", "preference of a judge"}
-    shown = ok("preference", "compare", "--wide")
+    shown = ok("preference", "board", "--metric", "*", "--wide")
     assert "accuracy" in shown.partition("Kendall")[0]
     assert "even" not in shown, "a metric that puts all players at one place was a wall of rows"
-    assert "not shown: 1 metric, as there is no tau: one order puts all players at the same place; --all names it" in " ".join(
-        shown.split()
+    assert (
+        "not shown: 1 metric, as there is no tau: one order puts all players at the same place; --format csv names it"
+        in " ".join(shown.split())
     )
-    every = " ".join(ok("preference", "compare", "--all").split())
-    assert "person, made: unknown [plain]: 0 players; no tau: at least 2 players are needed" in every
-    assert "no tau" in ok("preference", "compare", "--metric", "made: even*")
+    assert "no tau: at least 2 players are needed" in {
+        row["reason"] for row in both if row["metric"] == "made: unknown [plain]"
+    }
+    assert "no tau" in ok("preference", "board", "--metric", "made: even*")
     of_accuracy = [row for row in both if row["metric"].startswith("made: acc") and row["reviewer_kind"] == "person"]
     assert {row["n_players"] for row in of_accuracy} == {9}
     tau = of_accuracy[0]["tau"]
@@ -86,8 +88,8 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     agreeing = sum((a["beta"] > b["beta"]) == (a["value"] > b["value"]) for a, b in pairs)
     assert tau == pytest.approx(2 * agreeing / len(pairs) - 1)
     assert of_accuracy[0]["tau_low"] < tau < of_accuracy[0]["tau_high"]
-    assert "Kendall's tau" in ok("preference", "compare", "--metric", "made*")
-    assert "nothing to compare" in refused("preference", "compare", "--partition", "other", "--metric", "made*")
+    assert "Kendall's tau" in ok("preference", "board", "--metric", "made*")
+    assert "nothing to compare" in refused("preference", "board", "--partition", "other", "--metric", "made*")
     assert "--partition x: no votes; allowed: all, judged, made, other" in refused("preference", "board", "--partition", "x")
 
     with VoteStore(Settings.from_environment().responses_url) as store:
@@ -95,15 +97,19 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     assert "the votes have changed since" in dtef("preference", "board").stderr
     (file,) = (voted / "warehouse" / "preference_scores").rglob("*.parquet")
     file.write_bytes(b"PAR1 broken")
-    assert "makes all that was left out again: dtef preference rollup" in refused("preference", "board")
+    assert "makes all that was left out again: dtef rollup --family preference" in refused("preference", "board")
 
 
-def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(state: Path) -> None:
+def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With votes of a judge beside people's, weights ended in a failed run; items and length were options of `fit` alone."""
     store_votes(60, reviewers=6)
     store_votes(40, suite="other", reviewers=6)
     add_judged("openai/gpt-4o", ("[temperature=0]",), 100)
-    ok("preference", "rollup", "--weight", "confidence", "--control", "length", "--item", "made/*", "--no-own-judge")
+    how = {"weight": "confidence", "control": "length", "items": ["made/*"], "no_own_judge": True}
+    name_panel(state, monkeypatch, preference=how)
+    ok("rollup", "--family", "preference")
     board = strict(ok("preference", "board", "--format", "json"))
     people, judged = ([row for row in board if row["reviewer_kind"] == kind] for kind in ("person", "judge"))
     assert {(row["votes"], row["weight"], row["control"], row["items"]) for row in people} == {
@@ -115,7 +121,8 @@ def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(state
     shown = " ".join(ok("preference", "board").split())
     for words in ("only items that fit made/*", "every vote counts 1: judges give no confidence", "a text twice as long has"):
         assert words in shown
-    assert "--item x: no votes; items: made/all/0" in refused("preference", "rollup", "--item", "x")
+    write_panel(preference={"items": ["x"]})
+    assert "items: made/all/0" in refused("rollup", "--family", "preference")
 
 
 def test_the_board_says_what_limits_intervals(voted: Path) -> None:
@@ -128,12 +135,12 @@ def test_the_board_says_what_limits_intervals(voted: Path) -> None:
 
 
 def test_without_votes_the_board_says_what_makes_it(state: Path) -> None:
-    assert "no votes yet" in refused("preference", "rollup")
+    assert "no votes yet" in refused("rollup", "--family", "preference")
     store_votes(1)
-    ok("preference", "rollup")
+    ok("rollup", "--family", "preference")
     with VoteStore(Settings.from_environment().responses_url) as store:
         store.void(store.votes()[0][0], "test", "a mistake")
-    ok("preference", "rollup")
+    ok("rollup", "--family", "preference")
     assert "there were no votes" in refused("preference", "board")
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
-from dtef_pipeline.cli.preference_fit_group import fit
+from dtef_pipeline.preference.vote_settings import VoteSettings
 from dtef_pipeline.statistics.bradley_terry import TIES
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused
 from tests.made.stored_votes import add_judged, store_votes
 
 DOCUMENTED = {"votes", "reviewers", "separable", "components", "nu", "scores"}
@@ -36,8 +37,9 @@ def test_json_has_the_documented_keys(votes: Path) -> None:
     assert first["low"] < first["beta"] < first["high"]
 
 
-def test_the_table_says_who_voted_and_what_columns_mean(votes: Path) -> None:
-    shown = ok("preference", "fit", votes, "--weight", "confidence", "--prior", "l2=0.1")
+def test_the_table_says_who_voted_and_what_columns_mean(votes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name_panel(votes.parent, monkeypatch, preference={"weight": "confidence", "prior_l2": 0.1})
+    shown = ok("preference", "fit", votes)
     for words in ("60 votes, 6 reviewers", "prior l2=0.1", "weighted by confidence", "95 % interval of beta", "tier"):
         assert words in shown
 
@@ -63,17 +65,25 @@ def test_votes_without_prompts_and_busy_reviewers_are_said_to_limit_intervals(tm
         assert message in " ".join(ok("preference", "fit", path).split())
 
 
-@pytest.mark.parametrize("prior", ["l2=-1", "l2=x", "l1=1", "l2=nan", "l2=inf", "1"])
-def test_a_prior_that_is_none_is_refused(prior: str, votes: Path) -> None:
-    result = dtef("preference", "fit", votes, "--prior", prior)
-    assert result.exit_code == 2
-    assert "allowed: l2=X" in result.output
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"prior_l2": -1}, "preference.prior_l2: got -1; allowed: 0 to 1,000,000"),
+        ({"prior_l2": float("nan")}, "preference.prior_l2: got nan"),
+        ({"ties": "third"}, "preference.ties: got 'third'; allowed: half, davidson, drop"),
+        ({"tise": "half"}, "preference.tise: unknown key; known: ties"),
+    ],
+)
+def test_a_key_that_is_none_is_refused_with_what_is_allowed(
+    how: dict[str, Any], message: str, votes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name_panel(votes.parent, monkeypatch, preference=how)
+    assert f"panel.yaml:2: {message}" in refused("preference", "fit", votes)
 
 
-def test_control_by_length_needs_responses(votes: Path) -> None:
-    result = dtef("preference", "fit", votes, "--control", "length")
-    assert result.exit_code == 2
-    assert "needs --responses FILE" in result.output
+def test_control_by_length_needs_responses(votes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name_panel(votes.parent, monkeypatch, preference={"control": "length"})
+    assert "needs --responses FILE" in refused("preference", "fit", votes)
 
 
 def test_a_faulty_file_is_told_in_one_line(tmp_path: Path) -> None:
@@ -84,8 +94,7 @@ def test_a_faulty_file_is_told_in_one_line(tmp_path: Path) -> None:
 
 
 def test_the_ways_with_ties_are_those_of_the_fit() -> None:
-    (ties,) = (option for option in fit.params if option.name == "ties")
-    assert tuple(ties.type.choices) == TIES  # type: ignore[attr-defined]
+    assert get_args(VoteSettings.model_fields["ties"].annotation) == TIES
 
 
 @pytest.fixture
@@ -100,44 +109,46 @@ def test_without_a_file_the_votes_of_the_store_are_fitted_and_kinds_of_reviewers
     found = json.loads(ok("preference", "fit", "--json"))
     assert (found["votes"], found["reviewers"]) == (60, 6)
     best = found["scores"][0]["model"]
-    of_judge = json.loads(ok("preference", "fit", "--json", "--reviewer-kind", "judge"))
+    of_judge = json.loads(ok("preference", "fit", "--json", "--judge", "*"))
     assert (of_judge["votes"], of_judge["reviewers"], of_judge["scores"][-1]["model"]) == (60, 1, best)
     assert "at least 5 are needed" in of_judge["scores"][0]["reason"]
 
 
-def test_stored_votes_are_chosen_by_family_and_item_and_controlled_by_their_texts(stored: Path) -> None:
-    some = json.loads(ok("preference", "fit", "--json", "--family", "qa", "--item", "made/all/[0-9]", "--control", "length"))
+def test_stored_votes_are_chosen_by_family_and_item_and_controlled_by_their_texts(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name_panel(stored, monkeypatch, preference={"control": "length"})
+    some = json.loads(ok("preference", "fit", "--json", "--family", "qa", "--item", "made/all/[0-9]"))
     assert 0 < some["votes"] < 60
     assert "length" in some
     for other in ("rubric", "elsewhere"):
         assert f"holds no votes of people on responses of {other}" in refused("preference", "fit", "--family", other)
     assert "none of 60 votes is on such an item" in refused("preference", "fit", "--item", "x")
     assert "games, elsewhere" in dtef("preference", "fit", "--family", "x").output
-    for given in (("--family", "qa"), ("--item", "x"), ("--judge", "x"), ("--reviewer", "x"), ("--without-leak-risk",)):
+    for given in (("--family", "qa"), ("--item", "x"), ("--judge", "x"), ("--reviewer", "x")):
         assert "give no FILE" in dtef("preference", "fit", __file__, *given).output
 
 
-def test_pairs_with_a_name_in_a_text_can_be_left_out(state: Path) -> None:
+def test_pairs_with_a_name_in_a_text_can_be_left_out(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store_votes(10)
     assert json.loads(ok("preference", "fit", "--json"))["votes"] == 10
     # Every made text says whose it is.
-    assert "nothing to fit" in refused("preference", "fit", "--json", "--without-leak-risk")
+    name_panel(state, monkeypatch, preference={"without_leak_risk": True})
+    assert "nothing to fit" in refused("preference", "fit", "--json")
 
 
-def test_weights_without_confidences_say_whose_votes_have_none(stored: Path) -> None:
+def test_weights_without_confidences_say_whose_votes_have_none(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message spoke of a column of a file, and the board of people's votes was lost with that of judges."""
     add_judged("openai/gpt-4o", ("[temperature=0]",), 20)
-    assert json.loads(ok("preference", "fit", "--json", "--weight", "confidence"))["weight"] == "confidence"
-    said = refused("preference", "fit", "--weight", "confidence", "--judge", "gpt-4o")
-    assert "--weight confidence: judges give no confidence; leave out --weight" in said
+    name_panel(stored, monkeypatch, preference={"weight": "confidence"})
+    assert json.loads(ok("preference", "fit", "--json"))["weight"] == "confidence"
+    said = refused("preference", "fit", "--judge", "gpt-4o")
+    assert "weight: confidence, in the panel file: judges give no confidence" in said
 
 
 def test_judges_are_fitted_one_by_one_or_together_as_models(stored: Path) -> None:
     """All judges were one fit that nobody asked for, and a model at two temperatures was two reviewers."""
     add_judged("openai/gpt-4o", ("[temperature=0]", "[temperature=1]"), 20)
-    said = refused("preference", "fit", "--reviewer-kind", "judge")
-    assert "3 judges voted: a judge, pairs(openai/gpt-4o[temperature=0])" in said
-    assert "--judge NAME" in said
     one = json.loads(ok("preference", "fit", "--json", "--judge", "pairs(openai/gpt-4o[temperature=1])#01234567"))
     assert (one["votes"], one["reviewers"], one["judges"]) == (20, 1, ["pairs(openai/gpt-4o[temperature=1])#01234567"])
     together = json.loads(ok("preference", "fit", "--json", "--judge", "*"))
@@ -147,13 +158,14 @@ def test_judges_are_fitted_one_by_one_or_together_as_models(stored: Path) -> Non
     assert json.loads(ok("preference", "fit", "--json", "--reviewer", "r[0-2]"))["reviewers"] == 3
 
 
-def test_self_judged_votes_are_counted_and_can_be_left_out(state: Path) -> None:
+def test_self_judged_votes_are_counted_and_can_be_left_out(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store_votes(20, ("openai/gpt-4o-mini[temperature=0]", "anthropic/claude-haiku-4-5", "mistral/mistral-small"))
     add_judged("openai/gpt-4o", ("[temperature=0]",), 20)
     found = json.loads(ok("preference", "fit", "--json", "--judge", "gpt-4o"))
     own = found["self_judged"]
     assert 0 < own < 20
     assert f"{own} votes self-judged" in ok("preference", "fit", "--judge", "gpt-4o")
-    left = json.loads(ok("preference", "fit", "--json", "--judge", "gpt-4o", "--no-own-judge"))
+    name_panel(state, monkeypatch, preference={"no_own_judge": True})
+    left = json.loads(ok("preference", "fit", "--json", "--judge", "gpt-4o"))
     assert (left["votes"], left["self_judged"], left["self_judged_left_out"]) == (20 - own, 0, own)
     assert "openai/gpt-4o-mini[temperature=0]" not in {one["model"] for one in left["scores"]}

@@ -13,7 +13,7 @@ from dtef_pipeline.preference.pairing import new_pairs
 from resources.settings import Settings
 from resources.vote_tables import add_rows
 from resources.votes import VoteStore
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused, serve_as
+from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, serve_as, write_panel
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.stored_votes import written
 
@@ -47,7 +47,7 @@ def test_a_judge_that_always_takes_the_first_text_gives_ties_alone(paired: Path,
     votes = json.loads(ok("preference", "votes", "--format", "json"))
     assert {(one["kind"], one["choice"], one["confidence"]) for one in votes} == {("judge", "tie", None)}
     assert "holds no votes of people" in refused("preference", "fit", "--json")
-    assert json.loads(ok("preference", "fit", "--json", "--reviewer-kind", "judge"))["votes"] == 6
+    assert json.loads(ok("preference", "fit", "--json", "--judge", "*"))["votes"] == 6
     # The name of the models file meant nothing to `fit` and `board`.
     assert json.loads(ok("preference", "fit", "--json", "--judge", "mine"))["votes"] == 6
     none = refused("preference", "fit", "--judge", "min")
@@ -93,7 +93,9 @@ def test_a_judge_says_what_it_judges_of_its_own_maker_and_can_leave_it_out(
     responses = written(("alpha", "beta", "openai/fake[temperature=1]"), items=3)
     with VoteStore(Settings.from_environment().responses_url) as store:
         store.add_pairs(responses, new_pairs(responses, per_item=3), who="test")
-    said, asked = judged(state, monkeypatch, lambda call: ALWAYS_FIRST, "--no-own-judge")
+    name_panel(state, monkeypatch, preference={"no_own_judge": True})
+    said, asked = judged(state, monkeypatch, lambda call: ALWAYS_FIRST)
+    write_panel(preference={})
     assert asked == 6
     assert "fake: 6 pairs left out: a response is of its own maker" in said
     said, asked = judged(state, monkeypatch, lambda call: ALWAYS_FIRST)
@@ -101,7 +103,7 @@ def test_a_judge_says_what_it_judges_of_its_own_maker_and_can_leave_it_out(
     assert "6 pairs of 6 with a response of its own maker: these votes are self-judged" in " ".join(said.split())
     listed = json.loads(ok("preference", "votes", "--format", "json"))
     assert sorted(one["self_judged"] for one in listed) == [False] * 3 + [True] * 6
-    found = json.loads(ok("preference", "fit", "--json", "--reviewer-kind", "judge"))
+    found = json.loads(ok("preference", "fit", "--json", "--judge", "*"))
     assert (found["votes"], found["self_judged"], found["flip_rate"]) == (9, 6, 1.0)
 
 
@@ -112,10 +114,10 @@ def test_a_person_is_refused_under_a_judges_id_and_a_judge_says_what_such_votes_
     (vote,) = json.loads(ok("preference", "votes", "--format", "json"))
     own = ("--reviewer", vote["reviewer"])
     for command in (
-        ("preference", "vote", vote["pair"], *own, "--choice", "A", "--confidence", 3),
+        ("preference", "next", "--pair", vote["pair"], *own, "--choice", "A", "--confidence", 3),
         ("preference", "next", *own),
-        ("preference", "page", "--out", paired / "page", *own),
-        ("preference", "reviewer", vote["reviewer"], "--consent"),
+        ("preference", "next", "--out", paired / "page", *own),
+        ("preference", "votes", "--consent", vote["reviewer"]),
     ):
         assert "belongs to a judge" in refused(*command)
     with VoteStore(Settings.from_environment().responses_url) as store:

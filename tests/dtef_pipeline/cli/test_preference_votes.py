@@ -142,38 +142,40 @@ def test_a_reviewer_votes_at_the_terminal_until_nothing_is_left(house: Warehouse
     with store(state) as votes:
         assert sorted(vote.choice for _, vote, _ in votes.votes()) == ["A", "B", "tie"]
         vote_id, vote, _ = votes.votes()[0]
-    assert "already" in refused("preference", "vote", vote.pair_id, "--reviewer", "zoe", "--choice", "B", "--confidence", 1)
+    assert "already" in refused(
+        "preference", "next", "--pair", vote.pair_id, "--reviewer", "zoe", "--choice", "B", "--confidence", 1
+    )
     listed = json.loads(ok("preference", "votes", "--format", "json"))
     assert {row["vote"] for row in listed} >= {vote_id}
-    chain = json.loads(ok("preference", "audit", vote_id, "--format", "json"))
+    chain = json.loads(ok("preference", "votes", vote_id, "--format", "json"))
     assert [row["side"] for row in chain] == ["left", "right"]
     assert all(row["request_key"].startswith("key of") and row["paired_config_hash"] for row in chain)
     # The version alone named many states of the code.
     assert all(re.fullmatch(r"\S+\+[0-9a-f]{16}", row["paired_code_version"]) for row in chain)
     assert all("not in this store" in row["reason"] for row in chain)
-    ok("preference", "void", vote_id, "--reason", "a test", "--by", "admin")
-    assert "a test" in (told := ok("preference", "audit", vote_id))
+    ok("preference", "votes", vote_id, "--void", "a test", "--by", "admin")
+    assert "a test" in (told := ok("preference", "votes", vote_id))
     assert all("  " in line for line in told.splitlines() if line), "long names of columns ran into their values"
-    assert "voided already" in refused("preference", "void", vote_id, "--reason", "again")
+    assert "voided already" in refused("preference", "votes", vote_id, "--void", "again")
     # It said that the first vote stays, which no longer counts.
-    after = refused("preference", "vote", vote.pair_id, "--reviewer", "zoe", "--choice", "B", "--confidence", 1)
+    after = refused("preference", "next", "--pair", vote.pair_id, "--reviewer", "zoe", "--choice", "B", "--confidence", 1)
     assert "was voided: it counts no more, and no other takes its place" in " ".join(after.split())
     with store(state) as votes:
         assert len(votes_of_store(votes)) == 2
     ok("preference", "export", state / "x.jsonl", "--no-justifications", "--by", "admin")
     assert "well put" not in (state / "x.jsonl").read_text()
-    done = json.loads(ok("preference", "actions", "--format", "json"))
+    done = json.loads(ok("preference", "votes", "--actions", "--format", "json"))
     assert [one["what"] for one in done] == ["pairs", "void", "export"]
     assert (done[1]["who"], json.loads(done[1]["after"])["reason"]) == ("admin", "a test")
     assert "a test" in done[1]["after"]
     assert vote_id in done[1]["before"]
     # A narrow terminal said that --wide shows the rest, and there was no --wide.
-    assert "void" in ok("preference", "actions", "--wide")
+    assert "void" in ok("preference", "votes", "--actions", "--wide")
 
 
 def test_votes_of_a_page_come_back_by_import(house: Warehouse, state: Path) -> None:
     ok("preference", "pairs", "--family", "qa")
-    assert "3 pairs" in ok("preference", "page", "--out", state / "page", "--reviewer", "zoe")
+    assert "3 pairs" in ok("preference", "next", "--out", state / "page", "--reviewer", "zoe")
     with store(state) as votes:
         lines = [
             json.dumps(
@@ -191,7 +193,7 @@ def test_votes_of_a_page_come_back_by_import(house: Warehouse, state: Path) -> N
         ]
     (state / "votes.jsonl").write_text("\n".join(lines))
     assert "3 votes added" in ok("preference", "import", state / "votes.jsonl")
-    assert "no pair left" in refused("preference", "page", "--out", state / "page", "--reviewer", "zoe")
+    assert "no pair left" in refused("preference", "next", "--out", state / "page", "--reviewer", "zoe")
     lines[1] = lines[1].replace('"B"', '"C"')
     (state / "votes.jsonl").write_text("\n".join(lines))
     assert "votes.jsonl:2: choice: got 'C'; allowed: A, B, tie" in refused("preference", "import", state / "votes.jsonl")
@@ -202,7 +204,7 @@ def test_reviewers_with_consent_are_named_in_exports(house: Warehouse, state: Pa
     ok("preference", "next", "--reviewer", "zoe", stdin="A\n4\n\n")
     ok("preference", "export", state / "a.jsonl")
     assert '"zoe"' not in (state / "a.jsonl").read_text()
-    ok("preference", "reviewer", "zoe", "--consent")
+    ok("preference", "votes", "--consent", "zoe")
     ok("preference", "export", state / "a.jsonl")
     assert '"zoe"' in (state / "a.jsonl").read_text()
 
@@ -332,7 +334,7 @@ def test_episodes_of_one_deal_seat_and_opponent_become_pairs_of_transcripts(
     assert {re.sub("[0-9]+[.]", "N.", text) for text in texts} == {
         f"Player: I bet, says [model], N.\n\nGame: Pot N.\n\n{FORM}\n\nPlayer: ACTION: call\n\nGame: Pot N.\n\n{FORM}"
     }
-    ok("preference", "page", "--reviewer", "zoe", "--out", state / "to_zoe")
+    ok("preference", "next", "--reviewer", "zoe", "--out", state / "to_zoe")
     page = (state / "to_zoe" / "votes.html").read_text(encoding="utf-8")
     assert page.count(FORM) == 3, "people read in the prompt of each pair what the game repeats"
     assert page.count(ASKED_AGAIN) == 12

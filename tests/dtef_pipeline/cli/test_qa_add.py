@@ -179,13 +179,13 @@ class TestNothingToAdd:
         assert "socioscope needs --corpus" in told
         assert not (state / "warehouse").exists()
 
-    @pytest.mark.parametrize("command", ["list", "board", "rollup"])
+    @pytest.mark.parametrize("command", ["list", "board"])
     def test_where_there_is_no_warehouse_the_command_of_this_family_is_named(self, state: Path, command: str) -> None:
         told = refused("qa", command)
         assert "`dtef qa add SUITE PATH` makes it" in " ".join(told.split())
         assert "ingest" not in told
 
-    @pytest.mark.parametrize("words", [("list",), ("remove", "mmlu/*"), ("run", "--model", "m"), ("judge",)])
+    @pytest.mark.parametrize("words", [("list",), ("remove", "mmlu/*"), ("run", "--model", "m"), ("run", "--from", "judge")])
     def test_where_nothing_was_added_it_is_said_how(self, state: Path, words: tuple[str, ...]) -> None:
         (state / "warehouse").mkdir()
         assert "no questions in " in (told := refused("qa", *words))
@@ -240,7 +240,7 @@ def test_a_file_that_is_gone_is_named_where_it_is_read_again(state: Path) -> Non
     assert "1 part of oars added" in ok("qa", "add", "oars", sums, "--suites", state / "suites.yaml")
     assert [(row["suite"], row["public_since"]) for row in strict(ok("qa", "list", "--format", "json"))] == [("oars", "")]
     shutil.move(sums, state / "elsewhere.jsonl")
-    result = dtef("qa", "run", "--ingest", "--judge", "none", "--no-roll-ups")
+    result = dtef("qa", "run", "--from", "ingest", "--judge", "none", "--no-roll-ups")
     assert result.exit_code == 1
     assert "sums.jsonl" in result.stderr
     assert listed() == {"oars/all": (3, 0, "number 3", 0)}, "what was read before stays"
@@ -278,7 +278,7 @@ def test_a_file_of_another_place_takes_no_items_away_unasked(state: Path) -> Non
     ok("qa", "add", "socioscope", other, "--corpus", talks, "--part", "cold")
     assert {name: row[0] for name, row in listed().items()} == {"socioscope/cold": 1, "socioscope/questions": 20}
     assert house.read("qa_items", suite="socioscope", part="cold")["item_id"].to_pylist() == ["cold/0"]
-    ok("qa", "run", "--part", "cold", "--ingest", "--judge", "none", "--no-roll-ups")
+    ok("qa", "run", "--part", "cold", "--from", "ingest", "--judge", "none", "--no-roll-ups")
     assert len(house.read("qa_items", suite="socioscope", part="cold")) == 1, "it is read again under its name"
 
     # What was moved loses nothing, and is no question; what takes the place is told to.
@@ -292,7 +292,7 @@ def test_a_file_of_another_place_takes_no_items_away_unasked(state: Path) -> Non
     replaced = " ".join(ok("qa", "add", "socioscope", other, "--corpus", talks, "--replace").split())
     assert listed()["socioscope/questions"][0] == 1
     assert f"socioscope/questions: gone with {moved}: 20 items with 1 scored response; stored responses stay" in replaced
-    assert "boards and pages follow at the next `dtef qa rollup`" in replaced
+    assert "boards and pages follow at the next `dtef rollup --family qa`" in replaced
     assert house.read("qa_scores")["item_id"].to_pylist() == ["cold/0"]
     assert "allowed: up to 64 letters" in refused("qa", "add", "socioscope", other, "--corpus", talks, "--part", "a/b")
     sums = write_sums(state / "sums.jsonl")

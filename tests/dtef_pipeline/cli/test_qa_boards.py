@@ -225,7 +225,7 @@ def test_what_is_not_there_is_said_with_what_makes_it(
     (tmp_path / "warehouse").mkdir()
     use(tmp_path, monkeypatch)
     for words in (("leaderboard",), ("costs",), ("drift", "--by", "part")):
-        assert "`dtef qa run` makes it, and `dtef qa rollup`" in refused(*words, "--family", "qa")
+        assert "`dtef qa run` makes it, and `dtef rollup --family qa`" in refused(*words, "--family", "qa")
     assert "`dtef qa run --snapshot LABEL` asks and scores" in refused("drift", "--family", "qa")
 
 
@@ -338,7 +338,7 @@ def test_a_board_that_scores_are_newer_than_says_so(
     for snapshot in ("2026-01-02", "2026-01-03"):
         for file in (tmp_path / "warehouse" / "qa_scores").glob(f"*/*/snapshot={snapshot}/*"):
             os.utime(file, (time.time() + 9, time.time() + 9))
-    said = "note: scores of 2 snapshots are newer than this table; make it again with `dtef qa rollup`"
+    said = "note: scores of 2 snapshots are newer than this table; make it again with `dtef rollup --family qa`"
     assert said in " ".join(shown("--format", "json").stderr.split())
     for words in (("drift", "--by", "part"), ("costs",)):
         assert said in " ".join(dtef(*words, "--family", "qa").stderr.split())

@@ -1,4 +1,4 @@
-"""`dtef qa estimate` says what `dtef qa run` then does, and afterwards that nothing is left to be asked."""
+"""`dtef qa run --estimate` says what `dtef qa run` then does, and afterwards that nothing is left to be asked."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused
 from tests.fake_llm_server import Call, FakeLLM
 from tests.strict_json import strict
 
 SUMS = ROOT / "data" / "questions" / "gsm8k"
-ASKING = ("--model", "answerer", "--judge", "judge", "--sample-rate", "1", "--limit", "4")
+ASKING = ("--model", "answerer", "--judge", "judge", "--limit", "4")
 
 
 def replied(call: Call) -> str:
@@ -35,7 +35,7 @@ def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
 
 
 def estimated(*options: str) -> dict[str, dict[str, Any]]:
-    return {row["role"]: row for row in strict(ok("qa", "estimate", *ASKING, *options, "--format", "json"))}
+    return {row["role"]: row for row in strict(ok("qa", "run", "--estimate", *ASKING, *options, "--format", "json"))}
 
 
 def test_a_run_asks_what_was_estimated_and_then_nothing_is_left(server: FakeLLM) -> None:
@@ -57,16 +57,19 @@ def test_a_run_asks_what_was_estimated_and_then_nothing_is_left(server: FakeLLM)
     assert estimated("--rejudge", "second")["judge"]["calls"] == 8
 
     # Of one item of another model, all that is stored is judged too: nothing said so.
-    other = ("--model", "judge", "--judge", "judge", "--sample-rate", "1", "--limit", "1")
-    assert "not named" not in dtef("qa", "estimate", *other).stderr, "these are judged already"
-    for command in (("estimate",), ("run", "--no-roll-ups")):
+    other = ("--model", "judge", "--judge", "judge", "--limit", "1")
+    assert "not named" not in dtef("qa", "run", "--estimate", *other).stderr, "these are judged already"
+    for command in (("run", "--estimate"), ("run", "--no-roll-ups")):
         told = " ".join(dtef("qa", *command, *other, "--rejudge", "second").stderr.split())
         assert "also for 8 judgements of stored responses of models that are not named: answerer (8)" in told
     assert len(server.calls) == 12 + 1 + 10
 
 
-def test_budgets_and_the_day_of_judges_are_compared_with_the_estimate(server: FakeLLM) -> None:
-    told = ok("qa", "estimate", *ASKING, "--daily-budget", "0.0001", "--max-calls", "100")
+def test_budgets_and_the_day_of_judges_are_compared_with_the_estimate(
+    server: FakeLLM, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name_panel(state, monkeypatch, qa={"daily_budget": 0.0001})
+    told = ok("qa", "run", "--estimate", *ASKING, "--max-calls", "100")
     assert "1 part, 4 responses, snapshot base" in told
     assert "daily_budget of judges 0.0001 would be reached" in told
     assert "max_calls 100 would not be reached: at most 20" in told
@@ -77,4 +80,4 @@ def test_without_a_judge_answers_alone_are_counted(server: FakeLLM) -> None:
 
 
 def test_a_model_that_is_not_known_is_refused(server: FakeLLM) -> None:
-    assert "no model or collection 'nobody'" in refused("qa", "estimate", "--model", "nobody")
+    assert "no model or collection 'nobody'" in refused("qa", "run", "--estimate", "--model", "nobody")

@@ -48,7 +48,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "models.yaml").write_text(yaml.safe_dump({"models": specs}), encoding="utf-8")
         patch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
         ok("qa", "add", "gsm8k", SUMS)
-        ok("qa", "run", "--model", "small", "--model", "large", "--judge", "judge", "--sample-rate", "1", "--no-roll-ups")
+        ok("qa", "run", "--model", "small", "--model", "large", "--judge", "judge", "--no-roll-ups")
     return folder
 
 

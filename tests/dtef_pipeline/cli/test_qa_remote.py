@@ -109,7 +109,7 @@ def test_what_a_server_finds_is_kept_and_what_it_does_not_is_a_failed_row_that_a
     assert "DTEF_SOCIOSCOPE_URL is not set" in refused("qa", "run", *ASKING, "--model", "honest")
     talks = ("qa", "socioscope", state / "talks.json", state / "corpus.json", "--retriever", "remote", "--model", "honest")
     assert "DTEF_SOCIOSCOPE_URL is not set" in refused(*talks)
-    estimate = ("qa", "estimate", *ASKING, "--model", "honest", "--format", "json")
+    estimate = ("qa", "run", "--estimate", *ASKING, "--model", "honest", "--format", "json")
     before = dtef(*estimate)
     (state / "theirs.jsonl").write_text('{"id": "calm", "model": "they", "text": "Bo"}\n', encoding="utf-8")
     imported = refused(
@@ -214,7 +214,7 @@ def test_what_a_server_finds_is_kept_and_what_it_does_not_is_a_failed_row_that_a
     ok("qa", "run", *ASKING, "--no-roll-ups")
     assert len(server.received) == asked + 1, "what the first server found is kept, and only `odd` is looked up again"
 
-    ok("qa", "report", "--out", state / "pages")
+    ok("report", "--family", "qa", "--out", state / "pages")
     printed = "".join(result.output for result in (before, first, second, again))
     check_nowhere(state, printed, (SECRET, "s3cret", "/evaluation"))
 

@@ -1,4 +1,4 @@
-"""`dtef qa report` and the asset `qa_report`: pages of a warehouse, in a folder of the user's or in the warehouse itself."""
+"""`dtef report --family qa` and the asset `qa_report`: pages of a warehouse, in a folder of the user's or in the warehouse itself."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_roll_up_keeps_the_pages_in_the_warehouse(rolled_up: tuple[Path, dg.
 
 
 def test_the_command_writes_the_pages_that_the_roll_up_keeps(folder: Path, tmp_path: Path) -> None:
-    assert ok("qa", "report", "--out", tmp_path / "out") == f"{tmp_path / 'out' / 'index.html'} (6 pages)\n"
+    assert ok("report", "--family", "qa", "--out", tmp_path / "out") == f"{tmp_path / 'out' / 'index.html'} (6 pages)\n"
     kept = folder / "warehouse" / "qa_report"
     for page in (tmp_path / "out").glob("*.html"):
         assert page.read_bytes() == (kept / page.name).read_bytes()
@@ -100,14 +100,14 @@ def test_pages_of_parts_that_are_no_more_go_and_other_files_stay(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    ok("qa", "report", "--out", out)
+    ok("report", "--family", "qa", "--out", out)
     (out / "notes.txt").write_text("mine")
     keep_in(
         tmp_path / "warehouse",
         {name: [row for row in rows if row["suite"] == "mmlu"] for name, rows in made_qa(1, 2).rows.items()},
     )
     use(tmp_path, monkeypatch)
-    told = ok("qa", "report", "--out", out)
+    told = ok("report", "--family", "qa", "--out", out)
     assert "(2 pages)" in told
     assert "removed, since they do not belong to it any more" in told
     assert {file.name for file in out.iterdir()} == {"index.html", "mmlu__subject_0.html", "notes.txt", ".pages.json"}
@@ -119,11 +119,11 @@ def test_when_the_last_part_goes_no_board_and_no_page_is_left(
     """Roll-ups failed for good, in words of DuckDB, and boards and pages kept what was removed."""
     copytree(folder / "warehouse", tmp_path / "warehouse")
     use(tmp_path, monkeypatch)
-    assert "boards and pages follow at the next `dtef qa rollup`" in ok("qa", "remove", "[!m]*", "mmlu/subject_1")
+    assert "boards and pages follow at the next `dtef rollup --family qa`" in ok("qa", "remove", "[!m]*", "mmlu/subject_1")
     assert "nothing is scored any more: boards and pages went too" in ok("qa", "remove", "mmlu/*")
     assert "no qa_board" in refused("qa", "board")
     assert list((tmp_path / "warehouse" / "qa_report").glob("*")) == []
-    assert "they are made by `dtef qa run`" in refused("qa", "rollup")
+    assert "they are made by `dtef qa run`" in refused("rollup", "--family", "qa")
     assert "no qa_scores in" in refused("drift", "--family", "qa")
     (tmp_path / "panel.yaml").write_text("drift: {since: {someold: 2026-01-01}}\n", encoding="utf-8")
     monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
@@ -145,6 +145,6 @@ def test_nothing_scored_and_a_file_in_the_way_are_said(tmp_path: Path, folder: P
     Warehouse(tmp_path / "warehouse")
     (tmp_path / "warehouse").mkdir(exist_ok=True)
     use(tmp_path, monkeypatch)
-    assert "they are made by `dtef qa run`" in refused("qa", "report", "--out", tmp_path / "out")
+    assert "they are made by `dtef qa run`" in refused("report", "--family", "qa", "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    assert dtef("qa", "report", "--help").exit_code == 0
+    assert dtef("report", "--family", "qa", "--help").exit_code == 0

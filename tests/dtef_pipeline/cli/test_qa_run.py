@@ -15,7 +15,7 @@ import yaml
 
 from dtef_pipeline.cli.ready import dagster_instance
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
+from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, use
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.qa_files import OARS, right_reply, write_choices, write_sums
 from tests.strict_json import strict
@@ -82,13 +82,15 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         with dagster_instance() as instance:
             story.tags = dict(instance.get_runs(limit=1)[0].tags)
         story.tell("rotated", "run", "--suite", "mmlu", "--order", "rotated-1", *ASKED)
-        story.tell("shown", "run", "--part", "winds", "--few-shot", "2", "--few-shot-as", "turns", "--limit", "1", *ASKED)
+        name_panel(folder, patch, qa={"few_shot_as": "turns"})
+        story.tell("shown", "run", "--part", "winds", "--few-shot", "2", "--limit", "1", *ASKED)
+        patch.delenv("DTEF_PANEL")
         story.tell("removed", "remove", "mmlu/winds", "gsm8k/all")
         story.tell("choices back", "add", "mmlu", choices)
         write_sums(folder / "sums.jsonl", [*OARS[:2], MORE])
         story.tell("sums changed", "add", "gsm8k", sums)
         story.tell("after", "run", *ASKED)
-        judging = ("judge", "--part", "gsm8k/*", "--judge", "judge", "--sample-rate", "1", "--no-roll-ups")
+        judging = ("run", "--from", "judge", "--part", "gsm8k/*", "--judge", "judge", "--no-roll-ups")
         story.tell("judged", *judging)
         story.tell("judged again", *judging)
         story.tell("rejudged", *judging, "--rejudge", "second")
@@ -220,7 +222,6 @@ def test_nobody_is_asked_where_nobody_can_judge(told: Story, judge: tuple[str, s
         (("run", *ASKED, "--max-calls", "judge=x"), "a whole number from 0"),
         (("run", *ASKED, "--few-shot", "-1"), "--few-shot"),
         (("run", *ASKED, "--template", "essay"), "'letters', 'parens', 'cot'"),
-        (("judge", "--few-shot", "1"), "No such option"),
         (("remove", "winds"), "PART 'winds' fits none; known: mmlu/winds"),
         (("remove",), "Missing argument"),
     ],

@@ -17,7 +17,7 @@ from assets.launch import Launched
 from dtef_pipeline.cli import qa_socioscope
 from resources.warehouse import Warehouse
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused
 from tests.fake_llm_server import FakeLLM
 from tests.made.qa_replies import QaPlayers
 from tests.strict_json import strict
@@ -242,7 +242,9 @@ def test_models_are_asked_once_and_each_has_results_of_its_own(asked: tuple[Fake
     assert len(documents(state / "out")) == 3
 
 
-def test_a_judge_reads_the_reasons_where_a_question_says_so(asked: tuple[FakeLLM, QaPlayers], state: Path) -> None:
+def test_a_judge_reads_the_reasons_where_a_question_says_so(
+    asked: tuple[FakeLLM, QaPlayers], state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """There was no --judge: that of judges.yaml was asked, though the help said that none was."""
     server, _ = asked
     metric = json.dumps({"answer": "yes", "rationale": {"judge": True}, "weight": 0.5})
@@ -257,7 +259,8 @@ def test_a_judge_reads_the_reasons_where_a_question_says_so(asked: tuple[FakeLLM
     assert "--judge: answers of a file are scored without a judge" in refused(*words, "--judge", "inventor")
     assert "this is the judge: --judge MODEL names another one" in refused(*words, "--model", "honest")
     assert server.answered == 0
-    said = ok(*words, "--model", "honest", "--judge", "inventor", "--allow-unpriced", "inventor")
+    name_panel(state, monkeypatch, qa={"allow_unpriced": ["inventor"]})
+    said = ok(*words, "--model", "honest", "--judge", "inventor")
     assert "score:      0.700 over 1 question (micro)" in said
     (document,) = documents(state / "out")
     assert document["qa_pairs"][0]["id"] == "reasons/why"
@@ -305,9 +308,9 @@ def test_a_filter_that_leaves_no_document_is_refused_before_anything_is_asked(
     assert "--filter PROJECT=none matches no document; PROJECT has DEMO-001, DEMO-002" in told
     assert not (state / "warehouse").exists()
     ok("qa", "add", "socioscope", TALKS / "questions.json", "--corpus", TALKS)
-    for command in ("run", "estimate"):
+    for more in ([], ["--estimate"]):
         told = " ".join(
-            refused("qa", command, "--model", "honest", "--filter", "PROJECT=DEMO-001", "--filter", "YEAR=1999").split()
+            refused("qa", "run", *more, "--model", "honest", "--filter", "PROJECT=DEMO-001", "--filter", "YEAR=1999").split()
         )
         assert "--filter PROJECT=DEMO-001 YEAR=1999 matches no document; PROJECT has DEMO-001, " in told
     assert server.answered == 0

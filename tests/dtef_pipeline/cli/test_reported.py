@@ -109,7 +109,7 @@ def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_told(
     (tmp_path / "file").touch()
     readers = [
         ["run", "--round", "S1"],
-        ["estimate", "--round", "S1"],
+        ["run", "--estimate", "--round", "S1"],
         ["rollup"],
         ["leaderboard"],
         ["costs"],

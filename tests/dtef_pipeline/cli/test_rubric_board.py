@@ -19,7 +19,7 @@ from dtef_pipeline.rubric.rolled_up import JUDGED_READ, agreement_tables, validi
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import ok, refused
+from tests.dtef_pipeline.cli.commands import name_panel, ok, refused, write_panel
 from tests.made.rubric_pages import JUDGES, made_tables
 from tests.made.rubric_warehouse import keep, nothing_stored
 from tests.strict_json import strict
@@ -102,26 +102,12 @@ def test_models_are_compared_pair_by_pair_and_within_one_blueprint_by_its_prompt
 def test_champions_without_a_grade_say_which_command_has_models_graded(house: Warehouse) -> None:
     for output in ("table", "json"):
         said = refused("rubric", "board", "--by", "champions", "--format", output)
-        assert "nothing to show by champions: it needs a grade: `dtef rubric run --analyst MODEL`" in said
-    assert "no rubric_grades" in refused("rubric", "board", "--by", "champions", "--consistent-champions")
+        assert "nothing to show by champions: it needs a grade: a collection `analyst` in the models file" in said
 
 
-def test_champion_with_steady_grades_is_another_one_where_that_is_asked_for(house: Warehouse) -> None:
-    grade(house, "openai/bright", 10, 10, 10, 4, 4)
-    grade(house, "openai/steady", 6, 6, 6, 6, 6)
-    rows = strict(ok("rubric", "board", "--by", "champions", "--consistent-champions", "--format", "json"))
-    assert [(row["model"], row["rank"], row["champion"]) for row in rows] == [
-        ("openai/steady", 1, True),
-        ("openai/bright", None, False),
-    ]
-    shown = ok("rubric", "board", "--by", "champions", "--consistent-champions")
-    assert "openai/bright, clarity: a grade of 5 or more in 3 of the latest 5 blueprints" in shown
-    assert "a grade of 5 or more in 80 % of its latest 5 blueprints" in shown
-    said = refused("rubric", "board", "--by", "judges", "--consistent-champions")
-    assert "--consistent-champions with --by judges: allowed with --by champions" in said
-
-
-def test_roll_up_hands_the_switch_to_the_asset(house: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_roll_up_hands_the_key_of_the_panel_to_the_asset(
+    house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given = []
 
     def noted(instance: Any, names: Any, keys: Any, config: dict[str, Any], **_: Any) -> Launched:
@@ -129,8 +115,10 @@ def test_roll_up_hands_the_switch_to_the_asset(house: Warehouse, monkeypatch: py
         return Launched((), ())
 
     monkeypatch.setattr("assets.launch.materialize", noted)
-    ok("rubric", "rollup", "--consistent-champions")
-    ok("rubric", "rollup")
+    name_panel(tmp_path, monkeypatch, rubric={"consistent_champions": True})
+    ok("rollup", "--family", "rubric")
+    write_panel(rubric={"blueprints": ["*"]})
+    ok("rollup", "--family", "rubric")
     assert given == [True, False]
 
 
@@ -138,7 +126,7 @@ def test_table_that_no_roll_up_made_is_said_with_the_command_that_makes_it(state
     keep(made_tables(1, 2, 1), state / "warehouse")
     for by in ("overall", "champions", "agreement", "judges", "self-preference"):
         said = refused("rubric", "board", "--by", by)
-        assert "yet: `dtef rubric run` makes it, and `dtef rubric rollup`" in said
+        assert "yet: `dtef rubric run` makes it, and `dtef rollup --family rubric`" in said
 
 
 def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Warehouse) -> None:
@@ -170,6 +158,6 @@ def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scal
     told = "cannot be compared: 5 classes (3 blueprints); 10 classes (1 blueprint)"
     for by in ("overall", "tag", "compare"):
         assert told in " ".join(ok("rubric", "board", "--by", by).split())
-    ok("rubric", "report", "--out", tmp_path / "pages")
+    ok("report", "--family", "rubric", "--out", tmp_path / "pages")
     assert told in (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
     assert "classes" not in ok("rubric", "board", "--by", "compare", "--blueprint", "health__topic-[123]")

@@ -72,8 +72,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 def voted(folder: Path) -> tuple[list[dict[str, Any]], str]:
     ok("preference", "pairs", "--family", "rubric", "--only", "demo-*", "--per-item", "3")
     ok("preference", "import", ROOT / "data" / "stored_votes.jsonl")
-    ok("preference", "rollup")
-    ok("rubric", "report", "--out", folder / "report")
+    ok("rollup", "--family", "preference")
+    ok("report", "--family", "rubric", "--out", folder / "report")
     board = strict(ok("preference", "board", "--format", "json"))
     return board, (folder / "report" / "index.html").read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""`dtef rubric estimate` says what `dtef rubric run` then does; and what was run can be shown, exported and compared."""
+"""`dtef rubric run --estimate` says what `dtef rubric run` then does; and what was run can be shown, exported and compared."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import yaml
 
 from dtef_pipeline.asking.tokens import estimate_tokens
 from tests.assets.rubric.conftest import serve_players
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
+from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, use, write_panel
 from tests.fake_llm_server import FakeLLM
 from tests.made.rubric_documents import ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import Players, role_of
 from tests.strict_json import strict
 
 PRICES = {"input_price": 1.0, "output_price": 2.0}
-EMBEDDED = ("--embedder", "embed")
-RUN = ("rubric", "run", *EMBEDDED, "--no-roll-ups")
+EMBEDDED = {"embedder": "embed"}
+RUN = ("rubric", "run", "--no-roll-ups")
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +43,14 @@ def players(added: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """A state of its own, in which a server with prices plays everyone, and judges are easily read."""
     shutil.copytree(added, state, dirs_exist_ok=True)
     found = Players(unreadable=False)
+    name_panel(state, monkeypatch, rubric=EMBEDDED)
     with FakeLLM(found.reply, embeddings=found.embeddings) as server:
         serve_players(server, state, monkeypatch, analyst=True, **PRICES)
         yield found
 
 
 def estimated(*options: str) -> dict[tuple[str, str], dict[str, Any]]:
-    rows = strict(ok("rubric", "estimate", *EMBEDDED, *options, "--format", "json"))
+    rows = strict(ok("rubric", "run", "--estimate", *options, "--format", "json"))
     return {(row["role"], row["model"]): row for row in rows}
 
 
@@ -138,7 +139,9 @@ def test_report_to_the_analyst_is_estimated_as_it_is_sent(players: Players) -> N
     # No response is known: each is taken for 400 tokens, and these are some 20.
     assert responses_known < nothing_known
     assert analyst_tokens() == (0, 0)
-    calls, other_scores = analyst_tokens("--or-paths", "two_group")
+    write_panel(rubric={**EMBEDDED, "or_paths": "two_group"})
+    calls, other_scores = analyst_tokens()
+    write_panel(rubric=EMBEDDED)
     assert calls == 1
     assert 1 <= other_scores / sent < 1.05
     _, next_night = analyst_tokens("--snapshot", "night-2")
@@ -158,13 +161,15 @@ def test_second_request_for_what_a_reply_lacks_is_in_the_estimate_until_it_is_an
 
 def test_ten_classes_are_other_requests_and_are_estimated_as_they_are_sent(players: Players) -> None:
     ok(*RUN, "--blueprint", "one")
-    assert calls(estimated("--blueprint", "one", "--scale", "10"))["judge"] == 8
+    write_panel(rubric={**EMBEDDED, "scale": 10})
+    assert calls(estimated("--blueprint", "one"))["judge"] == 8
     assert players.asked
-    ok("rubric", "judge", *EMBEDDED, "--no-roll-ups", "--blueprint", "one", "--scale", "10")
+    ok("rubric", "run", "--from", "judge", "--no-roll-ups", "--blueprint", "one")
     assert players.asked["judge"] == 8
-    assert calls(estimated("--blueprint", "one", "--scale", "10"))["judge"] == 0
+    assert calls(estimated("--blueprint", "one"))["judge"] == 0
     assert "standard(judge-x)[scale:10]: CLASS_" in ok("rubric", "show", "one", "first")
-    assert "'7' is not one of '5', '10'" in refused("rubric", "judge", "--scale", "7")
+    write_panel(rubric={"scale": 7})
+    assert "panel.yaml:2: rubric.scale: got 7; allowed: 5, 10" in refused("rubric", "run", "--from", "judge")
 
 
 @pytest.fixture
@@ -177,24 +182,28 @@ def lacking(players: Players, state: Path) -> Players:
     return players
 
 
-EXTRACTING = ("--blueprint", "two", "--extract-points")
+EXTRACTING = ("--blueprint", "two")
+POINTS = {**EMBEDDED, "extract_points": True}
 
 
 def test_key_points_are_priced_apart_and_what_follows_from_stored_ones_is_what_is_sent(lacking: Players) -> None:
     of_points = ("analyst", "analyst-z (key points)")
     assert calls(estimated("--blueprint", "two")) == {"candidate": 2, "judge": 6, "embedder": 1, "analyst": 1}
+    write_panel(rubric=POINTS)
     before = estimated(*EXTRACTING)
     assert (before[of_points]["calls"], before[of_points]["calls_most"]) == (1, 2)
     assert before[of_points]["cost_usd"] > 0
     # Six points are guessed, each judged twice.
     assert before["judge", "judge-x"]["calls"] == 6 + 2 * 6
     assumed = "1 ideal answer yet to be read for key points, taken to have 6 points each"
-    assert assumed in ok("rubric", "estimate", *EMBEDDED, *EXTRACTING)
+    assert assumed in ok("rubric", "run", "--estimate", *EXTRACTING)
     assert not lacking.asked
+    write_panel(rubric=EMBEDDED)
     ok(*RUN, "--blueprint", "two")
     assert lacking.asked["judge"] == 6
 
-    told = ok("rubric", "judge", *EMBEDDED, "--no-roll-ups", *EXTRACTING)
+    write_panel(rubric=POINTS)
+    told = ok("rubric", "run", "--from", "judge", "--no-roll-ups", *EXTRACTING)
     assert "as analyst: 2 calls" in told
     asked = lacking.asked
     assert {role: asked[role] for role in ("candidate", "extractor", "judge")} == {
@@ -204,7 +213,7 @@ def test_key_points_are_priced_apart_and_what_follows_from_stored_ones_is_what_i
     }
     after = estimated(*EXTRACTING)
     assert (after[of_points]["requests"], after[of_points]["replayed"]) == (1, 1)
-    assert "yet to be read" not in ok("rubric", "estimate", *EMBEDDED, *EXTRACTING)
+    assert "yet to be read" not in ok("rubric", "run", "--estimate", *EXTRACTING)
     assert (after["judge", "judge-x"]["planned"], after["judge", "judge-x"]["calls"]) == (10, 0)
     shown = ok("rubric", "show", "two", "second")
     assert "should [0], extracted: It says: For it is so" in shown
@@ -213,6 +222,7 @@ def test_key_points_are_priced_apart_and_what_follows_from_stored_ones_is_what_i
     assert costs == [{"paid": True, "n": 1}]
 
     # A run without the switch takes the points out again, and its estimate says so.
+    write_panel(rubric=EMBEDDED)
     assert estimated("--blueprint", "two")["judge", "judge-x"]["planned"] == 6
     ok(*RUN, "--blueprint", "two")
     assert not {role for role, n in lacking.asked.items() if n and role != "analyst"}
@@ -223,14 +233,17 @@ def test_nobody_is_asked_for_key_points_where_no_analyst_is_named(lacking: Playe
     models = yaml.safe_load((state / "models.yaml").read_text(encoding="utf-8"))
     models["collections"].pop("analyst")
     (state / "models.yaml").write_text(yaml.safe_dump(models), encoding="utf-8")
-    for what in ("run", "estimate"):
-        assert "nobody is named who extracts key points" in refused("rubric", what, *EMBEDDED, *EXTRACTING)
+    write_panel(rubric=POINTS)
+    for more in ([], ["--estimate"]):
+        assert "nobody is named who extracts key points" in refused("rubric", "run", *more, *EXTRACTING)
     assert not lacking.asked
-    assert "analyst-z (key points)" in ok("rubric", "estimate", *EMBEDDED, *EXTRACTING, "--analyst", "analyst-z")
+    write_panel(rubric={**POINTS, "analysts": ["analyst-z"]})
+    assert "analyst-z (key points)" in ok("rubric", "run", "--estimate", *EXTRACTING)
 
 
 def test_budgets_of_key_points_are_those_of_their_model_and_role(lacking: Players) -> None:
-    told = ok("rubric", "estimate", *EMBEDDED, *EXTRACTING, "--max-calls", "analyst-z=1", "--max-calls", "analyst=1")
+    write_panel(rubric=POINTS)
+    told = ok("rubric", "run", "--estimate", *EXTRACTING, "--max-calls", "analyst-z=1", "--max-calls", "analyst=1")
     assert sum("1 call" in line or "max_calls" in line for line in told.splitlines()) >= 2
     dtef(*RUN, *EXTRACTING, "--max-calls", "analyst=0")
     assert lacking.asked["extractor"] == 0
@@ -245,21 +258,21 @@ def test_dollars_are_tokens_at_the_models_prices_and_the_most_is_never_less(play
 
 def test_budgets_are_compared_with_the_estimate_by_run_role_and_model(players: Players) -> None:
     budgets = ("--max-calls", "1", "--max-cost-usd", "judge=1000", "--max-calls", "cand-a=1000")
-    text = ok("rubric", "estimate", *EMBEDDED, *budgets)
+    text = ok("rubric", "run", "--estimate", *budgets)
     assert "max_calls 1 would be reached" in text
     assert "judge: max_cost_usd 1,000.0 would not be reached" in text
     assert "cand-a: max_calls 1,000 would not be reached" in text
-    told = refused("rubric", "estimate", *EMBEDDED, "--max-calls", "cand=5", "--format", "json")
+    told = refused("rubric", "run", "--estimate", "--max-calls", "cand=5", "--format", "json")
     assert "budget of 'cand': allowed: a role or a model of this run: cand-" in told
 
 
 def test_a_model_under_test_that_is_not_known_is_told_before_judges_are_missed(players: Players, state: Path) -> None:
     (state / "models.yaml").write_text("models: {}\n", encoding="utf-8")
-    assert "no model or collection 'nosuch'" in refused("rubric", "estimate", "--model", "nosuch")
+    assert "no model or collection 'nosuch'" in refused("rubric", "run", "--estimate", "--model", "nosuch")
 
 
 def test_table_has_sums_by_role_and_unknown_prices_are_unknown(players: Players) -> None:
-    text = ok("rubric", "estimate", *EMBEDDED, "--model", "openai/no-such-model", "--model", "cand-a")
+    text = ok("rubric", "run", "--estimate", "--model", "openai/no-such-model", "--model", "cand-a")
     lines = [line.split() for line in text.splitlines()]
     assert next(line for line in lines if "openai/no-such-model" in line)[-2:] == ["unknown", "unknown"]
     assert any(line[:3] == ["candidate", "all", "2"] for line in lines)
@@ -268,7 +281,7 @@ def test_table_has_sums_by_role_and_unknown_prices_are_unknown(players: Players)
 
 
 def test_blueprint_that_is_not_known_is_answered_with_the_nearest(players: Players) -> None:
-    assert "known: paths" in refused("rubric", "estimate", "--blueprint", "path")
+    assert "known: paths" in refused("rubric", "run", "--estimate", "--blueprint", "path")
 
 
 def test_estimate_asks_nobody_and_makes_no_store(players: Players, state: Path) -> None:

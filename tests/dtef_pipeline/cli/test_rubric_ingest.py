@@ -21,8 +21,8 @@ def test_a_file_that_names_no_models_is_added_and_its_run_has_to_name_some(bluep
     added = dtef("rubric", "add", folder / "nobody.yml")
     assert (added.exit_code, "1 blueprint added" in added.stdout) == (0, True)
     assert "it is not known whom these ask: nobody; give the folder of collections with --models-dir" in added.stderr
-    for command in ("run", "estimate"):
-        told = refused("rubric", command)
+    for more in ([], ["--estimate"]):
+        told = refused("rubric", "run", *more)
         assert "nobody names a collection of models" in told
         assert "name models with --model, or add it again with --models-dir" in told
     assert server.answered == 0
@@ -31,7 +31,7 @@ def test_a_file_that_names_no_models_is_added_and_its_run_has_to_name_some(bluep
     (folder / "models").mkdir()
     (folder / "models" / "CORE.json").write_text('["openai:cand-b"]', encoding="utf-8")
     assert "1 new or changed" in ok("rubric", "add", folder / "nobody.yml", "--models-dir", folder / "models")
-    assert "openai/cand-b" in ok("rubric", "estimate")
+    assert "openai/cand-b" in ok("rubric", "run", "--estimate")
 
 
 def test_a_file_whose_collections_are_empty_is_added_and_its_run_has_to_name_models(blueprints: tuple[Path, FakeLLM]) -> None:
@@ -96,7 +96,7 @@ def test_a_removed_blueprint_leaves_tables_boards_and_pages_and_comes_back_for_n
     (files / "more" / "broken.yml").write_text((files / "greetings.yml").read_text(encoding="utf-8"), encoding="utf-8")
     ok("rubric", "add", files)
     ok("rubric", "run")
-    ok("rubric", "report", "--out", folder / "pages")
+    ok("report", "--family", "rubric", "--out", folder / "pages")
     page = folder / "pages" / "more__broken.html"
     assert page.is_file()
     (folder / "pages" / "notes.html").write_text("mine", encoding="utf-8")
@@ -106,7 +106,7 @@ def test_a_removed_blueprint_leaves_tables_boards_and_pages_and_comes_back_for_n
     assert "removed more__broken: 4 responses, " in removed
     assert "stored responses stay" in removed
     assert f"adding their folder adds them again: {files}/more/broken.yml" in removed
-    assert "boards and pages follow at the next `dtef rubric rollup`" in removed
+    assert "boards and pages follow at the next `dtef rollup --family rubric`" in removed
     for table in (
         "rubric_blueprints",
         "rubric_prompts",
@@ -116,11 +116,11 @@ def test_a_removed_blueprint_leaves_tables_boards_and_pages_and_comes_back_for_n
         "rubric_scores",
     ):
         assert Warehouse(folder / "warehouse").values(table, "blueprint") == ["greetings"]
-    ok("rubric", "rollup")
+    ok("rollup", "--family", "rubric")
     shown = ok("rubric", "board", "--by", "blueprint", "--format", "json")
     assert {row["blueprint"] for row in json.loads(shown)} == {"greetings"}
     assert "removed, since they do not belong to it any more: more__broken.html" in ok(
-        "rubric", "report", "--out", folder / "pages"
+        "report", "--family", "rubric", "--out", folder / "pages"
     )
     assert not page.exists()
     assert (folder / "pages" / "notes.html").is_file()

@@ -19,7 +19,7 @@ from dtef_pipeline.rubric.reading import read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_BOARDS, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_SCORES
 from resources.warehouse import Warehouse
 from tests.assets.rubric.reviews import graded
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
+from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, use, write_panel
 from tests.fake_llm_server import Call, FakeLLM
 
 GREETINGS = """
@@ -98,13 +98,15 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     shown = ok("rubric", "board")
     assert "not ranked: a score in 1 blueprint, at least 10 are needed" in shown
 
-    written = ok("rubric", "report", "--out", folder / "pages")
+    written = ok("report", "--family", "rubric", "--out", folder / "pages")
     assert "(2 pages)" in written or "(3 pages)" in written
     assert "Greetings" in (folder / "pages" / "index.html").read_text(encoding="utf-8")
 
     # Other judges judge what is stored, and no candidate is asked.
     before = sum(call.body["model"].startswith("cand") for call in server.calls)
-    judged = ok("rubric", "judge", "--blueprint", "greetings", "--judge", "holistic=openai/judge", "--no-roll-ups")
+    judged = ok(
+        "rubric", "run", "--from", "judge", "--blueprint", "greetings", "--judge", "holistic=openai/judge", "--no-roll-ups"
+    )
     assert "as judge: 2 calls" in judged
     assert sum(call.body["model"].startswith("cand") for call in server.calls) == before
 
@@ -123,7 +125,7 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
 
     # Of what was chosen, that is judged which has responses; the rest is named.
     ok("rubric", "run", "--blueprint", "greetings", "--snapshot", "one", "--no-roll-ups")
-    partly = dtef("rubric", "judge", "--snapshot", "one", "--no-roll-ups")
+    partly = dtef("rubric", "run", "--from", "judge", "--snapshot", "one", "--no-roll-ups")
     assert partly.exit_code == 0
     assert partly.stdout.splitlines()[-1].startswith("1 blueprint, snapshot one, ")
     assert "snapshot one has no responses of them: more__broken" in partly.stderr
@@ -164,27 +166,33 @@ def test_the_last_line_counts_what_was_done(blueprints: tuple[Path, FakeLLM]) ->
     assert ran.stdout.splitlines()[-1].startswith("1 of 2 blueprints, snapshot base, ")
 
 
-def test_what_becomes_of_summaries_without_an_analyst_is_told(blueprints: tuple[Path, FakeLLM]) -> None:
+def test_what_becomes_of_summaries_without_an_analyst_is_told(
+    blueprints: tuple[Path, FakeLLM], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Other weights took 26 grades away, which nobody was told."""
     folder, server = blueprints
     dtef("rubric", "add", folder / "files" / "greetings.yml")
-    assert "as analyst: 1 call" in ok("rubric", "run", "--analyst", "openai/analyst", "--no-roll-ups")
+    name_panel(folder, monkeypatch, rubric={"analysts": ["openai/analyst"]})
+    assert "as analyst: 1 call" in ok("rubric", "run", "--no-roll-ups")
     asked = server.answered
-    weighed = dtef("rubric", "judge", "--beta", "0", "--no-roll-ups")
+    write_panel(rubric={"beta": 0})
+    weighed = dtef("rubric", "run", "--from", "judge", "--no-roll-ups")
     assert (weighed.exit_code, "taken away" in weighed.stderr) == (0, False)
     assert _graded() == 26
 
     (folder / "files" / "greetings.yml").write_text(GREETINGS.replace("$contains", "$icontains"), encoding="utf-8")
     dtef("rubric", "add", folder / "files" / "greetings.yml")
-    other = dtef("rubric", "judge", "--no-roll-ups")
+    write_panel(rubric={})
+    other = dtef("rubric", "run", "--from", "judge", "--no-roll-ups")
     assert other.exit_code == 0
     assert "the summaries and grades of 1 blueprint (greetings) were of other responses" in other.stderr
     assert _graded() == 0
-    assert "taken away" not in dtef("rubric", "judge", "--no-roll-ups").stderr
+    assert "taken away" not in dtef("rubric", "run", "--from", "judge", "--no-roll-ups").stderr
 
     (folder / "files" / "greetings.yml").write_text(GREETINGS, encoding="utf-8")
     dtef("rubric", "add", folder / "files" / "greetings.yml")
-    assert "asked now" not in ok("rubric", "judge", "--analyst", "openai/analyst", "--no-roll-ups")
+    write_panel(rubric={"analysts": ["openai/analyst"]})
+    assert "asked now" not in ok("rubric", "run", "--from", "judge", "--no-roll-ups")
     assert (_graded(), server.answered) == (26, asked)
 
 
@@ -236,7 +244,7 @@ def test_blueprints_that_lost_their_summaries_are_counted_and_named() -> None:
     assert list(lines_of_taken_away([])) == []
     (line,) = lines_of_taken_away(["a", "b"])
     assert line.startswith("warning: the summaries and grades of 2 blueprints (a, b) were of ")
-    assert line.endswith("so they were taken away; --analyst MODEL asks again, or replays what is stored")
+    assert "taken away; `analysts: [MODEL]` in the section `rubric` of the panel file" in line
 
 
 @pytest.mark.parametrize(
@@ -246,12 +254,11 @@ def test_blueprints_that_lost_their_summaries_are_counted_and_named() -> None:
         (["run", "--max-calls", "judge=x"], "a whole number from 0"),
         (["run", "--max-cost-usd", "jugde=3"], "budget of 'jugde': allowed: a role or a model of this run: judge, "),
         (["run", "--max-calls", "openai/cand-c=1"], "a model of this run: openai/cand-b, openai/cand-a"),
-        (["run", "--ingest", "--max-calls", "cand-c=1"], "a model of this run: "),
-        (["judge", "--max-calls", "nosuch=1"], "budget of 'nosuch'"),
-        (["judge", "--snapshot", "never"], "snapshot 'never': no responses of greetings; known: base"),
+        (["run", "--from", "ingest", "--max-calls", "cand-c=1"], "a model of this run: "),
+        (["run", "--from", "judge", "--max-calls", "nosuch=1"], "budget of 'nosuch'"),
+        (["run", "--from", "judge", "--snapshot", "never"], "snapshot 'never': no responses of greetings; known: base"),
         (["run", "--judge", "lenient=openai/judge"], "one of standard, prompt-aware, holistic"),
         (["board", "--by", "overall", "--blueprint", "greetings"], "--blueprint with --by overall"),
-        (["report", "--snapshot", "never"], "known: "),
     ],
 )
 def test_what_is_wrong_is_said_with_what_is_allowed(arguments: list[str], told: str, blueprints: tuple[Path, FakeLLM]) -> None:

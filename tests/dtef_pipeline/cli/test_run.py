@@ -41,10 +41,12 @@ class TestRunRefuses:
             (["--round", "S1", "--model", "gpt-4.1-minny"], "no model or collection 'gpt-4.1-minny'; known: gpt-4.1-mini, "),
             (["--round", "S1", "--context", "some"], "context level 'some': allowed: a whole number such as 0, 5, 10, or all"),
             (["--round", "S1", "--metric", "kl"], "metric 'kl': allowed: js, cosine"),
-            (["--round", "S1", "--selection", "best"], "context selection 'best': allowed: survey-order, random"),
             (["--round", "S1", "--limit", "gpt"], "limit 'gpt': allowed: MODEL=N"),
             (["--round", "S1", "--limit", "gpt-4.1=5"], "limit for gpt-4.1: allowed: a model of this run: baseline/uniform"),
-            (["--round", "S1", "--token-budget", "100"], "token budget 100 with 256 kept for the answer: allowed: "),
+            (
+                ["--round", "S1", "--condition", "distribution+tokens=100"],
+                "token budget 100 with 256 kept for the answer: allowed: ",
+            ),
         ],
     )
     def test_what_it_does_not_know_and_lists_what_it_does(self, ingested: Path, options: list[str], message: str) -> None:

@@ -28,7 +28,7 @@ def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def estimated() -> dict[str, Any]:
-    (row,) = strict(ok("estimate", "--round", "T1", "--model", "fake", "--format", "json"))
+    (row,) = strict(ok("run", "--estimate", "--round", "T1", "--model", "fake", "--format", "json"))
     return {name: row[name] for name in ("requests", "replayed", "calls", "cost_usd")}
 
 

@@ -24,7 +24,9 @@ def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def calls(*options: str) -> int:
-    rows: list[dict[str, Any]] = strict(ok("estimate", "--round", "S1", "--model", "fake", *options, "--format", "json"))
+    rows: list[dict[str, Any]] = strict(
+        ok("run", "--estimate", "--round", "S1", "--model", "fake", *options, "--format", "json")
+    )
     return sum(row["calls"] for row in rows)
 
 
@@ -56,8 +58,8 @@ def test_both_draws_and_named_segments_choose_together(server: FakeLLM) -> None:
 
 
 def test_the_error_to_expect_is_said_before_anything_is_asked(server: FakeLLM) -> None:
-    few = ok("estimate", "--round", "S1", "--model", "fake", "--sample-segments", "2")
-    more = ok("estimate", "--round", "S1", "--model", "fake", "--sample-segments", "20")
+    few = ok("run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", "2")
+    more = ok("run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", "20")
     assert "32 of 412 pairs" in few
     errors = [float(re.search(r"and (0\.\d+) of a difference", text)[1]) for text in (few, more)]  # type: ignore[index]
     assert errors[0] > errors[1] > 0
@@ -65,7 +67,7 @@ def test_the_error_to_expect_is_said_before_anything_is_asked(server: FakeLLM) -
     assert server.answered == 0
     run = dtef("run", "--round", "S1", "--model", "fake", "--sample-segments", "2", "--no-roll-ups")
     assert "expected standard error" in run.stderr
-    assert "by stored scores, the difference by the baselines'" in ok("estimate", "--round", "S1", "--model", "fake")
+    assert "by stored scores, the difference by the baselines'" in ok("run", "--estimate", "--round", "S1", "--model", "fake")
 
 
 def test_a_model_that_was_never_read_says_nothing_of_the_error_to_expect(
@@ -75,11 +77,13 @@ def test_a_model_that_was_never_read_says_nothing_of_the_error_to_expect(
     with FakeLLM(reply=lambda call: "I cannot say.") as server:
         serve_as(server, ingested, monkeypatch)
         run_stages("--round", "S1", "--model", "fake", "--sample-segments", "1")
-        assert "by the baselines' scores" in ok("estimate", "--round", "S1", "--model", "fake", "--sample-segments", "2")
+        assert "by the baselines' scores" in ok(
+            "run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", "2"
+        )
 
 
 def test_too_few_batteries_get_no_error_to_expect(server: FakeLLM) -> None:
-    few = ok("estimate", "--round", "S1", "--model", "fake", "--questions", "3", "--sample-segments", "2")
+    few = ok("run", "--estimate", "--round", "S1", "--model", "fake", "--questions", "3", "--sample-segments", "2")
     assert "6 of 412 pairs" in few
     assert "expected standard error" not in few
 

@@ -15,25 +15,10 @@ ROUND = ["--round", "S1", "--segment", SEGMENTS[0], "--questions", "3"]
 
 
 class TestConditions:
-    def test_single_flags_make_one_condition(self, ingested: Path) -> None:
-        flags = [
-            "--task",
-            "shift",
-            "--form",
-            "narrative",
-            "--reasoning",
-            "cot",
-            "--structured",
-            "--order",
-            "rotated-1",
-            "--show-n",
-            "--model",
-            "baseline/uniform",
-        ]
-        run_stages(*ROUND, *flags, "--system", "brief", "--selection", "random", "--token-budget", "8000")
+    def test_a_condition_spells_every_choice_about_prompts(self, ingested: Path) -> None:
         spelled = "shift/narrative+cot+structured+rotated-1+system=brief+random+show-n+tokens=8000"
-        assert query("SELECT DISTINCT condition FROM scores") == [{"condition": spelled}]
         run_stages(*ROUND, "--model", "baseline/uniform", "--condition", spelled)
+        assert query("SELECT DISTINCT condition FROM scores") == [{"condition": spelled}]
         assert query("SELECT DISTINCT condition FROM blueprints") == [{"condition": spelled}]
 
     def test_several_are_asked_in_one_run_and_boards_tell_them_apart(
@@ -68,27 +53,18 @@ class TestConditions:
         what = [*ROUND, "--model", "baseline/uniform"]
         assert "condition" not in run_stages(*what)
         assert "condition" not in ok("leaderboard")
-        assert "shift/attribute-label" in run_stages(*what, "--task", "shift", "--snapshot", "other")
+        assert "shift/attribute-label" in run_stages(*what, "--condition", "shift", "--snapshot", "other")
         said = refused("run", *what, "--snapshot", "Other", "--no-roll-ups")
         assert "snapshot 'Other': it differs from the stored 'other' in capitals alone" in said
 
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (
-                ["--condition", "shift", "--reasoning", "cot", "--structured"],
-                "--condition with --reasoning, --structured: allowed: one or the other",
-            ),
             (["--condition", "shift+hot"], "condition 'shift+hot': 'hot' says nothing; allowed after the task and format: cot"),
-            (["--task", "guess"], "task 'guess': allowed: distribution, shift, synthetic-individuals, batch"),
-            (["--form", "poem"], "format 'poem': allowed: attribute-label"),
-            (["--batch-size", "3"], "--batch-size 3 with the task distribution: allowed with --task batch"),
-            (
-                ["--individuals", "9", "--task", "batch"],
-                "--individuals 9 with the task batch: allowed with --task synthetic-individuals",
-            ),
-            (["--task", "batch", "--batch-size", "9"], "batch of 9 questions: allowed: 2, 3, 4, 5"),
-            (["--order", "backwards"], "option order 'backwards': allowed: given, reversed, rotated-1"),
+            (["--condition", "guess"], "task 'guess': allowed: distribution, shift, synthetic-individuals, batch"),
+            (["--condition", "shift/poem"], "format 'poem': allowed: attribute-label"),
+            (["--condition", "batch=9"], "batch of 9 questions: allowed: 2, 3, 4, 5"),
+            (["--condition", "distribution=9"], "the task distribution takes no number"),
             (["--snapshot", " "], "snapshot ' ': allowed: up to 64 letters"),
             (["--snapshot", "../../x"], "snapshot '../../x': allowed: up to 64 letters"),
             (["--snapshot", "2026-13-45"], "snapshot '2026-13-45' looks like a date and is none"),

@@ -51,7 +51,7 @@ def test_a_baseline_that_no_scenario_has_is_an_error_also_beside_others(two_pack
 
 def test_the_command_says_where_a_baseline_does_not_play(state: object) -> None:
     words = ["--scenario", "kuhn", "--scenario", "thirteen", "--player", "baseline/nash", "--seeds", "1", "--format", "json"]
-    told = CliRunner().invoke(games, ["estimate", *words])
+    told = CliRunner().invoke(games, ["run", "--estimate", *words])
     assert told.exit_code == 0, told.output
     assert json.loads(told.stdout) == []
     assert told.stderr == "solitaire/thirteen: there is no baseline/nash, left out\n"
@@ -69,10 +69,10 @@ def test_a_model_that_is_none_is_told_with_the_baselines_of_all_scenarios(two_pa
         entrants(two_packs[KUHN], NO_MODELS, {}, ["nosuch@gpt-4.1-mini"], [])
 
 
-@pytest.mark.parametrize("command", ["run", "estimate"])
-def test_an_opponent_where_no_scenario_has_a_seat_for_it_is_refused(command: str, state: object) -> None:
+@pytest.mark.parametrize("command", [["run"], ["run", "--estimate"]])
+def test_an_opponent_where_no_scenario_has_a_seat_for_it_is_refused(command: list[str], state: object) -> None:
     """`--opponent` was passed over without a word."""
-    told = CliRunner().invoke(games, [command, "--scenario", "thirteen", "--player", "baselines", "--opponent", "nash"])
+    told = CliRunner().invoke(games, [*command, "--scenario", "thirteen", "--player", "baselines", "--opponent", "nash"])
     assert told.exit_code == 2
     assert "--opponent nash: solitaire/thirteen has one seat and no opponents; scenarios with opponents: " in told.stderr
     assert "poker/kuhn" in told.stderr.replace("\n", "")
@@ -80,7 +80,7 @@ def test_an_opponent_where_no_scenario_has_a_seat_for_it_is_refused(command: str
 
 def test_an_opponent_is_told_to_be_of_no_use_beside_scenarios_that_have_one(state: object) -> None:
     words = ["--scenario", "kuhn", "--scenario", "thirteen", "--player", "baselines", "--opponent", "nash", "--seeds", "1"]
-    told = CliRunner().invoke(games, ["estimate", *words, "--format", "json"])
+    told = CliRunner().invoke(games, ["run", "--estimate", *words, "--format", "json"])
     assert told.exit_code == 0, told.output
     assert told.stderr == "warning: solitaire/thirteen has one seat: it is played without --opponent nash\n"
 

@@ -37,7 +37,6 @@ def test_make_demo_plays_all_baselines_and_the_model_in_this_process_a_little() 
         ("run", f"--player baselines --seeds {SEEDS_OF_DEMO} --no-roll-ups"),
         ("run", "--scenario poker/kuhn --player local/smollm2-135m --opponent nash --seeds 7-8"),
         ("board", ""),
-        ("report", "--out $(STATE)/games_report"),
     ]
 
 

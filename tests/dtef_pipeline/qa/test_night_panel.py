@@ -127,7 +127,7 @@ def test_every_setting_of_the_command_can_be_that_of_the_night(tmp_path: Path) -
     }
     anchors = found.anchors_config("n1")["qa_anchors"]
     assert (anchors["judges_file"], anchors["allow_unpriced"]) == (str(tmp_path / "j.yaml"), ["j"])
-    not_of_nights = {"snapshot", "rejudge", "ingest", "no_roll_ups", "judges_file", "max_cost_usd", "max_calls"}
+    not_of_nights = {"snapshot", "rejudge", "first", "no_roll_ups", "judges_file", "max_cost_usd", "max_calls"}
     assert {one.name for one in fields(QaOptions)} - not_of_nights == {*options}
 
 

@@ -62,10 +62,9 @@ def test_make_demo_adds_the_samples_that_answers_are_stored_for(script: ModuleTy
 
 def test_make_demo_asks_nothing_but_the_demo_suites() -> None:
     """Without the pattern, a second `make demo` would ask about suites that a user added in between."""
-    assert re.findall(r"dtef qa (run|board|report) (.*)", RECIPE) == [
+    assert re.findall(r"dtef qa (run|board) (.*)", RECIPE) == [
         ("run", "--suite 'demo-*' --model local/smollm2-135m --judge none"),
         ("board", "--suite 'demo-*'"),
-        ("report", "--out $(STATE)/qa_report"),
     ]
     assert set(re.findall(r"dtef qa add (\S+)", RECIPE)) <= {
         f"demo-{name}" for name in ("mmlu", "gsm8k", "humaneval", "socioscope")

@@ -68,6 +68,5 @@ def test_make_demo_asks_nothing_but_the_demo_blueprints() -> None:
         ("add", "data/blueprints"),
         ("run", "--blueprint 'demo-*'"),
         ("board", "--by blueprint --blueprint 'demo-*'"),
-        ("report", "--out $(STATE)/rubric_report"),
     ]
     assert all(path.stem.startswith("demo-") for path in BLUEPRINT_FILES)

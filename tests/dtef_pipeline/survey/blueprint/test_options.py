@@ -19,6 +19,7 @@ from dtef_pipeline.survey.blueprint.options import (
     ONLY_WITH,
     PROFILES,
     REASONINGS,
+    SELECTIONS,
     TASKS,
     BlueprintOptions,
     ContextLevel,
@@ -71,10 +72,21 @@ SPELLED_ELSEWHERE = {
 }
 
 
+WORDS_OF = {
+    "task": TASKS,
+    "format": FORMATS,
+    "reasoning": REASONINGS,
+    "option_order": ("given", "reversed"),
+    "profile": PROFILES,
+    "system": SHIPPED,
+    "selection": SELECTIONS,
+}
+
+
 def another_value(field: Field[Any]) -> Any:
-    """A value that the field may have and that is not its default: one of the words that its option offers, or the next number."""
+    """A value that the field may have and that is not its default: one of its words, or the next number."""
     if isinstance(field.default, str):
-        return next(word for word in field.metadata["metavar"].split("|") if word != field.default)
+        return next(word for word in WORDS_OF[field.name] if word != field.default)
     return not field.default if isinstance(field.default, bool) else (field.default or 100) + 1
 
 

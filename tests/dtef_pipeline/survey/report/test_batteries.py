@@ -85,5 +85,5 @@ def test_without_batteries_of_several_questions_it_says_so() -> None:
 
 
 def test_a_survey_that_an_earlier_version_read_is_to_be_read_again() -> None:
-    with pytest.raises(WarehouseError, match="have no column battery: score those rounds again with `dtef run --ingest"):
+    with pytest.raises(WarehouseError, match="have no column battery: score those rounds again with `dtef run --from ingest"):
         section({}, without="battery")

@@ -1,4 +1,4 @@
-"""What `dtef games personas` and `dtef games scenarios` do; the words are in `dtef_pipeline/cli/games_personas_group.py`."""
+"""Implements `dtef games export` and `import`; the help text is in `dtef_pipeline/cli/games_files_group.py`."""
 
 from __future__ import annotations
 
