@@ -102,7 +102,6 @@ class TestAnswering:
             first, _, third = store.responses([one.key for one in same])["text"].to_pylist()
         assert json.loads(first) == pytest.approx(json.loads(third), abs=0.2)
 
-    @pytest.mark.thorough
     def test_a_question_beyond_the_context_is_answered_shortened(self, tmp_path: Path) -> None:
         # Few characters per token, so that the first cut by characters is not enough.
         user = "Ω≈ç√∫˜µ≤≥÷ 한국어 " * 1500 + "\n\n" + USER
