@@ -10,10 +10,10 @@ export DTEF_RESPONSES := $(CURDIR)/$(STATE)/responses.sqlite
 # install.py compiles nothing: where no bytecode may be kept, every process that a command or a test starts compiles all of Dagster again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test format ui docs lock picture wheel clean
+.PHONY: help setup demo test test-thorough format ui docs lock picture wheel clean
 
 help: ## list what can be made
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 setup: $(BIN)/.installed ## create .venv with exactly the locked packages
 
@@ -73,9 +73,12 @@ test: setup ## every check: formatting, lint, types (beside the tests), tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	@mkdir -p $(STATE); $(BIN)/mypy > $(STATE)/mypy.log 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal; tests=$$?; \
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(THOROUGH); tests=$$?; \
 	wait $$types; types=$$?; cat $(STATE)/mypy.log; \
 	exit $$((tests | types))
+
+test-thorough: THOROUGH := -m "" --hypothesis-profile thorough
+test-thorough: test ## the same with the long simulations and eight times as many examples per property
 
 format: setup ## format the code and mend what lint can
 	$(BIN)/ruff format .

@@ -5,6 +5,8 @@ panel.yaml:3: drift.baseline: got 1; allowed: 2 or more
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -279,13 +281,19 @@ def read_document(
         line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
         raise ConfigError(f"{where}:{line}: not a readable {kind}: not UTF-8 (byte 0x{byte:02x})") from error
     try:
-        values = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
+        values = copy.deepcopy(_parsed(text))
     except yaml.YAMLError as error:
         line, problem = yaml_problem(error, text)
         raise ConfigError(f"{where}:{line}: not a readable {kind}: {problem}") from error
     if not isinstance(values, dict | None):
         raise ConfigError(f"{where}:1: not a readable {kind}: got {echoed(values)}; allowed: a mapping with {', '.join(known)}")
     return Document(where, text, values or {}, members or {})
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str) -> Any:
+    """One run asks for the same model file, panel or manifest many times, and to parse it takes longer than all else of a small stage."""
+    return yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
 
 
 def yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:

@@ -20,9 +20,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
 SANDBOX_TESTS = "tests/resources/sandbox/"
 
-# A machine that is busy with other things is no fault of a test.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+# A machine that is busy with other things is no fault of a test: no deadlines.
+settings.register_profile("quick", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=200)
+settings.load_profile("quick")
 
 # Half a million objects of imported packages stay for good: to look through them at every 700 new ones took a twentieth of all time.
 gc.set_threshold(50_000, 20, 50)

@@ -204,6 +204,7 @@ def test_a_round_is_one_run_and_its_boards_another(here: UI) -> None:
     assert ui.follow() == [], "the backfill made the boards itself"
 
 
+@pytest.mark.thorough
 def test_a_bad_segment_fails_alone_and_each_way_to_retry_mends_it(here: UI) -> None:
     """Re-executed from the failure, the last stage alone was run, skipped what had failed before it, and was red forever."""
     ui = here
@@ -256,6 +257,7 @@ def test_a_bad_segment_fails_alone_and_each_way_to_retry_mends_it(here: UI) -> N
     assert ui.server.answered - before == 3 * 3
 
 
+@pytest.mark.thorough
 def test_what_was_cancelled_goes_on_when_it_is_launched_again(processes: UI) -> None:
     ui = processes
     keys, before = keys_of(ui, "B3"), ui.server.answered
@@ -279,6 +281,7 @@ def test_what_was_cancelled_goes_on_when_it_is_launched_again(processes: UI) -> 
     assert ui.server.answered - before == 3 * 3, "an answer was bought twice"
 
 
+@pytest.mark.thorough
 def test_two_at_once_of_overlapping_partitions_leave_what_one_would(
     processes: UI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

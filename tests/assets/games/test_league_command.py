@@ -114,6 +114,7 @@ def test_a_model_that_hangs_in_one_scenario_holds_up_nobody_in_the_next(state: P
     assert Counter(row["status"] for row in query("SELECT status FROM episodes")) == {"played": 2 * 2 * 4}
 
 
+@pytest.mark.thorough
 def test_all_kinds_of_players_play_all_scenarios_through_faults(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     players = [part for name in ("legal", "sloppy", "cheating", "silent", "refusing") for part in ("--player", name)]
     what = [*players, "--opponent", "second", "--seeds", "1", "--snapshot", "night"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -137,6 +138,27 @@ def state_in(folder: Path, patch: pytest.MonkeyPatch) -> Path:
     patch.setenv("DTEF_RESPONSES", str(folder / "responses.sqlite"))
     patch.setenv("DAGSTER_HOME", str(folder / "dagster"))
     return folder
+
+
+def make_finished(folder: Path, blueprints: Mapping[str, Sequence[Document]], *, unreadable: bool = True) -> Path:
+    """The folder, with the state after one run of the six stages; to be copied, not changed. `unreadable`: as in `Players`."""
+    with pytest.MonkeyPatch.context() as patch, rubric_pipeline(state_in(folder, patch), patch) as made:
+        made.players.unreadable = unreadable
+        for name, documents in blueprints.items():
+            made.write(name, documents)
+        assert made.run().failures == ()
+    return folder
+
+
+def copy_finished(finished: Path, pipeline: RubricPipeline) -> None:
+    """Give a pipeline the tables, blueprints and responses of a finished one, which Dagster has not seen being made."""
+    root = pipeline.folder.parent
+    for name in ("warehouse", "blueprints"):
+        shutil.copytree(finished / name, root / name, dirs_exist_ok=True)
+    for file in finished.glob("responses.sqlite*"):
+        shutil.copy(file, root)
+    keys = sorted(path.stem for path in pipeline.folder.glob("*.yml"))
+    pipeline.instance.add_dynamic_partitions(RUBRIC_SPACE.name, keys)
 
 
 @pytest.fixture

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assets.launch import RUBRIC_STAGE_NAMES
-from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline
+from tests.assets.rubric.conftest import RubricPipeline, copy_finished, make_finished, rubric_pipeline
 from tests.fake_llm_server import Call
 from tests.made.rubric_documents import ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import faulty, listed_points
@@ -21,13 +22,17 @@ LACKING = [
 ]
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    blueprints = {"one": [ONE, LACKING]}
+    return make_finished(tmp_path_factory.mktemp("finished"), blueprints, unreadable=False)
+
+
 @pytest.fixture
-def lacking(rubric: RubricPipeline) -> RubricPipeline:
+def lacking(rubric: RubricPipeline, finished: Path) -> RubricPipeline:
     """A blueprint with two ideal answers without criteria, all stages made; judges are easily read."""
     rubric.players.unreadable = False
-    rubric.write("one", [ONE, LACKING])
-    assert rubric.run().failures == ()
-    assert dict(rubric.players.asked) == {"candidate": 3, "judge": 6, "embedder": 1}
+    copy_finished(finished, rubric)
     return rubric
 
 

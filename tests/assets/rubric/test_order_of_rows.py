@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,7 +14,7 @@ from dtef_pipeline.rubric.point_rows import point_rows
 from dtef_pipeline.rubric.policy import ScoringPolicy
 from dtef_pipeline.rubric.published_boards import BOARD_READS
 from dtef_pipeline.rubric.score_rows import score_tables
-from tests.assets.rubric.conftest import RubricPipeline
+from tests.assets.rubric.conftest import RubricPipeline, copy_finished, make_finished
 from tests.made.rubric_documents import PATHS, PATHS_PROMPTS
 
 POLICY = ScoringPolicy(embedder="openai/embed")
@@ -20,11 +22,15 @@ READ = ("rubric_responses", "rubric_prompts", "rubric_criteria", "rubric_judgeme
 Tables = dict[str, pa.Table]
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    blueprints = {"paths": [PATHS, PATHS_PROMPTS], "paths_again": [{**PATHS, "temperatures": [0.0]}, PATHS_PROMPTS]}
+    return make_finished(tmp_path_factory.mktemp("finished"), blueprints)
+
+
 @pytest.fixture
-def stored(rubric: RubricPipeline) -> RubricPipeline:
-    rubric.write("paths", [PATHS, PATHS_PROMPTS])
-    rubric.write("paths_again", [{**PATHS, "temperatures": [0.0]}, PATHS_PROMPTS])
-    assert rubric.run().failures == ()
+def stored(rubric: RubricPipeline, finished: Path) -> RubricPipeline:
+    copy_finished(finished, rubric)
     return rubric
 
 

@@ -146,6 +146,7 @@ def judged_again_after_a_kill(pipeline: RubricPipeline, runner: StageRunner) -> 
     assert not pipeline.players.asked
 
 
+@pytest.mark.thorough
 def test_faults_and_kills_in_each_stage_buy_nothing_twice_and_leave_the_same_tables(
     real_blueprints: Path, runner: StageRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from assets.launch import RUBRIC_STAGE_NAMES
 from dtef_pipeline.identity import digest
 from tests.assets.conftest import GREEN, RED
-from tests.assets.rubric.conftest import RubricPipeline
+from tests.assets.rubric.conftest import RubricPipeline, copy_finished, make_finished, rubric_pipeline, state_in
 from tests.made.rubric_by_hand import ByHand, scored_by_hand
 from tests.made.rubric_documents import BROKEN_PROMPTS, EDITED_PROMPTS, ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import READABLE_FORMS, UNREADABLE_FORMS
@@ -18,23 +20,31 @@ USUAL_JUDGES = [("standard", "judge-x"), ("prompt-aware", "judge-x")]
 HOLISTIC_JUDGE = {"judges": ["holistic=judge-y"]}
 
 
-@pytest.fixture
-def paths(rubric: RubricPipeline) -> RubricPipeline:
-    """The blueprint with every part, all stages made."""
-    rubric.write("paths", [PATHS, PATHS_PROMPTS])
-    outcome = rubric.run()
-    assert outcome.failures == ()
-    assert all(passed for name, passed in rubric.checks(outcome).items() if name != "rubric_judges_are_readable")
-    return rubric
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RubricPipeline]:
+    """The blueprint with every part, all stages made, once for the tests that leave its scores as they are."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        rubric_pipeline(state_in(tmp_path_factory.mktemp("paths"), patch), patch) as made,
+    ):
+        made.write("paths", [PATHS, PATHS_PROMPTS])
+        outcome = made.run()
+        assert outcome.failures == ()
+        assert all(passed for name, passed in made.checks(outcome).items() if name != "rubric_judges_are_readable")
+        yield made
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    blueprints = {"one": [ONE, ONE_PROMPTS]}
+    return make_finished(tmp_path_factory.mktemp("finished"), blueprints, unreadable=False)
 
 
 @pytest.fixture
-def one(rubric: RubricPipeline) -> RubricPipeline:
+def one(rubric: RubricPipeline, finished: Path) -> RubricPipeline:
     """The small blueprint, all stages made, judges easily read."""
     rubric.players.unreadable = False
-    rubric.write("one", [ONE, ONE_PROMPTS])
-    assert rubric.run().failures == ()
-    assert dict(rubric.players.asked) == {"candidate": 2, "judge": 8, "embedder": 1}
+    copy_finished(finished, rubric)
     return rubric
 
 
@@ -199,13 +209,14 @@ class TestBrokenFile:
 
 
 class TestStaleness:
-    def test_a_changed_file_makes_its_own_blueprint_stale_and_no_other(self, one: RubricPipeline) -> None:
-        one.write("other", [ONE, [ONE_PROMPTS[1]]])
-        assert one.run(keys=["other"]).failures == ()
-        assert one.stale() == {}
-        assert not one.write("one", [ONE, ONE_PROMPTS])
-        assert one.write("one", [ONE, EDITED_PROMPTS])
-        assert one.stale()["rubric_blueprints"] == {"one"}
-        assert set().union(*one.stale().values()) == {"one"}
-        assert one.run(keys=["one"]).failures == ()
-        assert one.stale() == {}
+    def test_a_changed_file_makes_its_own_blueprint_stale_and_no_other(self, rubric: RubricPipeline) -> None:
+        rubric.write("one", [ONE, ONE_PROMPTS])
+        rubric.write("other", [ONE, [ONE_PROMPTS[1]]])
+        assert rubric.run().failures == ()
+        assert rubric.stale() == {}
+        assert not rubric.write("one", [ONE, ONE_PROMPTS])
+        assert rubric.write("one", [ONE, EDITED_PROMPTS])
+        assert rubric.stale()["rubric_blueprints"] == {"one"}
+        assert set().union(*rubric.stale().values()) == {"one"}
+        assert rubric.run(keys=["one"]).failures == ()
+        assert rubric.stale() == {}

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
+import pytest
 
 from assets.stage.freshness import LATE, VERY_LATE, nightly_freshness
 from resources.settings import Settings
@@ -20,6 +21,7 @@ from tests.conftest import ROOT
 
 def test_in_force_only_where_there_is_a_panel() -> None:
     assert nightly_freshness(Settings.from_environment({})) is None
+    assert [at / timedelta(hours=1) for at in (LATE, VERY_LATE)] == [36, 60]
     policy = nightly_freshness(Settings.from_environment({"DTEF_PANEL": "panel.yaml"}))
     assert policy == dg.FreshnessPolicy.time_window(warn_window=LATE, fail_window=VERY_LATE)
 
@@ -46,6 +48,7 @@ with dg.DagsterInstance.get() as instance:
 """
 
 
+@pytest.mark.thorough
 def test_the_daemon_warns_after_a_missed_night_and_fails_after_two(state: Path) -> None:
     home = state / "dagster"
     home.mkdir()

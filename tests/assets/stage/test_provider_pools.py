@@ -19,7 +19,7 @@ from assets.launch import materialize
 from assets.stage.provider_pools import provider_pools
 from assets.survey.rounds import known_keys
 from dtef_pipeline.asking.models import ModelSpec
-from tests.assets.conftest import write_survey
+from tests.assets.conftest import Pipeline, write_survey
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import distribution, ok
 from tests.fake_llm_server import Call, FakeLLM
@@ -164,6 +164,23 @@ class TestClaims:
             assert storage.get_concurrency_info("anthropic").active_slot_count == 0
 
 
+def test_predictions_ask_within_the_pools_of_their_models(done: Pipeline, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pools are entered, here for a run that is then stopped; `TestRuns` shows what that does to runs at once."""
+    entered: list[str] = []
+
+    def stop(_instance: object, _run: object, models: list[ModelSpec], _tell: object) -> None:
+        entered.extend(model.name for model in models)
+        raise RuntimeError("stopped before the first call")
+
+    (state / "models.yaml").write_text(yaml.safe_dump({"models": {"fake": {"model": "openai/fake"}}}), encoding="utf-8")
+    monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+    monkeypatch.setattr("assets.survey.predict.provider_pools", stop)
+    config = {"models": ["fake", "baseline/uniform"]}
+    assert done.run(["predictions"], predictions=config).failures != ()
+    assert entered == ["fake"]
+
+
 PREDICT = """
 import sys
 import dagster as dg
@@ -175,6 +192,7 @@ with dg.DagsterInstance.get() as instance:
 """
 
 
+@pytest.mark.thorough
 class TestRuns:
     """Runs of the asset at once, in processes of their own: in one process Python's logging can lock up under two runs of Dagster."""
 

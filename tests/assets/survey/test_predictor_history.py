@@ -55,7 +55,7 @@ def in_words(contents: dict[str, set[int]], round_id: str, question: int) -> lis
     return ANSWERS[max(earlier, key=lambda r: int(r[1:]))] if earlier else None
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data())
 def test_each_question_has_its_latest_earlier_answer_in_whatever_order_rounds_are_run(data: st.DataObject) -> None:
     contents = data.draw(

@@ -32,7 +32,7 @@ from tests.dtef_pipeline.api.described import faults_of
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
 from tests.made.voted import responses
 
-EXAMPLES = 4
+EXAMPLES = settings.default.max_examples // 6
 """Requests per operation, of each kind."""
 INSIDES = (
     "Traceback",

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.games.known_games import known_personas
@@ -256,7 +256,6 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         yield client
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(body=ANY_JSON | NEARLY_RIGHT, name=st.text(max_size=20) | st.just("patient"))
 def test_no_body_and_no_name_is_an_error_of_the_server(lasting: TestClient, body: Any, name: str) -> None:
     content = json.dumps(body).encode()

@@ -250,7 +250,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     body=VALUES | st.tuples(st.sampled_from(sorted(FAST)), VALUES).map(lambda one: {**FAST, one[0]: one[1]}),
     league=st.sampled_from(["poker", "a\x00b", "%2F", "..", "\U0001f600"]),

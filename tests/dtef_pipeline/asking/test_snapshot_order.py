@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 import hypothesis.strategies as st
-from hypothesis import given, settings
+from hypothesis import given
 
 from dtef_pipeline.asking.snapshot_order import among, in_order, snapshot_order, take_times, times
 from dtef_pipeline.boards.cells import load_cells, scores_by_metric
@@ -78,7 +78,6 @@ def snapshot_rows(asked: dict[tuple[str, str, str, str], int | None]) -> list[di
         max_size=25,
     )
 )
-@settings(max_examples=60, deadline=None)
 def test_boards_and_drift_agree_whatever_the_labels_and_times(asked: dict[tuple[str, str, str, str], int | None]) -> None:
     table = scores_table(snapshot_rows(asked))
     with duckdb.connect() as connection:

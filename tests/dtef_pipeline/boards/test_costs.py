@@ -192,7 +192,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(ROWS)
 def test_sums_are_those_of_a_plain_loop_over_requests_in_every_view(rows: list[dict[str, Any]]) -> None:
     by_request: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -223,7 +223,6 @@ def test_sums_are_those_of_a_plain_loop_over_requests_in_every_view(rows: list[d
         assert frame["cost_usd"].sum() == pytest.approx(sum(sums["cost_usd"] for sums in wanted.values()))
 
 
-@settings(max_examples=25, deadline=None)
 @given(ROWS, st.booleans(), st.integers(1, 3))
 def test_the_usage_of_a_partition_is_that_of_the_breakdown_by_model(
     rows: list[dict[str, Any]], shared: bool, models: int

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.signal import lfilter
@@ -77,7 +77,6 @@ class TestDefinition:
         assert found == pytest.approx(expected, rel=1e-9)
         assert found == pytest.approx(1.888, abs=0.001)
 
-    @settings(max_examples=25, deadline=None)
     @given(st.integers(0, 10**6), st.integers(3, 9), st.floats(-0.2, 0.2), st.sampled_from([0.0, 0.5, 1.0]))
     def test_is_the_ratio_of_marginal_likelihoods_of_all_ways(self, seed: int, nights: int, shift: float, share: float) -> None:
         means = np.random.default_rng(seed).normal(0, 0.03, nights)
@@ -115,7 +114,6 @@ class TestPath:
         for n in (6, 17, 59):
             np.testing.assert_allclose(evidence(means[:n], spread[:n]).log10_e, whole[:n], rtol=0, atol=1e-9)
 
-    @settings(max_examples=20, deadline=None)
     @given(st.integers(0, 10**6), st.floats(-100, 100), st.booleans())
     def test_neither_where_the_scores_lie_nor_their_sign_matters(self, seed: int, by: float, turned: bool) -> None:
         means = np.random.default_rng(seed).normal(0, 0.05, 30)

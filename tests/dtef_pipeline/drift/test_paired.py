@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.drift.paired import paired
@@ -56,7 +56,6 @@ def test_differences_are_to_the_mean_of_the_items_own_baseline() -> None:
     assert found.baseline == 2
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(2, 6), st.floats(0, 0.4))
 def test_equals_the_definition_where_questions_have_unequal_items_and_some_are_missing(
     seed: int, baseline: int, asked: int, missing: float

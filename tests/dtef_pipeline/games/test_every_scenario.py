@@ -257,7 +257,7 @@ def test_no_text_breaks_a_reader_or_gives_a_command_that_is_not_legal(pack: Pack
     words = sorted({word for commands in legal.values() for command in commands[:20] for word in (command, *command.split())})
     pieces = st.one_of(st.text(max_size=30), st.sampled_from([*words, "ACTION: ", "\n", " ", "```", "**", "{", "}", '"']))
 
-    @settings(max_examples=120, database=None)
+    @settings(database=None)
     @given(st.lists(pieces, max_size=8).map("".join), st.integers(0, len(found) - 1))
     def of_pieces(text: str, at: int) -> None:
         reads(text, at)

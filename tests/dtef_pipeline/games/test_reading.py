@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dtef_pipeline.games.contract import Illegal
@@ -228,7 +228,6 @@ PIECES = [
 HOSTILE = st.text(st.characters(), max_size=200) | st.lists(st.sampled_from(PIECES)).map("".join)
 
 
-@settings(max_examples=300)
 @given(HOSTILE)
 @example("ACTION:" * 3)
 @example("İ ACTION: CALL")

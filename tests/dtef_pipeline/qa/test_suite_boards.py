@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
@@ -243,7 +243,6 @@ def naive(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Any]]:
     return found
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.lists(ROW, min_size=1, max_size=60))
 def test_boards_are_those_of_a_plain_loop(drawn: list[tuple[Any, ...]]) -> None:
     rows = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
@@ -107,7 +107,6 @@ def test_reasons_count_responses_at_every_level() -> None:
     assert (model["reasons"], model["n_responses"], model["n_responses_scored"]) == ((("empty", 4), ("budget", 1)), 6, 1)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("pq"), st.sampled_from([0.0, 1.0]), st.sampled_from([None, "empty", "error"])), max_size=20

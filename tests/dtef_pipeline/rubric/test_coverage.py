@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
@@ -119,7 +119,6 @@ POINT = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40)
 @given(
     st.lists(POINT, min_size=1, max_size=25),
     st.sampled_from(["document", "two_group"]),
@@ -139,7 +138,6 @@ def test_coverage_is_the_naive_definition_in_any_row_order(
     pd.testing.assert_frame_equal(coverage(points.iloc[order], policy), found, check_exact=True)
 
 
-@settings(max_examples=40)
 @given(st.lists(POINT, min_size=1, max_size=25), st.integers(0, 24), st.floats(0, 1))
 def test_a_better_point_never_lowers_coverage(rows: list[dict[str, Any]], at: int, better: float) -> None:
     rows = [{**row, "prompt": "p"} for row in rows]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
@@ -48,7 +48,6 @@ def test_cosine_by_hand(left: tuple[float, ...], right: tuple[float, ...], expec
     assert cosine(left, right) == pytest.approx([expected], abs=1e-7)
 
 
-@settings(max_examples=50)
 @given(VECTORS)
 def test_the_matrix_is_symmetric_with_diagonal_1_and_each_value_the_naive_one(vectors: list[list[float]]) -> None:
     matrix = cosine_matrix(vectors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import SurveyError
@@ -103,13 +103,11 @@ age_values = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(age_values, age_values)
 def test_two_age_values_share_a_key_only_when_they_are_equal(a: str, b: str) -> None:
     assert (segment_key("ageGroup", a) == segment_key("ageGroup", b)) == (a == b)
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_slugs_are_fit_for_partition_keys_and_stable(value: str) -> None:
     made = slug(value)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.survey.attributes import segment
@@ -102,7 +102,6 @@ values = [
 ]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(cell, cell, cell), min_size=6, max_size=6), st.one_of(st.none(), st.integers(0, 50)))
 def test_nothing_is_lost_and_references_follow_their_definitions(cells: list[tuple[Any, Any, Any]], n: int | None) -> None:
     made = survey(dict(zip(values, cells, strict=True)), n=n)

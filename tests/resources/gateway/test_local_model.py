@@ -102,9 +102,10 @@ class TestAnswering:
             first, _, third = store.responses([one.key for one in same])["text"].to_pylist()
         assert json.loads(first) == pytest.approx(json.loads(third), abs=0.2)
 
-    def test_a_question_beyond_the_context_is_answered_shortened(self, tmp_path: Path) -> None:
+    def test_a_question_beyond_the_context_is_answered_shortened(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("resources.gateway.local_model._CONTEXT_TOKENS", 512)
         # Few characters per token, so that the first cut by characters is not enough.
-        user = "Ω≈ç√∫˜µ≤≥÷ 한국어 " * 1500 + "\n\n" + USER
+        user = "Ω≈ç√∫˜µ≤≥÷ 한국어 " * 400 + "\n\n" + USER
         with ResponseStore(tmp_path / "r.sqlite") as store:
             assert Gateway(store, environ={}).answer([request(user)]).failures == {}
 

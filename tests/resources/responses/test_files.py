@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import StoreError
@@ -115,7 +115,6 @@ class TestRoundTrip:
         import_responses(elsewhere, file)
         assert {(row["model"], row["snapshot"]) for row in contents(elsewhere)} == {("a", "night"), ("c", "night")}
 
-    @settings(max_examples=60, deadline=None)
     @given(data=st.data(), suffix=st.sampled_from(SUFFIXES))
     def test_every_value_arrives_as_it_was_kept(self, data: st.DataObject, suffix: str) -> None:
         text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

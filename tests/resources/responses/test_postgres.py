@@ -16,6 +16,7 @@ from tests.postgres import Postgres
 RUN = ["run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "3"]
 
 
+@pytest.mark.thorough
 def test_a_round_is_asked_replayed_and_moved_with_its_answers_in_postgresql(
     postgres: Postgres, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
@@ -187,7 +187,6 @@ def test_words_of_others_cannot_be_taken_for_the_referee() -> None:
     assert game.observation(state, 1).count("\nA> ") == 3
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.integers(2, 4), st.sampled_from(["private", "public"]), st.randoms(use_true_random=False))
 def test_what_a_seat_cannot_see_changes_neither_what_it_sees_nor_what_baselines_do(
     seed: int, n_seats: int, values: str, rng: random.Random

@@ -6,7 +6,7 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
@@ -120,7 +120,6 @@ def test_no_number_is_cut_out_of_what_was_said(said: str) -> None:
     st.text(" abork.,;:()-+*/^$%\n\u2014", max_size=6).filter(lambda between: "\n" not in between),
     st.sampled_from(["", " points", "**", ".", " (my final offer)"]),
 )
-@settings(max_examples=300)
 def test_with_two_numbers_or_an_operator_beside_the_number_no_bid_is_read(
     one: int, other: int, before: str, between: str, behind: str
 ) -> None:
@@ -249,7 +248,6 @@ def test_values_are_even_and_say_nothing_of_the_lot() -> None:
     assert 0.4 < low.count("A") / len(low) < 0.6
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.integers(2, 4), st.randoms(use_true_random=False))
 def test_what_a_bidder_cannot_see_changes_neither_what_it_sees_nor_what_baselines_do(
     seed: int, n_seats: int, rng: random.Random

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.rubric.report.place_changes import PlaceChange, changes_part, place_changes
@@ -44,7 +44,6 @@ def test_at_the_ends_nobody_changes_places() -> None:
 lines = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda ends: (ends[0] / 40, (ends[1] - ends[0]) / 40))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(lines, min_size=2, max_size=6, unique=True))
 def test_between_two_changes_the_order_stays_and_at_each_it_turns(drawn: list[tuple[float, float]]) -> None:
     models = [one(f"m{at}", *line) for at, line in enumerate(drawn)]

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.rubric.report.rendered import MOST_RENDERED, markdown_markup, rendered, said_as
@@ -103,7 +103,6 @@ def test_nothing_in_a_text_can_do_harm(words: str) -> None:
     assert words.split("\n")[0][:8] in read.text
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.sampled_from([*"[]()<>!*_`~#>-+|\\:\"'&;\n\t 1.", "http://", "javascript:", "data:", "zq7", "<a ", "\r", "\x00"])
@@ -115,7 +114,6 @@ def test_no_text_of_marks_makes_harm(parts: list[str]) -> None:
         checked(made)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from([*"[]()<>!*_#>-+|\n\t 1.", "http://a", " zq7 "]), max_size=60))
 def test_no_word_is_lost(parts: list[str]) -> None:
     words = "".join(parts)

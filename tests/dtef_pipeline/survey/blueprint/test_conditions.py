@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.asking.tokens import estimate_tokens
@@ -84,7 +84,6 @@ def built(survey: Any, options: BlueprintOptions) -> list[dict[str, Any]]:
 LEVELS = st.sampled_from([("0",), ("2",), ("1", "all")])
 
 
-@settings(deadline=None)
 @given(surveys(), choices(), LEVELS)
 def test_context_never_gives_a_target_of_the_prompt_away(
     survey: Any, options: BlueprintOptions, levels: tuple[str, ...]
@@ -103,7 +102,6 @@ def test_context_never_gives_a_target_of_the_prompt_away(
         assert all(row["user"].count(f"Question: {question['question_text']}") >= 1 for question in shown)
 
 
-@settings(deadline=None)
 @given(surveys(), choices(), LEVELS)
 def test_prompts_fit_the_budget_and_are_counted_in_full(
     survey: Any, options: BlueprintOptions, levels: tuple[str, ...]
@@ -114,7 +112,6 @@ def test_prompts_fit_the_budget_and_are_counted_in_full(
         assert row["answer_tokens"] == options.answer_tokens
 
 
-@settings(deadline=None)
 @given(surveys(), choices())
 def test_what_is_asked_and_what_is_left_out_are_all_questions(survey: Any, options: BlueprintOptions) -> None:
     rows = built(survey, options)
@@ -126,7 +123,6 @@ def test_what_is_asked_and_what_is_left_out_are_all_questions(survey: Any, optio
         assert options.task != "shift" or unknown <= set(missing)
 
 
-@settings(deadline=None)
 @given(surveys(), choices())
 def test_the_reading_says_the_order_in_which_the_prompt_lists_the_options(survey: Any, options: BlueprintOptions) -> None:
     for row in built(survey, options):
@@ -143,7 +139,6 @@ def test_the_reading_says_the_order_in_which_the_prompt_lists_the_options(survey
         assert (reading.get("task") == "individuals") == (options.task == "synthetic-individuals")
 
 
-@settings(deadline=None)
 @given(surveys(), choices())
 def test_questions_of_a_batch_share_one_prompt_and_know_their_place(survey: Any, options: BlueprintOptions) -> None:
     by_prompt = defaultdict(list)

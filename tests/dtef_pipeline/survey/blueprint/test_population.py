@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.blueprint.options import FORMATS, BlueprintOptions
@@ -103,7 +103,6 @@ def test_an_own_system_prompt_stands_as_written() -> None:
     assert row["system"] == OWN["plain"]
 
 
-@settings(deadline=None, max_examples=60)
 @given(surveys(), choices())
 def test_the_segments_own_answers_and_sizes_change_no_prompt(survey: Any, options: BlueprintOptions) -> None:
     if options.task == "shift":

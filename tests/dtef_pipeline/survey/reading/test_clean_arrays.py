@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.survey import row_blocks
@@ -47,7 +47,6 @@ PIECES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(pieces=st.lists(PIECES, min_size=1, max_size=30))
 def test_short_numbers_are_those_of_python_and_all_else_is_told(pieces: list[str]) -> None:
     encoded = [piece.encode() for piece in pieces]
@@ -84,7 +83,6 @@ def cut(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("cut")
-@settings(max_examples=60, deadline=None)
 @given(rows=st.lists(ROWS, max_size=14), order=ORDERS, first=st.integers(0, 5), orders=st.booleans())
 def test_columns_in_blocks_are_read_as_each_row_by_itself(
     rows: list[tuple[int, str | None]], order: list[int] | None, first: int, orders: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.survey.reading.parsing import parse_response, parse_responses
@@ -115,7 +115,6 @@ STYLES = (
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
 @given(case=distributions(), prose=PROSE, tail=TAIL, random=st.randoms(use_true_random=False))
 @pytest.mark.parametrize("style", STYLES)
 def test_any_distribution_in_any_format_amid_prose_is_recovered(
@@ -140,7 +139,6 @@ FRAGMENTS = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@settings(max_examples=500, deadline=None)
 @given(text=st.one_of(FRAGMENTS, st.text(max_size=200)), options=st.sampled_from([THREE, FOUR, AGES, COUNTS, ("", "")]))
 def test_no_text_breaks_the_parser(text: str, options: tuple[str, ...]) -> None:
     parsed = parse_response(text, len(options), options)
@@ -188,7 +186,6 @@ ARRAYS = st.lists(NUMBER, min_size=2, max_size=5).flatmap(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(texts=st.lists(st.one_of(ARRAYS, st.none(), FRAGMENTS.filter(lambda t: "\ud800" not in t)), max_size=12))
 def test_the_fast_path_gives_the_identical_result(texts: list[str | None]) -> None:
     options = [THREE if i % 3 else FOUR for i in range(len(texts))]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.fuzz_parser import READINGS, cases, read
@@ -257,7 +257,6 @@ def test_a_batch_after_a_reasoning_is_read_after_its_mark_alone() -> None:
     assert parse_response(draft, 3, THREE, SECOND_COT).reason == "no answers by question after the reasoning"
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     parts=st.lists(st.lists(st.integers(1, 99), min_size=3, max_size=3), min_size=2, max_size=5),
     answered=st.sets(st.integers(0, 4), min_size=1),
@@ -324,7 +323,6 @@ HOW = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
 @given(rows=st.lists(st.tuples(TEXTS, HOW, st.sampled_from([THREE, (*THREE, "Never")])), max_size=12))
 def test_a_column_of_mixed_readings_is_read_as_its_rows_are(rows: list[tuple[str | None, Reading, tuple[str, ...]]]) -> None:
     texts, readings, options = [r[0] for r in rows], [r[1] for r in rows], [list(r[2]) for r in rows]

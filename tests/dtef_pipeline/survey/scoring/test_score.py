@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError, DtefError
@@ -157,7 +157,6 @@ ASKED = st.builds(
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@settings(max_examples=40, deadline=None)
 @given(asked=st.lists(ASKED, max_size=15), first=st.integers(0, 4), metric=st.sampled_from(["js", "tv", "emd_normalized"]))
 def test_scores_in_blocks_are_those_of_each_prediction_alone(
     threads: int, asked: list[dict[str, Any]], first: int, metric: str
