@@ -91,3 +91,10 @@ def test_a_key_without_a_value_was_not_given_unless_null_is_one_of_its_values(tm
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml: not a readable box file: .*No such file"):
         read_document(tmp_path / "none.yaml", "box file", [])
+
+
+def test_a_document_that_is_read_again_is_not_changed_with_the_first() -> None:
+    text = "models: {a: {draws: [1]}}"
+    first, again = (read_document(text, "model file", ["models"]) for _ in range(2))
+    first.values["models"]["a"]["draws"].append(2)
+    assert again.values == read_document(text, "model file", ["models"]).values == {"models": {"a": {"draws": [1]}}}
