@@ -48,7 +48,7 @@ class RunOptions:
     metric: str = "js"
     with_ingest: bool = False
     no_roll_ups: bool = False
-    let_go: tuple[str, ...] = ()
+    from_store: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "RunOptions":
@@ -198,7 +198,7 @@ def with_contexts(experiment: Experiment, contexts: tuple[str, ...]) -> Experime
 def _of_options(options: RunOptions, models: Models) -> dict[str, Any]:
     return {
         "conditions": _conditions(options),
-        "models": models.resolve(options.models or ("baselines",)),
+        "models": models.resolve(options.models or (() if options.from_store else ("baselines",))),
         "models_of": {},
         "sample": Sample(options.questions, options.sample_segments),
         "draws": options.draws or 1,
@@ -248,6 +248,8 @@ def _conditions(options: RunOptions) -> tuple[BlueprintOptions, ...]:
     for name, (other, needed) in ONLY_WITH.items():
         if name in flags and (has := flags.get(other, getattr(BlueprintOptions(), other))) != needed:
             raise ConfigError(f"{_SPELLED[name]} {flags[name]} with the {other} {has}: allowed with {_SPELLED[other]} {needed}")
+    if options.from_store and not flags:
+        return ()
     return (BlueprintOptions(tuple(levels), **flags),)
 
 
