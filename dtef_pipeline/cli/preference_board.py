@@ -107,7 +107,9 @@ def score_frame(warehouse: Warehouse) -> pd.DataFrame:
     if not warehouse.tables(["preference_scores"]):
         raise WarehouseError(f"no preference_scores in {warehouse.root} yet: `dtef preference rollup` makes them of votes")
     frame = _score_rows(warehouse)
-    if not len(frame) and not warehouse.skipped:
+    if not len(frame) and warehouse.skipped:
+        raise WarehouseError("preference_scores cannot be read, so there is nothing to show")
+    if not len(frame):
         raise WarehouseError("nothing to show: there were no votes when `dtef preference rollup` ran")
     if frame["votes_version"].iloc[0] != version_of_votes(_votes_now()):
         say("note: the votes have changed since this table was made; make it again with `dtef preference rollup`", err=True)

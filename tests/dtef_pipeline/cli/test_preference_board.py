@@ -94,7 +94,7 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     assert "the votes have changed since" in dtef("preference", "board").stderr
     (file,) = (voted / "warehouse" / "preference_scores").rglob("*.parquet")
     file.write_bytes(b"PAR1 broken")
-    assert "makes all that was left out again: dtef preference rollup" in refused("preference", "board")
+    assert "makes it again: dtef preference rollup" in refused("preference", "board")
 
 
 def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(state: Path) -> None:
