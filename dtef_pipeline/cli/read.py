@@ -192,11 +192,13 @@ def _checks(warehouse: Warehouse, rounds: tuple[str, ...], by: str, since: tuple
     # Of models alone, there is a row of each that has no snapshot that counts.
     is_late = by == "model" and bool(options.since) and checks["latest_snapshot"].null_count == len(checks)
     if not len(checks) or is_late:
-        raise _NothingToCompareError(_why_no_series(warehouse, rounds, options))
+        raise _NothingToCompareError(_why_no_series(warehouse, options))
     return checks
 
 
-def _why_no_series(warehouse: Warehouse, rounds: Sequence[str], options: WatchOptions) -> str:
+def _why_no_series(warehouse: Warehouse, options: WatchOptions) -> str:
+    if warehouse.skipped:
+        return "no score of a language model in the files that can be read"
     if options.since:
         return f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}"
     return "only baselines are scored, and they do not drift; segments of people who gave no answer are not looked at"
