@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from assets import loaded
-from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN, NOT_RESTORED, unmended
 from assets.stage.dagster_internals import (
     MAX_RETRIES_TAG,
     deaf_mirrors,
@@ -21,6 +20,7 @@ from assets.stage.dagster_internals import (
 from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
 from assets.stage.partitions import PROCESS_TAG, TAKEN_AWAY, failed_text, process_of
 from assets.stage.ranges import chosen_tags, range_tags, ranges
+from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.qa.space import QA_SPACE
@@ -90,12 +90,8 @@ class Launched:
     failures: tuple[str, ...]
     superseded: int = 0
     """Earlier predictions that went, because their prompts are made in another way now."""
-    made_again: tuple[str, ...] = ()
-    """A line of each file that could not be read, and was made again."""
-    left_out: tuple[str, ...] = ()
-    """A line of each file that roll-ups were made without, because it cannot be read."""
-    not_restored: tuple[str, ...] = ()
-    """A line for each file that was made again where it cannot be known, or had again, all that it held."""
+    skipped: tuple[tuple[str, str], ...] = ()
+    """The files that were skipped because they cannot be read, each with what was logged of it."""
     done: tuple[str, ...] = ()
     """The partitions of which the last of the assets was made."""
     taken_away: tuple[str, ...] = ()
@@ -134,15 +130,12 @@ def materialize(
     failures = _failures(results, keys, instance.root_directory)
     made = [one for result in results for one in _materialized(instance, result.run_id)]
     superseded = sum(_values(made, "superseded", int))
-    again, left_out, not_restored = [
-        tuple(dict.fromkeys(line for lines in _values(made, name, list) for line in lines))
-        for name in (MADE_AGAIN, LEFT_OUT, NOT_RESTORED)
-    ]
+    skipped = tuple(file for result in results for file in _skipped(instance, result.run_id))
     last = dg.AssetKey(names[-1])
     done = tuple(dict.fromkeys(one.partition for one in made if one.asset_key == last and one.partition))
     taken_away = tuple(str(one.partition) for one in made if TAKEN_AWAY in one.metadata)
     runs = tuple(result.run_id for result in results)
-    return Launched(runs, tuple(failures), superseded, again, unmended(left_out, again), not_restored, done, taken_away)
+    return Launched(runs, tuple(failures), superseded, skipped, done, taken_away)
 
 
 def _run(
@@ -203,6 +196,11 @@ def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
 def _materialized(instance: dg.DagsterInstance, run_id: str) -> list[dg.AssetMaterialization]:
     logged = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
     return [entry.asset_materialization for entry in logged if entry.asset_materialization]
+
+
+def _skipped(instance: dg.DagsterInstance, run_id: str) -> list[tuple[str, str]]:
+    run = instance.get_run_by_id(run_id)
+    return list(json.loads(run.tags.get(SKIPPED_TAG, "{}")).items()) if run else []
 
 
 def _values(made: Sequence[dg.AssetMaterialization], name: str, kind: type[Value]) -> list[Value]:

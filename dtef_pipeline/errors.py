@@ -24,6 +24,9 @@ DtefError
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
+
+FileFault = Literal["damaged", "other columns", "refused"]
 
 
 class DtefError(Exception):
@@ -39,17 +42,14 @@ class WarehouseError(DtefError):
 
 
 class UnreadableFile(WarehouseError):
-    """A file of a table cannot be read: it is damaged, or has other columns. `remade_by`: the command that makes it again."""
+    """A file of a table cannot be read.
 
-    def __init__(self, path: str, reason: str, remade_by: str | None = None) -> None:
-        self.path, self.reason, self.remade_by = path, reason, remade_by
-        super().__init__(f"cannot read {path}: {reason}" + (f"; {makes_again(remade_by)}" if remade_by else ""))
+    `kind`: it is damaged, has other columns than the table, or the system refuses to read it. `remade_by`: the command that makes it again.
+    """
 
-
-def makes_again(command: str, what: str = "it") -> str:
-    """In words, that a command makes a file again. One that names a model names the cheapest, yet brings back what all responded."""
-    of_all = ", with the stored responses of all models" if " --model " in command else ""
-    return f"this makes {what} again{of_all}: {command}"
+    def __init__(self, path: str, reason: str, kind: FileFault = "damaged", remade_by: str = "") -> None:
+        self.path, self.reason, self.kind, self.remade_by = path, reason, kind, remade_by
+        super().__init__(f"cannot read {path}: {reason}" + (f"; this makes it again: {remade_by}" if remade_by else ""))
 
 
 class StoreError(WarehouseError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -229,38 +229,6 @@ TIMELINE = (
 """One snapshot of a series."""
 
 
-class AskedBy(NamedTuple):
-    """An option of a command that says what was asked."""
-
-    option: str
-    column: str
-    """The column that holds its value."""
-    usual: str = ""
-    """Its value where it is not given."""
-
-
-class ToldBy(NamedTuple):
-    """A table whose rows tell what was asked."""
-
-    table: str
-    items: str
-    """The column with the item of a row, or with a list of its items, each a struct with the item first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Remake:
-    """How a file of a table is made again, such as one that cannot be read."""
-
-    command: str
-    """`{options}` stands for the levels of the file as options, such as `--suite S --blueprint B`, and for what was asked."""
-    asked: tuple[AskedBy, ...] = ()
-    """Options to give with values that the partition has already, so that nothing else is added to it."""
-    items: AskedBy | None = None
-    """The option that says how many items were asked, and the column that tells them apart."""
-    told_by: tuple[ToldBy, ...] = ()
-    """The tables beside it whose rows tell these values, the first that can be read."""
-
-
 @dataclass(frozen=True, slots=True)
 class TableSpec:
     """A table's columns, where it is kept and how a file of it is made again; a null schema is taken from the rows written."""
@@ -270,6 +238,7 @@ class TableSpec:
     """Whose partitions it is about, from the first level on; None: it is one file."""
     levels: tuple[str, ...] = ()
     """The folder levels above its files."""
-    remake: Remake = Remake("dtef rollup")
-    needed_by: tuple[str, ...] = ()
-    """The tables whose rows say nothing without those of their partition here."""
+    remake: str = "dtef rollup"
+    """The command that makes a file again. `{options}` stands for its levels, such as `--suite S --part P --snapshot base`, and
+    `{models}`, `{personas}` or `{players}` for who was asked, as other tables of the partition tell.
+    """

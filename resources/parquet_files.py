@@ -1,28 +1,18 @@
-"""One Parquet file: how it is written and read, what is wrong with one that cannot be, and the command that makes it again."""
+"""One Parquet file: how it is written and read, and what is wrong with one that cannot be."""
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from dtef_pipeline.errors import UnreadableFile, WarehouseError
-from dtef_pipeline.tables import Remake
 from resources.failures import printable
-from resources.whole_files import PARQUET_ENDS, opened, whole_files
-
-Beside = Callable[[str, Sequence[str], Mapping[str, str]], pa.Table]
-"""The rows of a table, with these columns, that lie below these levels and can be read."""
-_OTHER_COLUMNS = "its columns are not those of the table, as in a file of another version"
+from resources.whole_files import opened, whole_files
 
 
 def named_as_folders(rows: pa.Table, levels: Sequence[str]) -> pa.Table:
@@ -67,27 +57,14 @@ def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None, wan
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error, is_local) from error
     if lacking := sorted(set(columns or ()) - set(rows.column_names)):
-        raise UnreadableFile(path, f"{_OTHER_COLUMNS}: it lacks {', '.join(lacking)}")
+        raise _other_columns(path, f"it lacks {', '.join(lacking)}")
     rows = _plain(rows)
     if wanted is not None and rows.schema.remove_metadata() != wanted:
-        raise UnreadableFile(path, f"{_OTHER_COLUMNS}: {schema_difference(rows.schema, wanted)}")
+        raise _other_columns(path, schema_difference(rows.schema, wanted))
     return rows
 
 
-class FileFault(NamedTuple):
-    """What is wrong with a file."""
-
-    reason: str
-    lacking: tuple[str, ...] = ()
-    """The columns of the table that a whole file lacks."""
-
-    @property
-    def of_version(self) -> bool:
-        """Whether it is whole, but lacks columns of the table."""
-        return bool(self.lacking)
-
-
-def fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, whole: bool) -> FileFault | None:
+def fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, whole: bool) -> UnreadableFile | None:
     """What is wrong with a file; None: nothing, or it is gone, as that of a partition that was retired is.
 
     `whole`: all of it is read, and not only what it says of itself. Raises WarehouseError when the object store cannot be reached.
@@ -102,9 +79,9 @@ def fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, whole: bo
     except FileNotFoundError:
         return None
     except (OSError, pa.ArrowException) as error:
-        return FileFault(_unreadable(path, error, is_local).reason)
+        return _unreadable(path, error, is_local)
     lacking = tuple(column.name for column in schema or () if there.get(column.name) != column.type)
-    return FileFault(f"{_OTHER_COLUMNS}: it lacks {', '.join(lacking)}", lacking) if lacking else None
+    return _other_columns(path, f"it lacks {', '.join(lacking)}") if lacking else None
 
 
 def as_one(fs: pafs.FileSystem, files: Mapping[pafs.FileInfo, Mapping[str, str]]) -> pads.Dataset:
@@ -120,25 +97,6 @@ def as_one(fs: pafs.FileSystem, files: Mapping[pafs.FileInfo, Mapping[str, str]]
     return pads.FileSystemDataset(fragments, schema, parquet, whole)
 
 
-def looks_damaged(path: str) -> bool:
-    """Whether what lies at a path of this machine does not begin and end as a Parquet file does: a look at 8 bytes."""
-    try:
-        with Path(path).open("rb") as file:
-            begins = file.read(len(PARQUET_ENDS))
-            file.seek(-len(PARQUET_ENDS), 2)
-            return not begins == file.read() == PARQUET_ENDS
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-
-
-def remake_command(remake: Remake, levels: Mapping[str, str], beside: Beside) -> str:
-    """The command that makes the file of these levels again, and adds nothing else to its partition."""
-    given = {f"--{level}": value for level, value in levels.items()} | _as_asked(remake, levels, beside)
-    return remake.command.format(options=" ".join(f"{option} {shlex.quote(value)}" for option, value in given.items()))
-
-
 def schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:
     """The columns by which two schemas differ, in words."""
     extra, lacking = (
@@ -148,40 +106,9 @@ def schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:
     return re.sub(r"\s+", " ", f"unexpected {extra or 'none'}, lacking {lacking or 'none'}, or another order")
 
 
-def _as_asked(remake: Remake, levels: Mapping[str, str], beside: Beside) -> dict[str, str]:
-    """The options that say what the partition was asked, where that is not the usual; of several ways one that it has."""
-    asked = [one for one in remake.asked if one.column not in levels]
-    usual = tuple(one.usual for one in asked)
-    for rows in _telling(remake, [one.column for one in asked], levels, beside):
-        if items := _by_way(rows):
-            chosen = usual if usual in items else min(items)
-            options = {one.option: value for one, value in zip(asked, chosen, strict=True) if value != one.usual}
-            return options | ({remake.items.option: str(len(items[chosen]))} if remake.items else {})
-    return {}
-
-
-def _telling(remake: Remake, ways: Sequence[str], levels: Mapping[str, str], beside: Beside) -> Iterator[pa.Table]:
-    """Rows that tell what a partition was asked: the ways of asking, and as last column the item or a list of items."""
-    # Where nothing of a snapshot can be read, the partition's other ones tell, and then the snapshot of the other partitions.
-    around = {level: value for level, value in levels.items() if level != "snapshot"}
-    first = dict(list(levels.items())[:1])
-    for below, told in product([levels, *([around] if around != levels else [])], remake.told_by):
-        yield beside(told.table, [*ways, told.items], below)
-    for told in remake.told_by if first else ():
-        rows = beside(told.table, list(dict.fromkeys([*ways, "snapshot", told.items])), first)
-        if "snapshot" in levels:
-            rows = rows.filter(pc.equal(rows["snapshot"], levels["snapshot"]))
-        yield rows.select([*ways, told.items])
-
-
-def _by_way(rows: pa.Table) -> dict[tuple[str, ...], set[str]]:
-    """The items by the way in which they were asked."""
-    found: dict[tuple[str, ...], set[str]] = {}
-    for *way, items in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-        # An item of a list is a struct with its name first.
-        names = (next(iter(one.values())) for one in items) if isinstance(items, list) else [items]
-        found.setdefault(tuple(way), set()).update(names)
-    return found
+def _other_columns(path: str, difference: str) -> UnreadableFile:
+    reason = f"its columns are not those of the table, as in a file of another version: {difference}"
+    return UnreadableFile(path, reason, "other columns")
 
 
 def _unreadable(path: str, error: Exception, is_local: bool) -> UnreadableFile:
@@ -190,5 +117,6 @@ def _unreadable(path: str, error: Exception, is_local: bool) -> UnreadableFile:
         raise WarehouseError(f"cannot read {path}: {error}") from error
     # Of several sentences the first says what is wrong.
     said = printable(re.split(r"\.\s|\.\Z|\n", str(error))[0])
-    is_of_the_system = isinstance(error, OSError) and error.errno is not None
-    return UnreadableFile(path, said if is_of_the_system else f"it is damaged ({said})")
+    if isinstance(error, OSError) and error.errno is not None:
+        return UnreadableFile(path, said, "refused")
+    return UnreadableFile(path, f"it is damaged ({said})")

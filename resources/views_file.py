@@ -27,16 +27,15 @@ class ViewsFile:
         self.path = path
         self._written: object = None
 
-    def refresh(self, views: Mapping[str, pa.Schema | None], left_out: Mapping[str, str]) -> Path:
+    def refresh(self, views: Mapping[str, pa.Schema | None]) -> Path:
         """Write it, where it has changed; it is replaced whole, so no reader is ever locked out.
 
         Args:
             views: statements, with the columns of those that are one file: a view keeps the columns of its making.
-            left_out: files that the views leave out, and why: the table `left_out`, which is there only then.
 
         Raises WarehouseError when it cannot be written, and DuckDB's errors about files of tables.
         """
-        if (wanted := (dict(views), dict(left_out))) == self._written and self.path.exists():
+        if (wanted := dict(views)) == self._written and self.path.exists():
             return self.path
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_name(f".{uuid.uuid4().hex}.duckdb")
@@ -44,9 +43,6 @@ class ViewsFile:
             with duckdb.connect(str(temporary)) as connection:
                 for sql in views:
                     connection.execute(sql)
-                if left_out:
-                    connection.execute("CREATE TABLE left_out (file VARCHAR, why VARCHAR)")
-                    connection.executemany("INSERT INTO left_out VALUES (?, ?)", [list(row) for row in left_out.items()])
             temporary.replace(self.path)
         except (OSError, duckdb.Error) as error:
             if temporary.name not in str(error):  # of a table's file

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, unquote
@@ -27,9 +28,11 @@ from dtef_pipeline import families
 from dtef_pipeline.errors import UnreadableFile, WarehouseError
 from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import TableSpec, without_descriptions
+from dtef_pipeline.text.counted import counted
 from resources.failures import reason
 from resources.file_systems import delete_folder, fill, holds_file, open_root, upload
-from resources.parquet_files import as_one, looks_damaged, named_as_folders, read_file, remake_command, schema_difference
+from resources.parquet_files import as_one, fault, named_as_folders, read_file, schema_difference
+from resources.remake_commands import remake_command
 from resources.views_file import ViewsFile, view_of
 
 TABLES: Mapping[str, TableSpec] = families.TABLES
@@ -37,21 +40,32 @@ TABLES: Mapping[str, TableSpec] = families.TABLES
 
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST)
 One = TypeVar("One")
-LeaveOut = Callable[[UnreadableFile], None]
-"""Told of a file that cannot be read and is left out."""
+Broken = Mapping[str, UnreadableFile]
+"""By path, why a file cannot be read."""
 _FILE = "part-0.parquet"
+FILES_NAMED = 5
+"""Of the files that are skipped together, at most so many are named."""
+_TRIES = 3
+"""Attempts at a query that fails although no file is broken: one was replaced or removed while it was read."""
+_NO_FAULT_OF_A_FILE = (duckdb.ParserException, duckdb.CatalogException, duckdb.InterruptException)
 _REQUESTS_AT_ONCE = 8
 """Files read at the same time from an object store, where each waits for the network."""
 
 
 class Warehouse:
-    """The tables under one root, a folder or an object-store URL such as `s3://bucket/prefix`."""
+    """The tables under one root, a folder or an object-store URL such as `s3://bucket/prefix`.
 
-    def __init__(self, root: str | Path) -> None:
+    `rows`, `query` and `connection` skip a file that cannot be read: `skipped` has it, and `warn` is called once, with a line that names it
+    and the command that makes it again.
+    """
+
+    def __init__(self, root: str | Path, warn: Callable[[str], None] = lambda line: None) -> None:
         self.fs, self.root = open_root(root)
         self._uploads = self.fs.type_name in ("s3", "gcs", "abfs")
         self._views_file = ViewsFile(Path(self.root) / "dtef.duckdb")
-        self._damaged: list[str] = []
+        self.warn = warn
+        self.skipped: dict[str, str] = {}
+        """By path, the line on it."""
 
     @property
     def is_local(self) -> bool:
@@ -81,10 +95,6 @@ class Warehouse:
             return self.put(file, buffer.getvalue())
         with self._replacing(file) as temporary:
             pq.write_table(rows, temporary, filesystem=self.fs, compression="zstd")
-            if looks_damaged(file):
-                self._damaged.append(file)
-                if self.fs.get_file_info(file).type == pafs.FileType.Directory:
-                    self.fs.delete_dir(file)
         return int(self.fs.get_file_info(file).size)
 
     def put(self, path: str, content: bytes | pa.Buffer) -> int:
@@ -129,30 +139,77 @@ class Warehouse:
         rows = self._rows(table, columns, levels)
         return _no_rows(table, columns) if rows is None else rows
 
-    def read_readable(
-        self, table: str, leave_out: LeaveOut, *, columns: Sequence[str] | None = None, **levels: str
-    ) -> pa.Table:
-        """As `read_or_empty`, less the files that cannot be read: `leave_out` is told of each."""
-        rows = self._rows(table, columns, levels, leave_out)
+    def rows(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
+        """As `read_or_empty`, less the files that cannot be read."""
+        broken: dict[str, UnreadableFile] = {}
+        rows = self._rows(table, columns, levels, broken)
+        self._skip(broken)
         return _no_rows(table, columns) if rows is None else rows
 
+    def query(
+        self, use: Callable[[duckdb.DuckDBPyConnection], One], *, only: Iterable[str] | None = None, first: Sequence[str] = ()
+    ) -> One:
+        """What `use` returns for a connection, of which `only` and `first` are as `connect` takes them.
+
+        Files are looked at only when `use` fails; it is then called again without the broken ones. What it returns must not read from the
+        connection any more. Raises its errors, where no file is to blame.
+        """
+
+        def read(without: Collection[str]) -> One:
+            with self.connect(only=tables, first=first, without=without) as connection:
+                return use(connection)
+
+        tables = list(TABLES if only is None else only)
+        return self._without_broken(read, tables, first, self._skip)
+
+    def connection(
+        self, prepare: Callable[[duckdb.DuckDBPyConnection], None], *, only: Iterable[str]
+    ) -> duckdb.DuckDBPyConnection:
+        """A connection after `prepare`, as of `query`, which copied what is to be read of the files."""
+
+        def read(without: Collection[str]) -> duckdb.DuckDBPyConnection:
+            connection = self.connect(only=tables, without=without)
+            prepare(connection)
+            return connection
+
+        tables = list(only)
+        return self._without_broken(read, tables, (), self._skip)
+
     def read_earlier(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table | None:
-        """The rows of a partition, for the one who is about to write it anew; None: the file cannot be read (see `take_damaged`)."""
+        """The rows of a partition, for a stage that is about to replace it; None, with a warning: the file is damaged."""
         try:
             return self.read_or_empty(table, columns=columns, **levels)
         except UnreadableFile as error:
-            self._damaged.append(error.path)
+            if error.kind == "refused":
+                raise
+            self.warn(f"{error.path} cannot be read and is made again: {error.reason}")
             return None
 
-    def take_damaged(self) -> list[str]:
-        """The files that could not be read and were made again, since this was asked last. (In an object store: those that were read first.)"""
-        found, self._damaged = list(dict.fromkeys(self._damaged)), []
-        return found
-
     def remake(self, path: str) -> str:
-        """The command that makes a file again."""
+        """The command that makes a file again, from stored responses where models were asked for it."""
         table, levels = self.place(path)
-        return remake_command(_spec(table).remake, levels, self._beside)
+        spec = _spec(table)
+        if spec.space and "{options}" in spec.remake:
+            levels |= self._snapshot_of(spec.space, levels)
+
+        def tell(columns: Sequence[str]) -> pa.Table:
+            same = [name for name, other in TABLES.items() if other.remake.split()[:3] == spec.remake.split()[:3]]
+            told = [name for name in same if set(_spec(name).levels) == set(levels) and {*columns} <= {*_columns(name)}]
+            tables = [self._rows(name, columns, levels, {}) for name in told]
+            return pa.concat_tables([rows for rows in tables if rows is not None] or [_no_rows(told[0], columns)])
+
+        return remake_command(spec.remake, levels, tell)
+
+    def _snapshot_of(self, space: Space, levels: Mapping[str, str]) -> dict[str, str]:
+        """A snapshot in which the partition was asked, or the first partition below these levels; nothing where none was."""
+        asked = next(name for name, spec in TABLES.items() if spec.space == space and "snapshot" in spec.levels)
+        found: dict[str, str] = {}
+        for level in _spec(asked).levels:
+            there = [levels[level]] if level in levels else self.values(asked, level, **found)
+            if not there:
+                return {}
+            found[level] = there[-1]
+        return {"snapshot": found["snapshot"]}
 
     def place(self, path: str) -> tuple[str, dict[str, str]]:
         """The table of a file and its levels."""
@@ -211,13 +268,16 @@ class Warehouse:
         catalogue = {"show", "information_schema", "duckdb_views", "duckdb_tables", "duckdb_columns", "pg_catalog"}
         return [table for table in TABLES if table in words or words & catalogue]
 
-    def refresh_database(self, left_out: Mapping[str, str] | None = None) -> Path | None:
-        """Write `dtef.duckdb` (views only) for other tools. `left_out`: files to leave out, with why; the table `left_out` there has them."""
+    def refresh_database(self) -> Path | None:
+        """Write `dtef.duckdb` for other tools: views only, without the files that cannot be read."""
         if not self.is_local:
             return None
-        without = left_out or {}
-        views = {sql: self._columns_of_one_file(table) for table in TABLES if (sql := self._view_sql(table, without=without))}
-        return self._views_file.refresh(views, without)
+
+        def write(without: Collection[str]) -> Path:
+            statements = {table: self._view_sql(table, without=without) for table in TABLES}
+            return self._views_file.refresh({sql: self._columns_of_one_file(name) for name, sql in statements.items() if sql})
+
+        return self._without_broken(write, TABLES, (), lambda broken: None)
 
     def _columns_of_one_file(self, table: str) -> pa.Schema | None:
         """Of a table that is one file, as roll-ups are; None: of other tables, or being replaced. A view keeps the columns of its making."""
@@ -253,17 +313,21 @@ class Warehouse:
         return {level: unquote(value) for level, _, value in parts}
 
     def _rows(
-        self, table: str, columns: Sequence[str] | None, levels: Mapping[str, str], leave_out: LeaveOut | None = None
+        self,
+        table: str,
+        columns: Sequence[str] | None,
+        levels: Mapping[str, str],
+        broken: dict[str, UnreadableFile] | None = None,
     ) -> pa.Table | None:
         """The rows below the levels; None when nothing is there. A partition given in full is opened without asking whether it is there."""
         if len(levels) == len(_spec(table).levels):
             try:
-                return self._together(table, [f"{self.folder(table, **levels)}/{_FILE}"], columns, leave_out)
+                return self._together(table, [f"{self.folder(table, **levels)}/{_FILE}"], columns, broken)
             except FileNotFoundError:
                 return None
         files = self._below(self.folder(table, **levels))
         try:
-            return self._together(table, files, columns, leave_out) if files else None
+            return self._together(table, files, columns, broken) if files else None
         except FileNotFoundError as error:
             raise WarehouseError(f"removed while {table} was being read: {error}; try again") from error
 
@@ -290,10 +354,13 @@ class Warehouse:
             raise WarehouseError(f"cannot {what} {path}: {reason(str(error))}{hint}") from error
 
     def _together(
-        self, table: str, files: Sequence[str], columns: Sequence[str] | None, leave_out: LeaveOut | None
+        self, table: str, files: Sequence[str], columns: Sequence[str] | None, broken: dict[str, UnreadableFile] | None
     ) -> pa.Table | None:
-        tables = self.each(lambda file: self._read_one(table, file, columns, leave_out), files)
-        there = [rows for rows in tables if rows is not None]
+        """The rows of the files. `broken`: takes those that cannot be read; None: the first of them is raised."""
+        found = self.each(lambda file: self._read_one(table, file, columns, skipping=broken is not None), files)
+        if broken is not None:
+            broken |= {one.path: one for one in found if isinstance(one, UnreadableFile)}
+        there = [rows for rows in found if isinstance(rows, pa.Table)]
         return pa.concat_tables(there) if there else None
 
     def each(self, do: Callable[[str], One], files: Sequence[str]) -> list[One]:
@@ -303,26 +370,82 @@ class Warehouse:
         with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
             return list(pool.map(do, files))
 
-    def _read_one(self, table: str, file: str, columns: Sequence[str] | None, leave_out: LeaveOut | None) -> pa.Table | None:
-        """The rows of a file; None: it is left out. One that was removed meanwhile, as a retired partition is, is no broken file."""
+    def _read_one(
+        self, table: str, file: str, columns: Sequence[str] | None, *, skipping: bool
+    ) -> pa.Table | UnreadableFile | None:
+        """The rows of a file. `skipping`: what is wrong with it is returned, and None where it was removed meanwhile, as a retired partition."""
         schema = _spec(table).schema
         wanted = None if schema is None else pa.schema([schema.field(name) for name in columns or schema.names])
         try:
             return read_file(self.fs, file, columns, wanted)
         except FileNotFoundError:
-            if leave_out is None:
+            if not skipping:
                 raise
             return None
         except UnreadableFile as error:
-            if leave_out is None:
-                raise UnreadableFile(file, error.reason, self.remake(file)) from error
-            leave_out(error)
-            return None
+            if not skipping:
+                raise self._with_remedy(error) from error
+            return error
 
-    def _beside(self, table: str, columns: Sequence[str], levels: Mapping[str, str]) -> pa.Table:
-        """The rows of a table below these levels, as far as it has them, that can be read."""
-        own = {level: levels[level] for level in _spec(table).levels if level in levels}
-        return self.read_readable(table, lambda _: None, columns=columns, **own)
+    def _without_broken(
+        self,
+        read: Callable[[Collection[str]], One],
+        tables: Iterable[str],
+        first: Sequence[str],
+        skip: Callable[[Broken], None],
+    ) -> One:
+        """What `read` returns. Where it fails by broken files, `skip` is told of them, and it is called again without them."""
+        without: set[str] = set()
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                return read(without)
+            except (duckdb.Error, pa.ArrowException, WarehouseError) as error:
+                cause = error.__cause__ if isinstance(error, WarehouseError) else error
+                if not isinstance(cause, (duckdb.Error, pa.ArrowException)) or isinstance(cause, _NO_FAULT_OF_A_FILE):
+                    raise
+                broken = self._broken(cause, tables, first, without)
+                if not broken and (attempts == _TRIES or isinstance(cause, duckdb.BinderException)):
+                    raise
+                without |= broken.keys()
+                skip(broken)
+
+    def _broken(self, error: Exception, tables: Iterable[str], first: Sequence[str], without: Collection[str]) -> Broken:
+        """The files that a query failed by: damaged ones, else those that lack columns. A file that the error names is read whole."""
+        message = str(error)
+        found: dict[str, UnreadableFile] = {}
+        for table in [table for table in tables if f"{self.folder(table)}/" in message] or tables:
+            files = [path for path in self.files(table, first) if path not in without]
+            look = partial(self._fault, TABLES[table].schema, message)
+            found |= {one.path: one for one in self.each(look, files) if one}
+        damaged = {path: one for path, one in found.items() if one.kind != "other columns"}
+        lacks_columns = isinstance(error, duckdb.BinderException) or any(path in message for path in found)
+        return damaged or (found if lacks_columns else {})
+
+    def _fault(self, schema: pa.Schema | None, message: str, path: str) -> UnreadableFile | None:
+        return fault(self.fs, path, schema, whole=path in message)
+
+    def _skip(self, broken: Broken) -> None:
+        """Note the files, and warn of those that were not noted before."""
+        new = {path: f"skipped: {self._with_remedy(error)}" for path, error in broken.items() if path not in self.skipped}
+        self.skipped |= new
+        for line in list(new.values())[:FILES_NAMED]:
+            self.warn(line)
+        if (more := len(new) - FILES_NAMED) > 0:
+            self.warn(f"skipped, since they cannot be read: {counted(more, 'more file')}")
+
+    def forget_mended(self) -> None:
+        """Drop from `skipped` what can be read by now."""
+        for path in list(self.skipped):
+            if fault(self.fs, path, _spec(self.place(path)[0]).schema, whole=True) is None:
+                del self.skipped[path]
+
+    def _with_remedy(self, error: UnreadableFile) -> UnreadableFile:
+        """The error with the command that makes the file again; none for a file that the system does not let anyone read."""
+        return (
+            error if error.kind == "refused" else UnreadableFile(error.path, error.reason, error.kind, self.remake(error.path))
+        )
 
     def _what(self, table: str, levels: Mapping[str, str]) -> str:
         if not levels:
@@ -337,6 +460,11 @@ def _spec(table: str) -> TableSpec:
     if table not in TABLES:
         raise WarehouseError(f"unknown table {table!r}; tables: {', '.join(TABLES)}")
     return TABLES[table]
+
+
+def _columns(table: str) -> list[str]:
+    schema = _spec(table).schema
+    return schema.names if schema else []
 
 
 def _no_rows(table: str, columns: Sequence[str] | None) -> pa.Table:

@@ -14,7 +14,6 @@ from pydantic import Field
 from assets.games.known_games import known_personas
 from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, UnapprovedConfig, pack_of, refuse_unapproved
 from assets.stage.asked import RolesConfig, asking, groups, made_at_once, models_of
-from assets.stage.broken_files import not_restored
 from assets.stage.checks import Offender, asset_check, keys_repeated, models_that_failed, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
@@ -36,7 +35,7 @@ from dtef_pipeline.games.decision_rows import (
 from dtef_pipeline.games.decision_tables import DECISION_ANSWERS
 from dtef_pipeline.games.entrants import entrants, models_among
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.games.strategy_rows import StrategyOptions, merged_values, players_gone, strategy_rows
+from dtef_pipeline.games.strategy_rows import StrategyOptions, merged_values, strategy_rows
 from dtef_pipeline.games.strategy_values import STRATEGY_RESAMPLES
 
 POINTS_AT_A_TIME = 5_000
@@ -179,10 +178,6 @@ def strategy_values(context: dg.AssetExecutionContext, config: StrategyValuesCon
             whole = rows.filter(pc.is_null(rows["point"]))
             shown = ["persona", "model", "quantity", "opponent", "seat", "value", "low", "high", "scale", "reason"]
             metadata = {"dagster/row_count": len(rows), "preview": markdown(whole, shown, most=30)}
-            if gone := players_gone(earlier, new, pack):
-                metadata |= not_restored(
-                    context, [f"{key}: {', '.join(gone)}: no answers any more; asked again, they cost nothing"]
-                )
             run.done(key, metadata, content_version(rows))
     return run.result()
 

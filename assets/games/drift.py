@@ -40,15 +40,14 @@ def games_drift(context: dg.AssetExecutionContext, config: WatchConfig, store: S
     sent to the webhook, if there is one.
     """
     require_made(store, "episode_scores", "scenario", "dtef games run")
-    drift = panel_drift(store.settings, store.reader)
+    drift = panel_drift(store.settings, store.warehouse)
     options = config.over(drift.options)
-    ruled = store.reader.query(games_drift_rule, only=GAMES_DRIFT_READS)
-    found = store.reader.query(lambda connection: games_watched_drift(connection, options), only=GAMES_DRIFT_READS)
-    models = with_told(context, store, _GAMES_VERDICTS, found.checks, GAMES_WATCHED)
+    ruled = store.warehouse.query(games_drift_rule, only=GAMES_DRIFT_READS)
+    found = store.warehouse.query(lambda connection: games_watched_drift(connection, options), only=GAMES_DRIFT_READS)
+    models = with_told(store, _GAMES_VERDICTS, found.checks, GAMES_WATCHED)
     ranked = pa.Table.from_pylist(sorted(models.to_pylist(), key=by_verdict(GAMES_WATCHED.keys)), models.schema)
     flagged = ruled.filter(pc.equal(ruled["flagged"], True)).sort_by([("gap", "descending")])
     result = published(
-        context,
         store,
         {"games_drift": ruled, _GAMES_VERDICTS: models, "games_drift_series": found.series},
         headline=headline(models, GAMES_WATCHED),
@@ -76,7 +75,7 @@ def games_verdicts_were_told(store: Store) -> dg.AssetCheckResult:
 @asset_check(asset=games_drift)
 def baselines_stand_still(store: Store) -> dg.AssetCheckResult:
     """A baseline that plays baselines has the same values in every snapshot: otherwise the game changed, and its version was not raised."""
-    moved = store.reader.query(lambda connection: list(moved_baselines(connection)), only=["episode_scores"])
+    moved = store.warehouse.query(lambda connection: list(moved_baselines(connection)), only=["episode_scores"])
     counted = "SELECT count(DISTINCT episode_id) FROM episode_scores WHERE starts_with(model, 'baseline/')"
-    episodes = store.reader.query(lambda connection: connection.execute(counted).fetchall()[0][0], only=["episode_scores"])
+    episodes = store.warehouse.query(lambda connection: connection.execute(counted).fetchall()[0][0], only=["episode_scores"])
     return verdict(moved, checked=episodes)

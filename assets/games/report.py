@@ -28,4 +28,4 @@ def games_report(context: dg.AssetExecutionContext, store: Store) -> dg.Material
     """
     personas = known_persona_versions(store.settings)
     pages = partial(games_pages, manifests=known_scenarios(store.settings), personas=personas)
-    return published_pages(context, store, GAMES_PAGES_FOLDER, pages, GAME_PAGES_READ)
+    return published_pages(store, GAMES_PAGES_FOLDER, pages, GAME_PAGES_READ)

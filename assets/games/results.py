@@ -20,7 +20,7 @@ def persona_results(context: dg.AssetExecutionContext, store: Store) -> dg.Mater
     Beside it stands `matchups`: the mean reward of each player against each opponent.
     """
     require_made(store, "episode_scores", "scenario", "dtef games run")
-    made = store.reader.query(game_results, only=GAME_RESULTS_READS)
+    made = store.warehouse.query(game_results, only=GAME_RESULTS_READS)
     shown = [
         "scenario",
         "persona",
@@ -34,4 +34,4 @@ def persona_results(context: dg.AssetExecutionContext, store: Store) -> dg.Mater
         "n_clusters",
         "illegal_rate",
     ]
-    return published(context, store, made, results=markdown(made["persona_results"], shown, most=30))
+    return published(store, made, results=markdown(made["persona_results"], shown, most=30))

@@ -15,7 +15,7 @@ _SHARES_APART = 1e-9
 def preference_shares_are_whole(store: Store) -> dg.AssetCheckResult:
     """Within a fit and component the shares sum to 1, and each score lies in its interval."""
     keys = ["family", "partition", "reviewer_kind", "judge", "component"]
-    frame = store.reader.rows("preference_scores", columns=[*keys, "player", "beta", "low", "high", "share"]).to_pandas()
+    frame = store.warehouse.rows("preference_scores", columns=[*keys, "player", "beta", "low", "high", "share"]).to_pandas()
     known = frame[frame["beta"].notna()]
     sums = known.groupby(keys, dropna=False)["share"].sum()
     offenders = [f"{key}: shares sum to {total}" for key, total in sums.items() if abs(total - 1) > _SHARES_APART]
@@ -36,7 +36,7 @@ def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
 @asset_check(asset=preference_scores)
 def votes_are_free_of_leaks(store: Store) -> dg.AssetCheckResult:
     """Votes on pairs in whose texts a name stood, which may still tell who wrote them: by two players, where scores count such votes."""
-    rows = store.reader.rows("preference_met").to_pylist()
+    rows = store.warehouse.rows("preference_met").to_pylist()
     whole = [row for row in rows if row["partition"] == "all"]
     offenders = [
         f"{row['family']} {row['player']} {row['other']}: {row['n_votes_leak_risk']} of {row['n_votes']} votes"

@@ -88,7 +88,7 @@ def preference_scores(context: dg.AssetExecutionContext, config: PreferenceConfi
         "self_judged_left_out": counted.self_judged_left_out,
     }
     tables = {"preference_scores": rows, "preference_met": met}
-    return published(context, store, tables, **told, scores=markdown(rows, _SHOWN_SCORES, most=30))
+    return published(store, tables, **told, scores=markdown(rows, _SHOWN_SCORES, most=30))
 
 
 PREFERENCE_ROLL_UPS = [preference_scores]

@@ -62,7 +62,7 @@ def _kept(store: Store, config: QaAnchorsConfig) -> pa.Table:
     house = store.warehouse
     kept = house.read_or_empty("qa_anchor_items")
     if len(kept) < config.n and house.tables(["qa_judgements"]):
-        pool = store.reader.query(judged_answers, only=ANCHORS_CHOSEN_FROM)
+        pool = store.warehouse.query(judged_answers, only=ANCHORS_CHOSEN_FROM)
         kept = more_answers(kept, config.n, config.seed, pool)
         house.write("qa_anchor_items", kept)
     return kept.slice(0, config.n)

@@ -34,7 +34,7 @@ def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: St
     """
     require_qa_scores(store)
     exposure = known_suites(config.suites).exposure
-    boards = store.reader.query(lambda made: qa_boards(made, exposure=exposure), only=QA_BOARD_READS)
+    boards = store.warehouse.query(lambda made: qa_boards(made, exposure=exposure), only=QA_BOARD_READS)
     shown = [
         "suite",
         "condition",
@@ -48,7 +48,7 @@ def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: St
         "n_items",
         "note",
     ]
-    return published(context, store, boards, board=markdown(boards["qa_board"], shown, most=30))
+    return published(store, boards, board=markdown(boards["qa_board"], shown, most=30))
 
 
 def require_qa_scores(store: Store) -> None:

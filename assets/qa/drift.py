@@ -35,13 +35,13 @@ def qa_drift(context: dg.AssetExecutionContext, config: WatchConfig, store: Stor
     webhook, if there is one.
     """
     require_qa_scores(store)
-    drift = panel_drift(store.settings, store.reader)
+    drift = panel_drift(store.settings, store.warehouse)
     options = config.over(drift.options)
-    ruled = store.reader.query(qa_drift_rule, only=QA_DRIFT_READS)
-    found = store.reader.query(lambda connection: qa_watched_drift(connection, options), only=QA_DRIFT_READS)
+    ruled = store.warehouse.query(qa_drift_rule, only=QA_DRIFT_READS)
+    found = store.warehouse.query(lambda connection: qa_watched_drift(connection, options), only=QA_DRIFT_READS)
     anchored = store.warehouse.read_or_empty("qa_anchors")
     checks, judges = net_of_judge(found.checks, anchored, options), qa_judge_drift_rows(anchored, options)
-    models = with_told(context, store, _QA_VERDICTS, checks, QA_WATCHED)
+    models = with_told(store, _QA_VERDICTS, checks, QA_WATCHED)
     ranked = pa.Table.from_pylist(sorted(models.to_pylist(), key=by_verdict(QA_WATCHED.keys)), models.schema)
     flagged = ruled.filter(pa.compute.equal(ruled["flagged"], True)).sort_by([("gap", "descending")])
     shown = [
@@ -59,7 +59,6 @@ def qa_drift(context: dg.AssetExecutionContext, config: WatchConfig, store: Stor
     of_judges = ["verdict", "judge_model", "evaluator", *shown[4:-1]]
     of_rule = ["suite", "part", "model", "metric", "lowest_snapshot", "highest_snapshot", "lowest", "highest"]
     result = published(
-        context,
         store,
         {"qa_drift": ruled, _QA_VERDICTS: models, "qa_drift_series": found.series, "qa_judge_drift": judges},
         headline=headline(models, QA_WATCHED),

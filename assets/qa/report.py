@@ -32,7 +32,7 @@ def qa_report(context: dg.AssetExecutionContext, store: Store) -> dg.Materialize
     parts that are no more are removed; `dtef report --family qa` writes the pages elsewhere.
     """
     require_qa_scores(store)
-    return published_pages(context, store, QA_PAGES_FOLDER, qa_pages, (*QA_TABLES, *PREFERENCE_READ), _largest)
+    return published_pages(store, QA_PAGES_FOLDER, qa_pages, (*QA_TABLES, *PREFERENCE_READ), _largest)
 
 
 def _largest(sizes: Mapping[str, int]) -> dict[str, Any]:

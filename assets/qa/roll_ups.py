@@ -26,7 +26,7 @@ def qa_costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeR
     """
     require_made(store, "qa_responses", "part", "dtef qa run")
     unknown = store.responses.unknown_costs()
-    rows = store.reader.query(lambda made: costs_of_calls(made, store.responses.responses, unknown), only=QA_COSTS_READ)
+    rows = store.warehouse.query(lambda made: costs_of_calls(made, store.responses.responses, unknown), only=QA_COSTS_READ)
     shown = [
         "role",
         "suite",
@@ -43,7 +43,7 @@ def qa_costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeR
     ]
     total = pa.compute.sum(rows["cost_usd"]).as_py()
     told = {} if total is None else {"cost_usd": total}
-    return published(context, store, {"qa_costs": rows}, costs=markdown(rows, shown, most=30), **told)
+    return published(store, {"qa_costs": rows}, costs=markdown(rows, shown, most=30), **told)
 
 
 @dg.asset(deps=OF_SCORES, **{**roll_up("qa_validity", code_version="1"), **QA_GROUP})
@@ -55,10 +55,10 @@ def qa_validity(context: dg.AssetExecutionContext, store: Store) -> dg.Materiali
     what is worth a look.
     """
     require_qa_scores(store)
-    rows = store.reader.query(validity_of_scores, only=QA_VALIDITY_READS)
+    rows = store.warehouse.query(validity_of_scores, only=QA_VALIDITY_READS)
     shown = ["check", "suite", "condition", "model", "value", "low", "high", "n", "warn", "note"]
     warned = pa.compute.sum(rows["warn"]).as_py() or 0
-    return published(context, store, {"qa_validity": rows}, warned=warned, validity=markdown(rows, shown, most=30))
+    return published(store, {"qa_validity": rows}, warned=warned, validity=markdown(rows, shown, most=30))
 
 
 @asset_check(asset=qa_validity)

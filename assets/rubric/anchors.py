@@ -78,7 +78,9 @@ def _anchors(store: Store, config: AnchorsConfig) -> pa.Table:
     house = store.warehouse
     kept = house.read_or_empty("rubric_anchor_items")
     if len(kept) < config.n and house.values("rubric_scores", "blueprint"):
-        material = store.reader.query(lambda connection: label_material(connection, board_runs(connection)), only=_ANCHORS_READ)
+        material = store.warehouse.query(
+            lambda connection: label_material(connection, board_runs(connection)), only=_ANCHORS_READ
+        )
         kept = more_anchors(kept, config.n, config.seed, material)
         house.write("rubric_anchor_items", kept)
     if not len(kept):

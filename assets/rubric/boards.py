@@ -23,11 +23,10 @@ def rubric_board(context: dg.AssetExecutionContext, store: Store) -> dg.Material
     `rubric_board_criterion`). Blueprints with the tag `test` are in those of their own alone.
     """
     require_scored(store)
-    boards: dict[str, pa.Table] = store.reader.query(rubric_boards, only=BOARD_READS)
+    boards: dict[str, pa.Table] = store.warehouse.query(rubric_boards, only=BOARD_READS)
     overall = boards["rubric_board"]
     shown = ["rank", "model", "score", "low", "high", "coverage", "similarity", "n_parts", "note"]
     return published(
-        context,
         store,
         boards,
         board=markdown(overall, shown, most=30),

@@ -23,11 +23,10 @@ def rubric_corrected(context: dg.AssetExecutionContext, store: Store) -> dg.Mate
     """
     require_scored(store)
     labels, draws = (store.warehouse.read_or_empty(name).to_pandas() for name in ("rubric_labels", "rubric_label_draws"))
-    tables = store.reader.query(lambda connection: corrected_tables(connection, labels, draws), only=CORRECTED_READS)
+    tables = store.warehouse.query(lambda connection: corrected_tables(connection, labels, draws), only=CORRECTED_READS)
     shown = ["blueprint", "model", "judged", "corrected", "corrected_low", "corrected_high", "n_prompts_labelled", "reason"]
     of_judges = ["judge", "said", "n", "same", "near", "bias", "note"]
     return published(
-        context,
         store,
         tables,
         labels=len(labels),

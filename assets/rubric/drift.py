@@ -34,13 +34,13 @@ def rubric_drift(context: dg.AssetExecutionContext, config: WatchConfig, store: 
     per judge. The panel's section `drift` holds here too; a verdict that is new is sent to the webhook, if there is one.
     """
     require_scored(store)
-    drift = panel_drift(store.settings, store.reader)
+    drift = panel_drift(store.settings, store.warehouse)
     options = config.over(drift.options)
-    documented = store.reader.query(documented_drift_table, only=DRIFT_READS)
-    found = store.reader.query(lambda connection: watched_drift(connection, options), only=DRIFT_READS)
+    documented = store.warehouse.query(documented_drift_table, only=DRIFT_READS)
+    found = store.warehouse.query(lambda connection: watched_drift(connection, options), only=DRIFT_READS)
     anchored = store.warehouse.read_or_empty("rubric_anchors")
     checks = net_drift(found.checks, anchored.to_pandas(), options)
-    models = with_told(context, store, _RUBRIC_VERDICTS, checks, WATCHED)
+    models = with_told(store, _RUBRIC_VERDICTS, checks, WATCHED)
     ranked = pa.Table.from_pylist(sorted(models.to_pylist(), key=by_verdict(WATCHED.keys)), models.schema)
     flagged = documented.filter(pa.compute.equal(documented["flagged"], True)).sort_by([("gap", "descending")])
     tables = {
@@ -50,7 +50,6 @@ def rubric_drift(context: dg.AssetExecutionContext, config: WatchConfig, store: 
         "rubric_judge_drift": judge_drift_rows(anchored, options),
     }
     result = published(
-        context,
         store,
         tables,
         headline=headline(models, WATCHED),

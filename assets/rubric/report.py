@@ -41,4 +41,4 @@ def rubric_report(context: dg.AssetExecutionContext, store: Store) -> dg.Materia
     removed; `dtef report --family rubric` writes the pages elsewhere.
     """
     require_scored(store)
-    return published_pages(context, store, PAGES_FOLDER, rubric_pages, (*RUBRIC_TABLES, *PREFERENCE_READ))
+    return published_pages(store, PAGES_FOLDER, rubric_pages, (*RUBRIC_TABLES, *PREFERENCE_READ))

@@ -43,15 +43,15 @@ def rubric_champions(context: dg.AssetExecutionContext, config: ChampionsConfig,
     is eligible from 5 blueprints on. Blueprints with the tag `test` are left out.
     """
     require_scored(store)
-    rows = store.reader.query(
+    rows = store.warehouse.query(
         lambda connection: champions_table(connection, consistency=config.consistency), only=CHAMPIONS_READ
     )
-    grades = store.reader.query(_graded_blueprints, only=["rubric_grades"])
+    grades = store.warehouse.query(_graded_blueprints, only=["rubric_grades"])
     best = rows.filter(pa.compute.equal(rows["champion"], True))
     preview = markdown(best, ["dimension", "model", "mean", "n_blueprints", "n_steady", "n_latest"], most=13)
     known = len(store.warehouse.values("rubric_scores", "blueprint"))
     return published(
-        context, store, {"rubric_champions": rows}, champions=preview, graded=f"{grades:,} of {counted(known, 'blueprint')}"
+        store, {"rubric_champions": rows}, champions=preview, graded=f"{grades:,} of {counted(known, 'blueprint')}"
     )
 
 
@@ -67,10 +67,9 @@ def rubric_agreement(context: dg.AssetExecutionContext, store: Store) -> dg.Mate
     tentative. Beside it stands `rubric_disagreed`, the criteria on which the judges of one response differ by more than 0.3.
     """
     require_scored(store)
-    tables = store.reader.query(agreement_tables, only=JUDGED_READ)
+    tables = store.warehouse.query(agreement_tables, only=JUDGED_READ)
     shown = ["cut", "value", "alpha", "low", "high", "reading", "n_units", "n_clusters", "reason"]
     return published(
-        context,
         store,
         tables,
         agreement=markdown(tables["rubric_agreement"], shown, most=30),
@@ -87,9 +86,8 @@ def rubric_validity(context: dg.AssetExecutionContext, store: Store) -> dg.Mater
     `rubric_variance_shares` (what scores vary by: answers, judges, repeats). All of the latest run of each blueprint.
     """
     require_scored(store)
-    tables = store.reader.query(lambda connection: validity_tables(connection, store.responses.responses), only=JUDGED_READ)
+    tables = store.warehouse.query(lambda connection: validity_tables(connection, store.responses.responses), only=JUDGED_READ)
     return published(
-        context,
         store,
         tables,
         self_preference=markdown(
@@ -117,7 +115,7 @@ def rubric_costs(context: dg.AssetExecutionContext, store: Store) -> dg.Material
     here costs nothing and is not listed. `unknown_cost_attempts` counts attempts that may have been billed, such as timeouts.
     """
     require_made(store, "rubric_responses", "blueprint", "dtef rubric run")
-    rows = store.reader.query(
+    rows = store.warehouse.query(
         lambda connection: costs_table(
             connection, store.responses.responses, store.responses.summary(), store.responses.unknown_costs()
         ),
@@ -127,7 +125,6 @@ def rubric_costs(context: dg.AssetExecutionContext, store: Store) -> dg.Material
     shown += ["unknown_cost_attempts", "unknown_cost_usd_most"]
     total = pa.compute.sum(rows["cost_usd"]).as_py()
     return published(
-        context,
         store,
         {"rubric_costs": rows},
         costs=markdown(rows, shown, most=30),

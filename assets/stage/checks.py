@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from assets.stage.dagster_internals import make_nonblocking
 from assets.stage.partitions import chosen_partitions, failed_partitions
 from assets.stage.resources import Store
-from resources.table_reader import TableReader
 from resources.warehouse import TABLES
 
 Check = Callable[..., dg.AssetCheckResult]
@@ -42,9 +41,9 @@ def read_keys(store: Store, table: str, columns: Sequence[str]) -> Iterator[tupl
     assert space is not None, f"{table} is not kept by partition"
     for first in store.warehouse.values(table, space.first):
         if not space.second:
-            yield first, store.reader.rows(table, columns=columns, **{space.first: first})
+            yield first, store.warehouse.rows(table, columns=columns, **{space.first: first})
             continue
-        rows = store.reader.rows(table, columns=list(dict.fromkeys([*columns, space.second])), **{space.first: first})
+        rows = store.warehouse.rows(table, columns=list(dict.fromkeys([*columns, space.second])), **{space.first: first})
         # Sorted once and cut: a filter for each key would go through the rows of all keys again.
         rows, start = rows.sort_by(space.second), 0
         for of_key in pc.value_counts(rows[space.second]).to_pylist():
@@ -59,29 +58,15 @@ def partition_verdict(
     checked: int,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
 ) -> dg.AssetCheckResult:
-    """The result of a check that looked at every partition: it fails for any, and holds up the run for the run's own alone.
-
-    A file of the check's table that could not be read is an offender too, since nobody knows what is in it. It holds up no run: what the
-    run itself made can be read.
-    """
+    """The result of a check that looked at every partition: it fails for any, and holds up the run for the run's own alone."""
     partitioned = context.has_partition_key or context.has_partition_key_range
     own = set(chosen_partitions(context)) - failed_partitions(context) if partitioned else set()
     holds_up = own.intersection(key for key, _ in offenders)
-    first = sorted([*offenders, *_unreadable(context)], key=lambda offender: offender[0] not in own)
+    first = sorted(offenders, key=lambda offender: offender[0] not in own)
     result = verdict([f"{key}: {what}" for key, what in first], checked=checked, severity=severity)
     keys = list(dict.fromkeys(key for key, _ in first))
     result = result.with_metadata({**(result.metadata or {}), "partitions": dg.MetadataValue.json(keys)})
     return result if holds_up else make_nonblocking(result)
-
-
-def _unreadable(context: dg.AssetCheckExecutionContext) -> Iterator[Offender]:
-    reader: TableReader = context.resources.store.reader
-    tables = {check.asset_key.to_user_string() for check in context.selected_asset_check_keys}
-    for path, reason in reader.left_out.items():
-        table, levels = reader.warehouse.place(path)
-        space = TABLES[table].space
-        if space and table in tables:
-            yield space.key(levels[space.first], levels[space.second]) if space.second else levels[space.first], reason
 
 
 def verdict(

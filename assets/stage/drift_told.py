@@ -67,7 +67,7 @@ def _said(row: Mapping[str, Any], subject: Subject) -> str:
     return f"{who}: {size}{bounds}{since}{judged}{about}{changes}{f'; moved most: {moved}' if moved else ''}{night}"
 
 
-def with_told(context: dg.AssetExecutionContext, store: Store, table: str, checks: pa.Table, subject: Subject) -> pa.Table:
+def with_told(store: Store, table: str, checks: pa.Table, subject: Subject) -> pa.Table:
     """`checks` with the verdicts that were sent before, as the table of this name has them.
 
     One that cannot be read is about to be replaced, and verdicts that were sent are sent again.
@@ -77,7 +77,6 @@ def with_told(context: dg.AssetExecutionContext, store: Store, table: str, check
     for known in ([*columns, "night_told"], columns):
         if (earlier := store.warehouse.read_earlier(table, columns=known)) is not None:
             return carry_over(checks, earlier, subject.keys)
-    context.log.warning("which verdicts were sent before cannot be read, so they are sent again")
     return carry_over(checks, subject.models.empty_table(), subject.keys)
 
 

@@ -7,7 +7,6 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.stage.broken_files import left_out
 from assets.stage.partitions import SNAPSHOT_TAG, markdown
 from assets.stage.resources import Store
 
@@ -15,7 +14,7 @@ from assets.stage.resources import Store
 def keep_judged(store: Store, table: str, rows: pa.Table, snapshot: str) -> None:
     """Write what judges said of the anchors in a snapshot."""
     store.warehouse.write(table, rows, snapshot=snapshot)
-    store.reader.refresh_database()
+    store.warehouse.refresh_database()
 
 
 def judged_result(
@@ -34,7 +33,6 @@ def judged_result(
     shown = [*who, "verdict", "shift", "shift_low", "shift_high", "n_snapshots", "n_items"]
     return dg.MaterializeResult(
         metadata={
-            **left_out(context, store.reader),
             "dagster/row_count": len(rows),
             "snapshot": snapshot,
             "anchors": anchors,

@@ -16,13 +16,13 @@ from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, TABLES, Family
 from dtef_pipeline.judging.judges import judging_model
 from resources.known_models import known_models
 from resources.settings import Settings
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 Pairs = list[tuple[str, str]]
 """Names and variants of models."""
 
 
-def panel_drift(settings: Settings, reader: TableReader) -> DriftSettings:
+def panel_drift(settings: Settings, warehouse: Warehouse) -> DriftSettings:
     """The section; its defaults where there is none. Raises ConfigError when DTEF_PANEL names no file, or the section has a fault, or names
     a model that no family's part of the panel asks, or names as a judge, and that has neither scores nor judged stored answers."""
     if settings.panel is None:
@@ -34,8 +34,8 @@ def panel_drift(settings: Settings, reader: TableReader) -> DriftSettings:
             settings.panel,
             drift,
             asked_by_sections(settings.panel, models),
-            partial(scored_anywhere, reader),
-            partial(judges_anywhere, settings.panel, models, reader),
+            partial(scored_anywhere, warehouse),
+            partial(judges_anywhere, settings.panel, models, warehouse),
         )
     return drift
 
@@ -88,31 +88,31 @@ def _resolved(models: Models, selector: str) -> tuple[ModelSpec, ...]:
         return ()
 
 
-def scored_anywhere(reader: TableReader) -> Pairs:
+def scored_anywhere(warehouse: Warehouse) -> Pairs:
     """Names and variants of the models that any family has scores of."""
-    return [pair for family in FAMILIES for pair in scored_in(reader, family)]
+    return [pair for family in FAMILIES for pair in scored_in(warehouse, family)]
 
 
-def scored_in(reader: TableReader, family: Family) -> Pairs:
+def scored_in(warehouse: Warehouse, family: Family) -> Pairs:
     """Names and variants of the models that a family has scores of."""
-    if not reader.warehouse.values(family.scored, family.space.first):
+    if not warehouse.values(family.scored, family.space.first):
         return []
     names = f"SELECT DISTINCT model, model_variant FROM {family.scored}"
-    return reader.query(lambda connection: connection.execute(names).fetchall(), only=[family.scored])
+    return warehouse.query(lambda connection: connection.execute(names).fetchall(), only=[family.scored])
 
 
-def judges_anywhere(path: Path, models: Models, reader: TableReader) -> Pairs:
+def judges_anywhere(path: Path, models: Models, warehouse: Warehouse) -> Pairs:
     """The judges that a panel file names, and those that were shown stored answers again."""
-    return [*judges_of_sections(path, models), *(pair for family in FAMILIES for pair in judges_in(reader, family))]
+    return [*judges_of_sections(path, models), *(pair for family in FAMILIES for pair in judges_in(warehouse, family))]
 
 
-def judges_in(reader: TableReader, family: Family) -> Pairs:
+def judges_in(warehouse: Warehouse, family: Family) -> Pairs:
     """Names and variants of the judges that a family has shown stored answers again: the name of a judge, and that of its model."""
     schema = TABLES[family.judged_again].schema if family.judged_again else None
     if schema is None:
         return []
     named = [name for name in ("judge", "judge_model") if name in schema.names]
-    rows = reader.rows(family.judged_again, columns=[*named, "judge_variant"]).to_pylist()
+    rows = warehouse.rows(family.judged_again, columns=[*named, "judge_variant"]).to_pylist()
     return sorted(
         {(name, row["judge_variant"]) for row in rows for one in named for name in (row[one], judging_model(row[one]))}
     )

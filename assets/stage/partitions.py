@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import dagster as dg
 import pyarrow as pa
 
-from assets.stage.broken_files import made_again
 from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX, LOGS_NOTHING, log_step_failure
 from assets.stage.resources import Store
 from assets.stage.schema_metadata import column_schema
@@ -163,8 +162,6 @@ class PartitionRun:
             yield
         except Exception as error:
             self._failures[key] = one_line(links(error))
-            # A file that the key was to write anew is as it was.
-            self._store.warehouse.take_damaged()
             self.context.log.error(f"{key}: {self._failures[key]}", exc_info=not isinstance(error, DtefError))
             self._events.item(key, len({*self._done, *self._failures}), len(self.keys), self._failures[key])
         if key not in self._tried:  # else this is the second piece of work on it
@@ -178,7 +175,6 @@ class PartitionRun:
 
     def done(self, key: str, metadata: Mapping[str, Any], content: str | None = None) -> None:
         """The key is written. `content`: the `content_version` of its rows, where the stage can tell."""
-        metadata = {**metadata, **made_again(self.context, self._store.warehouse)}
         tags = self._provenance.tags(key, content)
         self._done[key] = dg.AssetMaterialization(self.context.asset_key, partition=key, metadata=metadata, tags=tags)
         self._events.item(key, len({*self._done, *self._failures}), len(self.keys))

@@ -7,7 +7,6 @@ import dagster as dg
 import duckdb
 import pyarrow as pa
 
-from assets.stage.broken_files import left_out
 from assets.stage.resources import Store
 from dtef_pipeline.errors import WarehouseError
 from resources.written_pages import WrittenPages, write_pages
@@ -19,20 +18,17 @@ def require_made(store: Store, table: str, of: str, command: str) -> None:
         raise WarehouseError(f"no {table} yet: materialize the stages of a {of} first, or `{command}`")
 
 
-def published(
-    context: dg.AssetExecutionContext, store: Store, tables: Mapping[str, pa.Table], **metadata: Any
-) -> dg.MaterializeResult[Any]:
+def published(store: Store, tables: Mapping[str, pa.Table], **metadata: Any) -> dg.MaterializeResult[Any]:
     """Write the tables, of which the first is the asset's; what the asset returns."""
     for name, rows in tables.items():
         store.warehouse.write(name, rows)
-    store.reader.refresh_database()
+    store.warehouse.refresh_database()
     first, *others = tables
     counts = {"dagster/row_count": len(tables[first]), **{f"{name}_rows": len(tables[name]) for name in others}}
-    return dg.MaterializeResult(metadata={**left_out(context, store.reader), **counts, **metadata})
+    return dg.MaterializeResult(metadata={**counts, **metadata})
 
 
 def published_pages(
-    context: dg.AssetExecutionContext,
     store: Store,
     name: str,
     pages: Callable[[duckdb.DuckDBPyConnection], Iterable[tuple[str, str]]],
@@ -48,7 +44,7 @@ def published_pages(
     def write(connection: duckdb.DuckDBPyConnection) -> WrittenPages:
         return write_pages(store.warehouse.fs, folder, pages(connection), store.warehouse.put)
 
-    written = store.reader.query(write, only=only)
+    written = store.warehouse.query(write, only=only)
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(f"{folder}/index.html"),
@@ -56,6 +52,5 @@ def published_pages(
             "bytes": sum(written.sizes.values()),
             **told(written.sizes),
             "removed": len(written.removed),
-            **left_out(context, store.reader),
         }
     )

@@ -1,5 +1,6 @@
 """The outside world as Dagster resources: each says where something is, and opens it."""
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,10 +28,11 @@ from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from resources.run_manifests import this_run
 from resources.settings import Settings
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from resources.webhook import Webhook
 
+SKIPPED_TAG = "dtef/skipped_files"
+"""Of a run that skipped files that cannot be read, as JSON: by path, what was logged of it."""
 READ_AFTER_TAG = f"{HIDDEN_TAG_PREFIX}dtef_read_after"
 """Of each run: the id of the last event that was logged before the run read anything. What was materialized by then, it has read."""
 
@@ -98,9 +100,11 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     _gateway: Gateway | None = PrivateAttr(default=None)
     _heard: CallsOfStage | None = PrivateAttr(default=None)
     _queue_id: str | None = PrivateAttr(default=None)
+    _context: dg.InitResourceContext | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Take over which evaluation the run is of, so that what it buys is told from what was there, and note what it can have read."""
+        self._context = context
         self._queue_id = context.run.tags.get(QUEUE_TAG) if context.run else None
         if context.run and context.instance:
             last = context.instance.event_log_storage.get_maximum_record_id() or 0
@@ -112,12 +116,18 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @cached_property
     def warehouse(self) -> Warehouse:
-        return Warehouse(self.warehouse_root or self.settings.warehouse)
+        return Warehouse(self.warehouse_root or self.settings.warehouse, self._warn)
 
-    @cached_property
-    def reader(self) -> TableReader:
-        """The warehouse, for those who can do without a file that cannot be read."""
-        return TableReader(self.warehouse)
+    def _warn(self, line: str) -> None:
+        """Log the line, and tag the run with the files that it skips."""
+        context = self._context
+        if context is None or context.log is None or context.run is None or context.instance is None:
+            return
+        context.log.warning(line)
+        run = context.instance.get_run_by_id(context.run.run_id)
+        if run and self.warehouse.skipped:
+            before = json.loads(run.tags.get(SKIPPED_TAG, "{}"))
+            context.instance.add_run_tags(run.run_id, {SKIPPED_TAG: json.dumps(before | self.warehouse.skipped)})
 
     @cached_property
     def webhook(self) -> Webhook | None:

@@ -52,14 +52,14 @@ def publish(
     written = {table: as_table(of_table, TABLES[table].schema) for table, of_table in frames.items()}
     for table, rows in written.items():
         store.warehouse.write(table, rows)
-    store.reader.refresh_database()
+    store.warehouse.refresh_database()
     return written
 
 
 def _held_tables(store: Store, columns: Mapping[str, Sequence[str]], coded: Collection[str], keys: Keys) -> Connection:
     """The tables in memory: the roll-ups of one run are made of the same scores, which are read once."""
     if (tables := store.roll_ups.tables) is None:
-        tables = store.roll_ups.tables = store.reader.connection(
+        tables = store.roll_ups.tables = store.warehouse.connection(
             lambda connection: hold(connection, columns, coded, keys), only=columns
         )
     return tables

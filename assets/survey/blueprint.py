@@ -1,5 +1,6 @@
 """Stage 2, blueprints: `blueprints`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -7,17 +8,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.stage.broken_files import not_restored
 from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.ingest import survey_responses
-from assets.survey.lost_rows import RECIPE, lost_recipes
 from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.blueprint.options import FORMATS, TASKS, BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints, left_out
 from dtef_pipeline.survey.identity import SPACE
+from dtef_pipeline.survey.tables import BLUEPRINTS
+from resources.warehouse import Warehouse
+
+_RECIPE = ("condition", "context_level", "recipe")
+"""The columns of `blueprints` that say in which ways prompts were made."""
 
 
 class BlueprintConfig(dg.Config):
@@ -35,8 +39,10 @@ class BlueprintConfig(dg.Config):
     def options(self, earlier: pa.Table) -> list[BlueprintOptions]:
         """The options of this run, and those of the conditions and levels to keep, each as it was made."""
         levels = tuple(dict.fromkeys(self.context_levels))
-        if not self.conditions:
-            raise ConfigError(f"no condition given: allowed: one or more such as {BlueprintOptions().condition}")
+        if not self.conditions and not len(earlier):
+            raise ConfigError(
+                f"no condition given, and no earlier one is known: allowed: one or more such as {BlueprintOptions().condition}"
+            )
         spelled = [BlueprintOptions.of_condition(text, levels, self.system_prompts) for text in self.conditions]
         # One condition has several spellings: `shift` is `shift/attribute-label`.
         chosen = {options.condition: options for options in spelled}
@@ -70,11 +76,7 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
 
 def _write_segment(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store, key: str) -> dict[str, Any]:
     at = SPACE.levels(key)
-    earlier = store.warehouse.read_earlier("blueprints", columns=RECIPE, **at)
-    notes: list[str] = []
-    if earlier is None:
-        earlier, notes = lost_recipes(store.warehouse, at)
-    options = config.options(earlier)
+    options = config.options(_known_recipes(store.warehouse, at))
     survey = store.warehouse.read("survey_responses", **at)
     rows = build_blueprints(survey, *options)
     size = store.warehouse.write("blueprints", rows, **at)
@@ -82,7 +84,6 @@ def _write_segment(context: dg.AssetExecutionContext, config: BlueprintConfig, s
     for line in absent:
         context.log.warning(f"{key}: left out, too long for the token budget or without the answers that shift needs: {line}")
     return {
-        **not_restored(context, notes),
         "dagster/row_count": len(rows),
         "bytes": size,
         "conditions": ", ".join(dict.fromkeys(choice.condition for choice in options)),
@@ -93,6 +94,22 @@ def _write_segment(context: dg.AssetExecutionContext, config: BlueprintConfig, s
         "preview": markdown(rows, ["question_id", "condition", "context_level", "context_included", "tokens"]),
         "first_prompt": dg.MetadataValue.md(f"```\n{rows['user'][0].as_py()}\n```"),
     }
+
+
+def _known_recipes(warehouse: Warehouse, at: Mapping[str, str]) -> pa.Table:
+    """The columns _RECIPE of the partition; where the file is damaged, those of its predictions and scores, else of the round."""
+    earlier = warehouse.read_earlier("blueprints", columns=_RECIPE, **at)
+    if earlier is not None:
+        return earlier
+    others = [one for one in warehouse.values("blueprints", "segment", round=at["round"]) if one != at["segment"]]
+    tables = [warehouse.rows("blueprints", columns=_RECIPE, round=at["round"], segment=one) for one in others]
+    recipes = {(row["condition"], row["context_level"]): row["recipe"] for rows in tables for row in rows.to_pylist()}
+    asked = [warehouse.rows(table, columns=_RECIPE[:2], **at) for table in ("predictions", "scores")]
+    ways = {tuple(row.values()) for rows in asked for row in rows.to_pylist()} or set(recipes)
+    for condition, level in ways - set(recipes):
+        recipes[condition, level] = BlueprintOptions.of_condition(condition, [level]).recipe
+    rows = [dict(zip(_RECIPE, (*way, recipes[way]), strict=True)) for way in sorted(ways)]
+    return pa.Table.from_pylist(rows, pa.schema([BLUEPRINTS.field(name) for name in _RECIPE]))
 
 
 @asset_check(asset=blueprints, blocking=True)

@@ -5,7 +5,6 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from assets.stage.broken_files import left_out
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import Connection, clean
@@ -38,7 +37,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     that scores below `baseline/population-marginal` adds nothing to ignoring who is asked. Beside it stands the table `question_batteries`:
     which questions intervals count as one, over all rounds, and why.
     """
-    batteries = store.reader.query(question_batteries, only=["survey_responses"])
+    batteries = store.warehouse.query(question_batteries, only=["survey_responses"])
     store.warehouse.write("question_batteries", batteries)
     rows = publish_views(store, config, of_views("leaderboard"))["leaderboard"]
     best = clean(rows)
@@ -55,7 +54,6 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     ]
     return dg.MaterializeResult(
         metadata={
-            **left_out(context, store.reader),
             "dagster/row_count": len(rows),
             "linked_batteries": len(pa.compute.unique(batteries["linked_battery"])),
             **column_schema("leaderboard", described(rows.schema, BOARD_COLUMNS)),
@@ -77,7 +75,6 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     segments = clean(written["breakdown_segment"]).to_pandas()
     return dg.MaterializeResult(
         metadata={
-            **left_out(context, store.reader),
             **{f"{table}_rows": len(rows) for table, rows in written.items()},
             **config.recorded(),
             "plot": dg.MetadataValue.md(as_markdown_image(segment_heat_map(segments))),
@@ -99,12 +96,11 @@ def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResu
         by_model = pa.Table.from_pandas(cost_breakdown(connection, ["model"], KEYS), preserve_index=False)
         return add_up_costs(connection, KEYS), by_model
 
-    rows, by_model = store.reader.query(added_up, only=["predictions"])
+    rows, by_model = store.warehouse.query(added_up, only=["predictions"])
     store.warehouse.write("costs", rows)
-    store.reader.refresh_database()
+    store.warehouse.refresh_database()
     return dg.MaterializeResult(
         metadata={
-            **left_out(context, store.reader),
             "dagster/row_count": len(rows),
             "cost_usd": float(pa.compute.sum(rows["cost_usd"]).as_py() or 0),
             "unpriced": int(pa.compute.sum(rows["unpriced"]).as_py() or 0),
@@ -119,5 +115,5 @@ def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:
     """Scores over the context levels, each model's over the pairs that it has at all of its levels, where there are several."""
     if len(pa.compute.unique(board["context_level"])) < 2:
         return {}
-    shared = store.reader.query(lambda connection: on_shared_pairs(connection, board.to_pandas()), only=["scores"])
+    shared = store.warehouse.query(lambda connection: on_shared_pairs(connection, board.to_pandas()), only=["scores"])
     return {"context_plot": dg.MetadataValue.md(as_markdown_image(context_curves(shared)))}

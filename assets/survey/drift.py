@@ -10,7 +10,6 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.stage.broken_files import left_out
 from assets.stage.checks import asset_check, read_keys
 from assets.stage.drift_told import counted_verdicts, drift_result
 from assets.stage.freshness import nightly_freshness
@@ -60,7 +59,7 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
     watched = Counter(
         round_id for (round_id, segment), labels in snapshots.items() if len(labels) > 1 and not is_non_answer(segment)
     )
-    clusters = store.reader.query(SUBJECT.clusters, only=["survey_responses"], first=rounds)
+    clusters = store.warehouse.query(SUBJECT.clusters, only=["survey_responses"], first=rounds)
     check = partial(
         check_drift, subject=SUBJECT, options=store.panel.drift.options, order=_order(store, snapshots), clusters=clusters
     )
@@ -68,7 +67,7 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
         with run.attempt(key):
             at = SPACE.levels(key)
             scores = store.warehouse.read("scores", columns=columns_needed(SUBJECT.keys), **at)
-            rows = named(store.reader, check(scores, watched=watched[at[SPACE.first]]))
+            rows = named(store.warehouse, check(scores, watched=watched[at[SPACE.first]]))
             store.warehouse.write("drift_checks", rows, **at)
             run.done(
                 key,
@@ -98,13 +97,12 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.A
         return checked, found
 
     try:
-        checked, found = store.reader.query(look, only=["drift_checks"])
+        checked, found = store.warehouse.query(look, only=["drift_checks"])
     except duckdb.Error as error:
         context.log.warning(f"the partitions are read one by one: {error}")
         parts = [rows for _, rows in read_keys(store, "drift_checks", DRIFT_CHECKS.names)]
         found = pa.concat_tables([DRIFT_CHECKS.empty_table(), *parts])
         checked = len(found)
-    left_out(context, store.reader)
     return drift_result(found, checked, store.panel.drift.severity, SUBJECT)
 
 
@@ -123,6 +121,6 @@ def _order(store: SurveyStore, snapshots: Mapping[tuple[str, str], set[str]]) ->
     if len(labels) == 1:
         return list(labels)
     try:
-        return store.reader.query(snapshot_order, only=["scores"])
+        return store.warehouse.query(snapshot_order, only=["scores"])
     except duckdb.CatalogException:
         return None

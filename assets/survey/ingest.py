@@ -102,7 +102,7 @@ def _findings_beside_other_rounds(store: SurveyStore, round_id: str, responses: 
 
 
 def _answers(store: SurveyStore, round_id: str) -> pa.Table:
-    return store.reader.rows("survey_responses", columns=list(COPY_COLUMNS), round=round_id)
+    return store.warehouse.rows("survey_responses", columns=list(COPY_COLUMNS), round=round_id)
 
 
 def _later_predicted_rounds(store: SurveyStore, round_id: str) -> list[str]:
@@ -198,9 +198,9 @@ def little_in_quarantine(store: SurveyStore) -> dg.AssetCheckResult:
     rounds = store.warehouse.values("survey_responses", "round")
     shares = {}
     for round_id in rounds:
-        quarantined = store.reader.rows("survey_quarantine", columns=["question_id"], round=round_id)
+        quarantined = store.warehouse.rows("survey_quarantine", columns=["question_id"], round=round_id)
         pairs = len(quarantined) - quarantined["question_id"].null_count
-        kept = len(store.reader.rows("survey_responses", columns=["question_id"], round=round_id))
+        kept = len(store.warehouse.rows("survey_responses", columns=["question_id"], round=round_id))
         shares[round_id] = pairs / max(1, pairs + kept)
     offenders = [f"{round_id}: {share:.1%} of the pairs" for round_id, share in shares.items() if share > 0.25]
     return verdict(offenders, checked=len(rounds), severity=dg.AssetCheckSeverity.WARN)
@@ -212,6 +212,6 @@ def every_column_recognised(store: SurveyStore) -> dg.AssetCheckResult:
     rounds = store.warehouse.values("survey_responses", "round")
     offenders = []
     for round_id in rounds:
-        findings = store.reader.rows("survey_findings", round=round_id).to_pylist()
+        findings = store.warehouse.rows("survey_findings", round=round_id).to_pylist()
         offenders += [f"{round_id}: {f['message']}: {', '.join(f['items'])}" for f in findings if f["level"] == "error"]
     return verdict(offenders, checked=len(rounds))

@@ -5,7 +5,6 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from assets.stage.broken_files import left_out
 from assets.stage.checks import asset_check
 from assets.stage.drift_told import counted_verdicts, drift_result, send_verdicts, told_result, with_told
 from assets.stage.freshness import nightly_freshness
@@ -48,20 +47,19 @@ def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Mat
     """
     if not store.warehouse.values("scores", "round"):
         raise WarehouseError("no scores yet: materialize the stages of a round first")
-    require_known_in_drift(store.settings, lambda: store.models, store.reader)
+    require_known_in_drift(store.settings, lambda: store.models, store.warehouse)
     options = store.panel.drift.options
-    found = store.reader.query(
+    found = store.warehouse.query(
         lambda connection: drift_of_models(connection, SUBJECT, options), only=["scores", "predictions", "survey_responses"]
     )
-    checks = with_told(context, store, "model_drift", named(store.reader, found.checks), SUBJECT)
+    checks = with_told(store, "model_drift", named(store.warehouse, found.checks), SUBJECT)
     store.warehouse.write("model_drift", checks)
     store.warehouse.write("drift_series", found.series)
-    store.reader.refresh_database()
+    store.warehouse.refresh_database()
     sent = send_verdicts(context, store, "model_drift", checks, SUBJECT, store.panel.drift.tell, found.order)
     ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=by_verdict(SUBJECT.keys)), checks.schema)
     return dg.MaterializeResult(
         metadata={
-            **left_out(context, store.reader),
             "dagster/row_count": len(checks),
             "headline": headline(checks, SUBJECT),
             **counted_verdicts(checks),

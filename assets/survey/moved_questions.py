@@ -3,11 +3,11 @@
 import pyarrow as pa
 
 from dtef_pipeline.survey.moved_questions import rounds_moved, with_texts
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 
-def named(reader: TableReader, checks: pa.Table) -> pa.Table:
+def named(warehouse: Warehouse, checks: pa.Table) -> pa.Table:
     """The rows with the words of the questions that moved, read only where one did."""
     if not (rounds := rounds_moved(checks)):
         return checks
-    return reader.query(lambda connection: with_texts(checks, connection), only=["survey_responses"], first=rounds)
+    return warehouse.query(lambda connection: with_texts(checks, connection), only=["survey_responses"], first=rounds)

@@ -13,7 +13,6 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.panel import Panel, Scored, check_drift_names, check_named, load_panel
 from resources.settings import Settings
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 
@@ -38,26 +37,28 @@ def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | Non
         for round_id in warehouse.values("survey_responses", "round")
         for segment in warehouse.values("survey_responses", "segment", round=round_id)
     ]
-    return check_named(path, models, known, *_known_besides(path, models, TableReader(warehouse)))
+    return check_named(path, models, known, *_known_besides(path, models, warehouse))
 
 
-def require_known_in_drift(settings: Settings, models: Callable[[], Models], reader: TableReader) -> None:
+def require_known_in_drift(settings: Settings, models: Callable[[], Models], warehouse: Warehouse) -> None:
     """Raises ConfigError with file and line where `drift` in the panel names a model that the panel does not ask and that has no scores."""
     if settings.panel is not None and names_models(known_panel(settings).drift):
-        check_drift_names(settings.panel, models(), *_known_besides(settings.panel, models(), reader))
+        check_drift_names(settings.panel, models(), *_known_besides(settings.panel, models(), warehouse))
 
 
-def scored_models(reader: TableReader) -> list[tuple[str, str]]:
+def scored_models(warehouse: Warehouse) -> list[tuple[str, str]]:
     """Names and variants of the models with scores."""
-    if not reader.warehouse.values("scores", "round"):
+    if not warehouse.values("scores", "round"):
         return []
     names = "SELECT DISTINCT model, model_variant FROM scores"
-    return reader.query(lambda connection: connection.execute(names).fetchall(), only=["scores"])
+    return warehouse.query(lambda connection: connection.execute(names).fetchall(), only=["scores"])
 
 
-def _known_besides(path: Path, models: Models, reader: TableReader) -> tuple[Scored, Scored]:
+def _known_besides(path: Path, models: Models, warehouse: Warehouse) -> tuple[Scored, Scored]:
     """Finds the models with scores and those that the panel asks for other families, and the judges: the section `drift` is of them too."""
-    return lambda: [*scored_anywhere(reader), *asked_by_sections(path, models)], partial(judges_anywhere, path, models, reader)
+    return lambda: [*scored_anywhere(warehouse), *asked_by_sections(path, models)], partial(
+        judges_anywhere, path, models, warehouse
+    )
 
 
 def _file(path: Path) -> Path:

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.stage.asking_config import AskingConfig
-from assets.stage.broken_files import not_restored
 from assets.stage.checks import Offender, asset_check, keys_repeated, models_that_failed, partition_verdict, read_keys
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
@@ -58,15 +57,16 @@ class PredictConfig(AskingConfig):
     models_of: dict[str, list[str]] = Field(
         default={}, description="For a condition, the models asked in it instead of `models`; baselines are asked in all."
     )
-    let_go: list[str] = Field(
-        default=[],
-        description="Models whose rows may be lost where a damaged file is made again and the response store has no response of them.",
+    from_store: bool = Field(
+        default=False,
+        description="Also take over all stored responses to the partition's prompts, whichever models they are of.",
     )
 
     def options(self, models: Models) -> PredictOptions:
-        """The two reference baselines are always among the models: they cost nothing and stand in every table."""
+        """The two reference baselines are among the models: they cost nothing and stand in every table. From the store, only what it had."""
         models_of = {condition: models.resolve(chosen) for condition, chosen in self.models_of.items()}
-        specs = models.resolve([UNIFORM, POPULATION_MARGINAL, *self.models])
+        references = [] if self.from_store and not self.models else [UNIFORM, POPULATION_MARGINAL]
+        specs = models.resolve([*references, *self.models])
         return PredictOptions(
             models=specs,
             models_of=models_of,
@@ -76,7 +76,7 @@ class PredictConfig(AskingConfig):
             draws=self.draws,
             snapshot=self.snapshot,
             limits=self.limits,
-            let_go=tuple(self.let_go),
+            from_store=self.from_store,
         )
 
 
@@ -113,12 +113,9 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
                     for plan in some:
                         with run.attempt(plan.key):
                             metadata, version = _write(store, predictor, plan, failures)
-                            told = not_restored(context, predictor.not_restored.get(plan.key, []))
-                            run.done(plan.key, {**metadata, **told}, version)
+                            run.done(plan.key, metadata, version)
                             written(run.n_done)
             _say_superseded(context, predictor, group)
-    for line in predictor.reader.left_out.values():
-        context.log.warning(f"baselines are computed without the answers of a file: {line}")
     return run.result()
 
 

@@ -13,32 +13,33 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple, Self
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.survey.lost_rows import InStore, Order, lost_predictions
 from assets.survey.previous_round import PreviousRound
 from dtef_pipeline.asking.calls import Ask
-from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.models import COMPUTED, ModelSpec
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
 from dtef_pipeline.asking.same_texts import SEEN, SharedResponse, distinct_requests, same_texts, sources
+from dtef_pipeline.asking.variants import spec_of
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest, request_keys, split_partition_key
+from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
-from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
+from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, PREVIOUS_ROUND, UNIFORM
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
-from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import CALLS, as_listed, baseline_rows, has_duplicates, select_prompts
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample
 from dtef_pipeline.survey.tables import PREDICTIONS
-from resources.table_reader import TableReader
+from resources.responses.store import StoredModel
 from resources.warehouse import Warehouse
 
 Stored = Callable[[Sequence[str]], pa.Table]
 """The stored responses to request keys."""
+InStore = Callable[[str], Iterable[StoredModel]]
+"""The models with stored responses in a snapshot."""
 
 REQUESTS_AT_A_TIME = 5_000
 """Held in memory: so many, or one partition's where that has more."""
@@ -55,8 +56,8 @@ class PredictOptions:
     """What is asked.
 
     `models_of`: for a condition, the models asked in it instead of all; baselines are asked in every condition. `limits`: at most so many
-    prompts of the run in each condition for a model (by name), the same ones each time. `let_go`: names of models whose rows of a file that
-    cannot be read may be lost.
+    prompts of the run in each condition for a model (by name), the same ones each time. `from_store`: also take over what the response store
+    has of all models.
     """
 
     models: tuple[ModelSpec, ...]
@@ -67,7 +68,7 @@ class PredictOptions:
     draws: int = 1
     snapshot: str = "base"
     limits: Mapping[str, int] = field(default_factory=dict)
-    let_go: tuple[str, ...] = ()
+    from_store: bool = False
 
     @property
     def all_models(self) -> tuple[ModelSpec, ...]:
@@ -116,15 +117,13 @@ class Predictor:
         self._stored, self._in_store = stored, cache(in_store)
         self._limited: dict[str, pa.Array] = {}
         self._rounds: dict[str, RoundAnswers] = {}
-        self.reader = TableReader(warehouse)
+        self.warehouse = warehouse
         """For the answers of other partitions: a file that cannot be read is the failure of its own partition, not of this one."""
-        self._previous = PreviousRound(self.reader)
+        self._previous = PreviousRound(self.warehouse)
         self.expected: dict[str, int] = {}
         """Requests of the whole run by model name, answered before or not. Empty unless made by `over`."""
         self.superseded: dict[str, int] = {}
         """By partition: rows of earlier runs whose prompt has changed since. Their responses stay in the response store."""
-        self.not_restored: dict[str, list[str]] = {}
-        """By partition whose file could not be read: what of it is not known, or not had again."""
 
     @classmethod
     def over(
@@ -237,52 +236,54 @@ class Predictor:
         round_id, segment = split_partition_key(plan.key)
         at = {"round": round_id, "segment": segment, "snapshot": self.options.snapshot}
         existing = self.warehouse.read_earlier("predictions", **at)
-        if existing is None:
-            existing = self._lost(plan)
+        if existing is None or self.options.from_store:
+            restored = self._restored(plan)
+            existing = restored if existing is None else CALLS.merged(existing, restored, plan.blueprints)
         merged = CALLS.merged(existing, new, plan.blueprints)
         stands = pc.is_in(existing["prompt_id"], plan.blueprints["prompt_id"].combine_chunks())
         self.superseded[plan.key] = pc.sum(pc.cast(pc.invert(stands), pa.int64())).as_py() or 0
         return merged
 
-    def _lost(self, plan: Plan) -> pa.Table:
-        """The rows of a file that cannot be read: of language models from the response store, of baselines computed anew.
+    def _restored(self, plan: Plan) -> pa.Table:
+        """The rows that follow from the response store: of all models with stored responses, and of the baselines of the round's scores."""
+        survey, prompts, snapshot = self._read("survey_responses", plan.key), plan.blueprints, self.options.snapshot
+        same = same_texts(prompts, as_listed) if has_duplicates(survey) else {}
+        found = [PREDICTIONS.empty_table()]
+        for stored in self._in_store(snapshot):
+            if (model := spec_of(stored.name, stored.variant)) is None:
+                self.warehouse.warn(f"{plan.key}: not restored, since it is not spelled as a model: {stored.variant}")
+                continue
+            asked = self._sampled(prompts, survey, model) if same else prompts
+            served = sources(asked["prompt_id"].to_pylist(), same, model.variant, stored.draws, snapshot, self._known)
+            rows, requests = CALLS.asked(asked, model, stored.draws, snapshot, served)
+            rows = CALLS.settled(rows, self._stored(requests.keys), {})
+            found.append(rows.filter(pc.not_equal(rows["call_status"], "error")))
+        if answered := pc.unique(pa.concat_tables(found)["prompt_id"]):
+            prompts = prompts.filter(pc.is_in(prompts["prompt_id"], answered))
+        baselines = self._scored_baselines(split_partition_key(plan.key)[0])
+        return pa.concat_tables([*found, *(self._computed(plan.key, prompts, survey, *one) for one in baselines)])
 
-        Raises WarehouseError where other tables of the partition would lose rows by it.
-        """
-        kept = []
-        survey, at = self._read("survey_responses", plan.key), SPACE.levels(plan.key)
-        same = same_texts(plan.blueprints, as_listed) if has_duplicates(survey) else {}
-        order = {
-            question: tuple(places) for question, *places in zip(*(survey[n].to_pylist() for n in _DRAW_COLUMNS), strict=True)
-        }
-        snapshot = self.options.snapshot
-        all_lost = lost_predictions(self.warehouse, at, snapshot, self._in_store)
-        for lost in all_lost.models:
-            prompts, model = lost.prompts(plan.blueprints), lost.model
-            if model.is_computed:
-                made = self._computed(plan.key, prompts, survey, model, lost.draws)
-            else:
-                prompts = prompts if lost.rows else self._ask_the_store(prompts, order, model, lost.draws)
-                served = sources(prompts["prompt_id"].to_pylist(), same, model.variant, lost.draws, snapshot, self._known)
-                rows, requests = CALLS.asked(prompts, model, lost.draws, snapshot, served)
-                made = CALLS.settled(rows, self._stored(requests.keys), {})
-            kept.append(lost.kept(made))
-        remake = self.warehouse.remake(f"{self.warehouse.folder('predictions', **at, snapshot=snapshot)}/")
-        all_lost.require_all(kept, self.options.let_go, order, remake)
-        self.not_restored[plan.key] = all_lost.notes(kept, order)
-        return pa.concat_tables([PREDICTIONS.empty_table(), *kept])
+    def _sampled(self, prompts: pa.Table, survey: pa.Table, model: ModelSpec) -> pa.Table:
+        """The prompts of the smallest sample with all that have a response of their own: that of a duplicate also serves unasked ones."""
+        keys = request_keys(prompts["prompt_id"].to_pylist(), model.variant, 0, self.options.snapshot)
+        own = pc.is_in(pa.array(keys, pa.string()), pa.array(self._known(keys), pa.string()))
+        asked, within = prompts.filter(own)[KEYS.item].combine_chunks(), pc.scalar(True)
+        for order in DRAW_ORDERS:
+            last = pc.max(survey.filter(pc.is_in(survey[KEYS.item], asked))[order])
+            within = within & pc.less_equal(pc.field(order), last)
+        return prompts.filter(pc.is_in(prompts[KEYS.item], survey.filter(within)[KEYS.item].combine_chunks()))
 
-    def _ask_the_store(self, prompts: pa.Table, order: Order, model: ModelSpec, draws: int) -> pa.Table:
-        """The prompts of the smallest sample that has all with a response of their own: one of the same words may serve a question that was
-        never asked."""
-        ids, own = prompts["prompt_id"].to_pylist(), set[str]()
-        for draw in range(draws):
-            keys = request_keys(ids, model.variant, draw, self.options.snapshot)
-            known = self._known(keys)
-            own |= {prompt for prompt, key in zip(ids, keys, strict=True) if key in known}
-        places = np.array([order[question] for question in prompts["question_id"].to_pylist()]).reshape(-1, len(DRAW_ORDERS))
-        last = places[[prompt in own for prompt in ids]].max(axis=0, initial=-1)
-        return prompts.filter(pa.array((places <= last).all(axis=1)))
+    def _scored_baselines(self, round_id: str) -> list[tuple[ModelSpec, int]]:
+        """The baselines with scores in the round and snapshot, else the two references, and the draws of each: no response store has them."""
+        rows = self.warehouse.rows("scores", columns=[*MODEL, "snapshot", "draw"], round=round_id)
+        of_snapshot = pc.equal(rows["snapshot"], self.options.snapshot)
+        rows = rows.filter(pc.and_(of_snapshot, pc.starts_with(rows["model_variant"], COMPUTED)))
+        last = rows.group_by(list(MODEL)).aggregate([("draw", "max")]).select([*MODEL, "draw_max"])
+        of_scores = [*zip(*last.to_pydict().values(), strict=True)] or [
+            (name, name, 0) for name in (UNIFORM, POPULATION_MARGINAL)
+        ]
+        found = [(spec_of(name, variant), draw + 1) for name, variant, draw in of_scores]
+        return [(spec, draws) for spec, draws in found if spec is not None]
 
     def _prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
         """`columns`: of the blueprints, where nothing is computed; all by default."""
@@ -309,7 +310,7 @@ class Predictor:
         if round_id not in self._rounds:
             tables = []
             for segment in self.warehouse.values("survey_responses", "segment", round=round_id):
-                tables.append(self.reader.rows("survey_responses", columns=COLUMNS, round=round_id, segment=segment))
+                tables.append(self.warehouse.rows("survey_responses", columns=COLUMNS, round=round_id, segment=segment))
             self._rounds[round_id] = RoundAnswers.of(pa.concat_tables(tables))
         return self._rounds[round_id]
 

@@ -7,14 +7,14 @@ from functools import cached_property
 from dtef_pipeline.survey.baselines.baselines import PREVIOUS_COLUMNS, Previous, previous_answers
 from dtef_pipeline.survey.changes import SAME_SURVEY
 from dtef_pipeline.survey.identity import round_order
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 
 class PreviousRound:
     """What each segment answered in earlier rounds. Of a run over many rounds, each round is read once per segment."""
 
-    def __init__(self, reader: TableReader) -> None:
-        self._reader = reader
+    def __init__(self, warehouse: Warehouse) -> None:
+        self._warehouse = warehouse
         self._read: dict[tuple[str, str], tuple[list[str], Previous]] = {}
         """By (series, segment): the rounds read so far, and the latest answers in them."""
 
@@ -26,7 +26,7 @@ class PreviousRound:
         if earlier[: len(read)] != read:  # the run went back to an earlier round
             read, answers = [], {}
         for other in earlier[len(read) :]:
-            rows = self._reader.rows("survey_responses", columns=PREVIOUS_COLUMNS, round=other, segment=segment)
+            rows = self._warehouse.rows("survey_responses", columns=PREVIOUS_COLUMNS, round=other, segment=segment)
             answers = {**answers, **previous_answers(rows, round_id)}
         self._read[series, segment] = (earlier, answers)
         return answers
@@ -39,10 +39,10 @@ class PreviousRound:
 
     @cached_property
     def _rounds(self) -> list[str]:
-        return self._reader.warehouse.values("survey_responses", "round")
+        return self._warehouse.values("survey_responses", "round")
 
     @cached_property
     def _copies(self) -> list[set[str]]:
         """Pairs of rounds that ingest found to be the same survey."""
-        found = self._reader.rows("survey_findings", columns=["round", "code", "items"]).to_pylist()
+        found = self._warehouse.rows("survey_findings", columns=["round", "code", "items"]).to_pylist()
         return [{row["round"], other} for row in found if row["code"] == SAME_SURVEY for other in row["items"]]

@@ -5,7 +5,6 @@ from typing import Any
 import dagster as dg
 
 from assets.preference.voted_scores import preference_scores
-from assets.stage.broken_files import left_out
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from assets.survey.boards import breakdowns, costs, leaderboard
@@ -37,9 +36,7 @@ def report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeRes
     Kept as `report.html` in the warehouse; `dtef report` writes it elsewhere.
     """
     known = load_experiments(shipped("experiments"))
-    page = store.reader.query(lambda connection: survey_report(connection, known, store.reader.left_out.values()))
+    page = store.warehouse.query(lambda connection: survey_report(connection, known))
     target = f"{store.warehouse.root}/report.html"
     size = store.warehouse.put(target, page.encode())
-    return dg.MaterializeResult(
-        metadata={"path": dg.MetadataValue.path(target), "bytes": size, **left_out(context, store.reader)}
-    )
+    return dg.MaterializeResult(metadata={"path": dg.MetadataValue.path(target), "bytes": size})

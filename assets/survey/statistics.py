@@ -5,7 +5,6 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from assets.stage.broken_files import left_out
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import clean
@@ -23,7 +22,6 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     rows = publish_views(store, config, of_views("comparisons"))["comparisons"]
     return dg.MaterializeResult(
         metadata={
-            **left_out(context, store.reader),
             **_said(
                 rows,
                 config,
@@ -54,7 +52,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     """
     rows = publish_views(store, config, of_views("responsiveness"))["responsiveness"]
     shown = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_adjusted", "verdict", "parsed_verdict"]
-    return dg.MaterializeResult(metadata={**left_out(context, store.reader), **_said(rows, config, "evidence-adapting", shown)})
+    return dg.MaterializeResult(metadata={**_said(rows, config, "evidence-adapting", shown)})
 
 
 @dg.asset(deps=[segment_results], **roll_up("segment_gaps", code_version="1"))
@@ -71,7 +69,6 @@ def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: 
     found = pa.compute.sum(pa.compute.is_in(of_clean["verdict"], pa.array(["worse", "better"]))).as_py() or 0
     return dg.MaterializeResult(
         metadata={
-            **left_out(context, store.reader),
             **_counted(rows, config),
             "told_apart": int(found),
             "preview": markdown(of_clean, shown, most=20),
@@ -90,7 +87,6 @@ def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     shown = ["model", "context_level", "n_cells", "n_draws", "icc", "within_sd", "rerun_detectable", "model_detectable"]
     return dg.MaterializeResult(
         metadata={
-            **left_out(context, store.reader),
             **_counted(rows, config),
             "preview": markdown(clean(rows), shown, most=20),
         }

@@ -51,7 +51,6 @@ def _chapters(services: Services) -> dict[str, Html]:
     from dtef_pipeline.families import FAMILIES
     from dtef_pipeline.preference.paired_csv import ELSEWHERE
     from dtef_pipeline.report.preference_chapter import PREFERENCE_READ, preference_chapters
-    from resources.table_reader import TableReader
     from resources.warehouse import Warehouse
 
     warehouse = Warehouse(services.settings.warehouse)
@@ -61,7 +60,7 @@ def _chapters(services: Services) -> dict[str, Html]:
     metrics_of = {one.name: one.paired.metrics for one in FAMILIES if one.paired} | {ELSEWHERE: ()}
     for family, metrics in metrics_of.items():
         tables = {*PREFERENCE_READ, *(name for metric in metrics for name in metric.tables)}
-        made = TableReader(warehouse).query(
+        made = warehouse.query(
             lambda connection, name=family, compared=metrics: preference_chapters(connection, name, compared),  # type: ignore[misc]
             only=sorted(tables),
         )
@@ -71,11 +70,10 @@ def _chapters(services: Services) -> dict[str, Html]:
 
 def _what_changed(services: Services) -> Content:
     """That there are other votes now than those that the board was made of; nothing where these are the same."""
-    from resources.table_reader import TableReader
     from resources.warehouse import Warehouse
 
     warehouse = Warehouse(services.settings.warehouse)
     is_made = bool(warehouse.tables(["preference_scores"]))
-    rows = TableReader(warehouse).rows("preference_scores", columns=["votes_version"]).to_pylist() if is_made else []
+    rows = warehouse.rows("preference_scores", columns=["votes_version"]).to_pylist() if is_made else []
     changed = why_not_of_now([row["votes_version"] for row in rows], version_of_votes_now(services.votes))
     return element("p", f"{changed.capitalize()}.", role="status", class_="lost") if changed else None

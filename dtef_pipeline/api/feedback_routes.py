@@ -104,12 +104,11 @@ async def _require_json(request: Request, held: Reviewing) -> None:
 def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: UsedForVotes) -> NewPairs:
     """Make pairs of stored responses. 409: nothing is left to pair."""
     from dtef_pipeline.api.paired_answers import PairsAsked, pair_stored
-    from resources.table_reader import TableReader
     from resources.warehouse import Warehouse
 
-    reader = TableReader(Warehouse(services.settings.warehouse))
+    warehouse = Warehouse(services.settings.warehouse)
     with feedback.pairing:
-        done = pair_stored(services.votes, reader, services.settings, PairsAsked(**wanted.model_dump()), held.name)
+        done = pair_stored(services.votes, warehouse, services.settings, PairsAsked(**wanted.model_dump()), held.name)
     feedback.waiting.look_again()
     if not done.new:
         found = f"{counted(done.responses, 'stored response')} found" if done.responses else "no stored response fits"

@@ -18,8 +18,8 @@ from dtef_pipeline.preference.vote_records import RunManifest
 from dtef_pipeline.preference.votes import PairedResponse
 from resources.run_manifests import code_version, config_hash
 from resources.settings import Settings
-from resources.table_reader import TableReader
 from resources.votes import VoteStore
+from resources.warehouse import Warehouse
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class MadePairs(NamedTuple):
     """How many fit besides, of baselines, which were not let in."""
 
 
-def pair_stored(store: VoteStore, reader: TableReader, settings: Settings, asked: PairsAsked, who: str) -> MadePairs:
+def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, asked: PairsAsked, who: str) -> MadePairs:
     """Make pairs of stored responses. Raises ConfigError, WarehouseError and StoreError for what cannot be read."""
-    every = _responses(reader, settings, next(one for one in FAMILIES if one.name == asked.family), asked)
+    every = _responses(warehouse, settings, next(one for one in FAMILIES if one.name == asked.family), asked)
     found = [one for one in every if asked.baselines or not is_computed(one.player)]
     left_out = len(every) - len(found)
     if not found:
@@ -70,15 +70,15 @@ def for_people(family: str, pair: BlindedPair) -> BlindedPair:
     return source.laid_out(pair) if source and source.laid_out else pair
 
 
-def _responses(reader: TableReader, settings: Settings, family: Family, asked: PairsAsked) -> list[PairedResponse]:
+def _responses(warehouse: Warehouse, settings: Settings, family: Family, asked: PairsAsked) -> list[PairedResponse]:
     source = family.paired
     if source is None:
         return []
-    there = reader.warehouse.tables()
+    there = warehouse.tables()
     if any(table not in there for table in source.tables):
         return []
     chosen = f"SELECT * FROM ({source.query}) WHERE snapshot = $1"
-    found = reader.query(
+    found = warehouse.query(
         lambda connection: connection.sql(chosen, params=[asked.snapshot]).to_arrow_table(), only=source.tables
     )
     rows = found.to_pylist()

@@ -21,7 +21,6 @@ from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample
 from dtef_pipeline.text.counted import counted
-from resources.table_reader import TableReader
 
 _TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} batteries of questions"
 _UNREAD_IN_WORDS = {
@@ -70,7 +69,7 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
         return []
     round_id, segment = SPACE.split(asked.run.key)
     options = SurveyBoardOptions(rounds=(round_id,), segments=(segment,), snapshot=asked.snapshot)
-    found = TableReader(asked.house).query(lambda made: view(made, "segment", options), only=HELD, first=[round_id])
+    found = asked.house.query(lambda made: view(made, "segment", options), only=HELD, first=[round_id])
     names, told = _models(asked), asked.told("predictions")
     chosen = found[
         found["model"].isin(names)

@@ -9,7 +9,6 @@ from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.votes_now import version_of_votes_now, why_not_of_now
 from dtef_pipeline.errors import WarehouseError
 from resources.settings import Settings
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 _SCORES_TABLE = "preference_scores"
@@ -29,12 +28,12 @@ def scores_response(services: Services, family: str | None, partition: str) -> d
 
 
 def _stored_rows(settings: Settings) -> list[dict[str, Any]]:
-    reader = TableReader(Warehouse(settings.warehouse))
-    if not reader.warehouse.tables([_SCORES_TABLE]):
+    warehouse = Warehouse(settings.warehouse)
+    if not warehouse.tables([_SCORES_TABLE]):
         return []
-    rows: list[dict[str, Any]] = reader.rows(_SCORES_TABLE).to_pylist()
-    if not rows and reader.left_out:
-        raise WarehouseError(f"{_SCORES_TABLE} cannot be read: {'; '.join(reader.left_out.values())}")
+    rows: list[dict[str, Any]] = warehouse.rows(_SCORES_TABLE).to_pylist()
+    if not rows and warehouse.skipped:
+        raise WarehouseError(f"{_SCORES_TABLE} cannot be read: {'; '.join(warehouse.skipped.values())}")
     return rows
 
 

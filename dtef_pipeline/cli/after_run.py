@@ -12,7 +12,7 @@ from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_ord
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.cli.board_scope import board_scope
 from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_view
-from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
+from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
 from dtef_pipeline.cli.run_warnings import run_warnings
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.cli.stated_effects import lines_of_design_effects
@@ -36,7 +36,7 @@ from dtef_pipeline.text.unknown_cost import cost_in_words, row_cost_in_words
 from resources.gateway.progress import waiting
 from resources.known_models import known_models
 from resources.settings import Settings
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from resources.gateway import Gateway
@@ -59,12 +59,12 @@ _COMPARED = [
 _HOW_AFTER_RUN = "`dtef leaderboard --wide` shows them"
 
 
-def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
+def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
     """Counts by status, what the run's models cost so far, the snapshot's board for each context level; of an experiment, its comparison.
 
     True: every language model of the run has answered something.
     """
-    if not reader.warehouse.values("scores", "round"):
+    if not warehouse.values("scores", "round"):
         return True
     rounds, variants = list(chosen.rounds), [model.variant for model in chosen.models]
 
@@ -102,14 +102,14 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
         return said, boards, used, warnings
 
     with waiting("adding up the boards of this run"):
-        lines, boards, used, warnings = queried(reader, told, [*HELD, "predictions"], rounds)
-    lines.append(lines_of_design_effects(reader, boards[0], rounds))
+        lines, boards, used, warnings = query_rounds(warehouse, told, [*HELD, "predictions"], rounds)
+    lines.append(lines_of_design_effects(warehouse, boards[0], rounds))
     for line in filter(None, [*lines, lines_of_view("overall", *boards) + "\n"]):
         say(line)
     if chosen.experiment:
         options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
         say(_headline(chosen.experiment, MARGIN))
-        _echo_comparison(chosen.experiment, _comparison(reader, chosen.asked, options, MARGIN, chosen.segments))
+        _echo_comparison(chosen.experiment, _comparison(warehouse, chosen.asked, options, MARGIN, chosen.segments))
     for warning in warnings:
         say(f"warning: {warning}", err=True)
     silent = used.groupby("model")[["answered", "failed"]].sum()
@@ -137,23 +137,22 @@ def _cost_lines(frame: pd.DataFrame) -> Iterator[str]:
 
 
 @reads_tables
-def costs(reader: TableReader, by: Sequence[str], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
-    warehouse = reader.warehouse
+def costs(warehouse: Warehouse, by: Sequence[str], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
     if not warehouse.values("predictions", "round"):
         raise WarehouseError(f"no predictions in {warehouse.root} yet: models are asked by `dtef run --round ROUND`")
     for what, wanted, there in (
         ("round", rounds, warehouse.values("predictions", "round")),
-        ("snapshot", (snapshot,) if snapshot else (), _snapshots(reader)),
+        ("snapshot", (snapshot,) if snapshot else (), _snapshots(warehouse)),
     ):
         if absent := [one for one in wanted if one not in there]:
             raise ConfigError(f"no predictions of {what} {', '.join(absent)}; there are: {', '.join(there)}")
-    frame = reader.query(
+    frame = warehouse.query(
         lambda connection: cost_breakdown(connection, by, KEYS, only=rounds, snapshot=snapshot),
         only=["predictions"],
         first=rounds,
     )
     if "snapshot" in by:
-        places = {label: place for place, label in enumerate(_snapshots(reader))}
+        places = {label: place for place, label in enumerate(_snapshots(warehouse))}
         frame = frame.sort_values("snapshot", key=lambda labels: labels.map(places), kind="stable")
     if output == "table":
         frame["cost"] = [row_cost_in_words(row) for row in frame.to_dict("records")]
@@ -163,8 +162,7 @@ def costs(reader: TableReader, by: Sequence[str], rounds: tuple[str, ...], snaps
             keys.remove("model_variant")
         columns = [*keys, "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost"]
         if not len(frame):
-            read = " in what can be read" if reader.left_out else ""
-            click.echo(f"no language model was asked{read}: baselines cost nothing")
+            click.echo("no language model was asked: baselines cost nothing")
             return
         fit = terminal_fit(keys, ["prompt_tokens", "completion_tokens", "budget_stopped"])
         click.echo(render(frame, output, columns=columns, fit=fit))
@@ -185,7 +183,7 @@ def experiments(output: str) -> None:
 
 @reads_tables
 def experiment(
-    reader: TableReader,
+    warehouse: Warehouse,
     name: str,
     output: str,
     *,
@@ -197,25 +195,22 @@ def experiment(
     targets: str,
     margin: float,
 ) -> None:
-    warehouse = reader.warehouse
     options = SurveyBoardOptions(metric=metric, rounds=rounds, snapshot=snapshot, targets=targets)
     chosen = with_contexts(find_experiment(name), contexts)
     if not warehouse.values("scores", "round"):
         raise WarehouseError(f"no scores in {warehouse.root} yet: `{_how_to_ask(chosen, name, snapshot)}` asks and scores")
     known = known_models(Settings.from_environment(), BASELINES)
-    asked = asked_models(chosen, known, models) if models else _seen(chosen, known, reader, options)
-    frame = _comparison(reader, asked, options, margin)
+    asked = asked_models(chosen, known, models) if models else _seen(chosen, known, warehouse, options)
+    frame = _comparison(warehouse, asked, options, margin)
     if not len(frame):
-        if reader.left_out:
-            raise unreadable(reader, f"score of the experiment {name}")
         raise ConfigError(
             f"nothing is scored for the experiment {name} in snapshot {snapshot}; it is asked by `{_how_to_ask(chosen, name, snapshot)}`; "
-            f"snapshots: {', '.join(_snapshots(reader))}"
+            f"snapshots: {', '.join(_snapshots(warehouse))}"
         )
     if output == "table":
         say(_headline(chosen, margin))
         _echo_comparison(chosen, frame)
-        if others := _other_levels(chosen, reader, options):
+        if others := _other_levels(chosen, warehouse, options):
             more = " ".join(f"--context {level}" for level in others)
             click.echo(f"\nalso asked at context {', '.join(others)}, which is compared by `dtef experiment {name} {more}`")
     else:
@@ -229,10 +224,10 @@ def _how_to_ask(chosen: Experiment, name: str, snapshot: str) -> str:
     return " ".join(parts)
 
 
-def _seen(chosen: Experiment, known: Models, reader: TableReader, options: SurveyBoardOptions) -> tuple[Asked, ...]:
+def _seen(chosen: Experiment, known: Models, warehouse: Warehouse, options: SurveyBoardOptions) -> tuple[Asked, ...]:
     """The language models with scores in the snapshot, in every condition; a model once, under its shortest name."""
     seen = f"SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND NOT {COMPUTED_SQL}"
-    rows = reader.query(
+    rows = warehouse.query(
         lambda connection: connection.execute(seen, [options.snapshot]).fetchall(), only=["scores"], first=options.rounds
     )
     names = {name for (found,) in rows for name in (found, base_selector(found))}
@@ -240,7 +235,7 @@ def _seen(chosen: Experiment, known: Models, reader: TableReader, options: Surve
     return tuple(one for model in each_asked_once(chosen, ((known, name) for name in shortest_first)) for one in model)
 
 
-def _other_levels(chosen: Experiment, reader: TableReader, options: SurveyBoardOptions) -> list[str]:
+def _other_levels(chosen: Experiment, warehouse: Warehouse, options: SurveyBoardOptions) -> list[str]:
     """Context levels at which language models were asked in every condition of the snapshot, and that the comparison is not about."""
     if chosen.compares_contexts:
         return []
@@ -252,15 +247,15 @@ def _other_levels(chosen: Experiment, reader: TableReader, options: SurveyBoardO
         f"GROUP BY 1 HAVING count(DISTINCT condition) = len($2) ORDER BY {ContextLevel.ORDER_SQL}"
     )
     given = [options.snapshot, spelled, compared_at, list(options.rounds)]
-    found = reader.query(lambda connection: connection.execute(sql, given).fetchall(), only=["scores"], first=options.rounds)
+    found = warehouse.query(lambda connection: connection.execute(sql, given).fetchall(), only=["scores"], first=options.rounds)
     return [level for (level,) in found]
 
 
 def _comparison(
-    reader: TableReader, asked: tuple[Asked, ...], options: SurveyBoardOptions, margin: float, segments: Sequence[str] = ()
+    warehouse: Warehouse, asked: tuple[Asked, ...], options: SurveyBoardOptions, margin: float, segments: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The comparison; of these segments only, if any are named."""
-    return reader.query(
+    return warehouse.query(
         lambda connection: compared(connection, asked, options, margin=margin, segments=segments),
         only=["scores", "predictions", "survey_responses", "reference_scores"],
         first=options.rounds,
@@ -312,7 +307,7 @@ def _for_people(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(tokens=tokens.astype(int), cost=cost, interval=intervals(frame), decision=decision)
 
 
-def _snapshots(reader: TableReader) -> list[str]:
+def _snapshots(warehouse: Warehouse) -> list[str]:
     seen = "SELECT DISTINCT snapshot FROM predictions"
-    made = [name for (name,) in reader.query(lambda connection: connection.execute(seen).fetchall(), only=["predictions"])]
-    return among(reader.query(snapshot_order, only=["scores"]), made)
+    made = [name for (name,) in warehouse.query(lambda connection: connection.execute(seen).fetchall(), only=["predictions"])]
+    return among(warehouse.query(snapshot_order, only=["scores"]), made)

@@ -19,7 +19,7 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.expected_error import Components, expected_degrees, expected_error, of_difference, variance_components
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import what_it_tells
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from dtef_pipeline.cli.selection import Selection
@@ -50,7 +50,7 @@ def question_lines(warehouse: Warehouse, chosen: Selection) -> Iterator[str]:
         return _add_batteries(_pairs(connection, chosen), clusters), _spread(connection, chosen, clusters)
 
     try:
-        pairs, spread = TableReader(warehouse).query(read, only=there, first=())
+        pairs, spread = warehouse.query(read, only=there, first=())
     except WarehouseError:
         return
     for round_id, own in pairs.groupby("round", sort=False):

@@ -52,8 +52,8 @@ def main() -> None:
     `dtef games --help` those of games that models, personas, baselines and you play, `dtef preference --help` those of votes on two responses.
     With --family rubric, qa or games costs, drift, leaderboard, report and responses are about these; doctor, models, sql, ui, api serve all.
 
-    Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say. A command that reads tables leaves
-    out a file that it cannot read, names it with the command that makes it again, and ends with exit code 1.
+    Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say. A command that reads tables skips
+    a file that it cannot read, names it with the command that makes it again, and ends with exit code 1.
     """
 
 
@@ -81,10 +81,7 @@ def ingest(paths: tuple[Path, ...], **options: Any) -> None:
 @of_metric
 @starts_from("ingest", "ask")
 @click.option(
-    "--let-go",
-    multiple=True,
-    metavar="MODEL",
-    help="Let rows of this model go, where a damaged file is made again and its responses are not in the response store; may be repeated.",
+    "--from-store", is_flag=True, help="Make the partitions again from the response store: by default, no model is asked."
 )
 @click.option("--no-roll-ups", is_flag=True, help="Do not update the roll-ups now; `dtef rollup` or the next run does.")
 @of_estimate

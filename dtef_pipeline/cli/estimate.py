@@ -21,7 +21,7 @@ from dtef_pipeline.asking.same_texts import same_texts, sources
 from dtef_pipeline.boards.costs import answer_lengths
 from dtef_pipeline.cli.asked_questions import question_lines
 from dtef_pipeline.cli.budget_lines import budget_lines, sent_lines
-from dtef_pipeline.cli.left_out import reads_tables, unreadable
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import DtefError
@@ -39,7 +39,7 @@ from resources.gateway.prices import Price, price
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _REQUEST_COUNTS = ["requests", "replayed", "calls", "prompt_tokens", "answer_tokens", "answer_tokens_most"]
 DOLLARS = ["cost_usd", "cost_usd_most"]
@@ -47,17 +47,17 @@ _READ = [*KEYS.cell, "prompt_id", "options", "reading", "tokens", "answer_tokens
 
 
 @reads_tables
-def estimate(reader: TableReader, options: RunOptions, output: str) -> None:
+def estimate(warehouse: Warehouse, options: RunOptions, output: str) -> None:
     settings = Settings.from_environment()
     chosen = selection(options, known_models(settings, BASELINES))
     models = [model for model in chosen.models if not model.is_computed]
-    keys = partition_keys(reader.warehouse, chosen.rounds, chosen.segments)
-    require_snapshot(reader.warehouse, "predictions", SPACE, keys, chosen.snapshot)
-    frame = _estimate(reader, chosen, models, keys, settings)
+    keys = partition_keys(warehouse, chosen.rounds, chosen.segments)
+    require_snapshot(warehouse, "predictions", SPACE, keys, chosen.snapshot)
+    frame = _estimate(warehouse, chosen, models, keys, settings)
     if output != "table":
         click.echo(render(frame, output))
         return
-    for line in question_lines(reader.warehouse, chosen):
+    for line in question_lines(warehouse, chosen):
         say(line)
     if not models:
         click.echo("baselines ask no model: no calls, no cost")
@@ -74,25 +74,25 @@ def estimate(reader: TableReader, options: RunOptions, output: str) -> None:
 
 
 def _estimate(
-    reader: TableReader, chosen: Selection, models: list[ModelSpec], keys: list[str], settings: Settings
+    warehouse: Warehouse, chosen: Selection, models: list[ModelSpec], keys: list[str], settings: Settings
 ) -> pd.DataFrame:
     """One row per (model, condition) in which it is asked."""
-    blueprints, same = _blueprints(reader, chosen, keys)
+    blueprints, same = _blueprints(warehouse, chosen, keys)
     prompts, only = prompts_to_ask(blueprints, chosen.blueprints), limited_prompts(blueprints, chosen.limits)
-    measured = _measured(reader, chosen)
+    measured = _measured(warehouse, chosen)
     with stored_responses(settings) as store:
         asked = {model: _requests(_prompts_of(model, prompts, chosen, only), same, chosen, model, store) for model in models}
     rows = [row for model, requests in asked.items() for row in _rows(requests, chosen, model, measured)]
     return pd.DataFrame(rows, columns=["model", "model_variant", "condition", *_REQUEST_COUNTS, *DOLLARS])
 
 
-def _blueprints(reader: TableReader, chosen: Selection, keys: list[str]) -> tuple[pa.Table, dict[str, tuple[str, ...]]]:
+def _blueprints(warehouse: Warehouse, chosen: Selection, keys: list[str]) -> tuple[pa.Table, dict[str, tuple[str, ...]]]:
     """The prompts of all partitions, and which of a partition read the same."""
     tables = []
     same: dict[str, tuple[str, ...]] = {}
     for key in keys:
         round_id, segment = split_partition_key(key)
-        survey = reader.rows("survey_responses", round=round_id, segment=segment)
+        survey = warehouse.rows("survey_responses", round=round_id, segment=segment)
         if not len(survey):
             continue
         try:
@@ -103,10 +103,12 @@ def _blueprints(reader: TableReader, chosen: Selection, keys: list[str]) -> tupl
         tables.append(select_prompts(made, survey, sample=chosen.sample).select(_READ))
         if has_duplicates(survey):
             same |= same_texts(made, as_listed)
-    if not tables and reader.left_out:
-        raise unreadable(reader, "prompt of what was chosen")
     if not tables:
-        raise DtefError("no prompt can be made: give more tokens, such as --condition distribution+tokens=8000")
+        raise DtefError(
+            "no prompt can be made: see the warnings above"
+            if warehouse.skipped
+            else "no prompt can be made: give more tokens, such as --condition distribution+tokens=8000"
+        )
     return pa.concat_tables(tables), same
 
 
@@ -188,10 +190,10 @@ def _most_cost(found: Price | None, prompt_tokens: int, answer_tokens: float) ->
     return found.of(prompt_tokens, 0 if math.isnan(answer_tokens) else round(answer_tokens))
 
 
-def _measured(reader: TableReader, chosen: Selection) -> dict[tuple[str, str], float]:
-    if not reader.warehouse.values("predictions", "round"):
+def _measured(warehouse: Warehouse, chosen: Selection) -> dict[tuple[str, str], float]:
+    if not warehouse.values("predictions", "round"):
         return {}
-    found = reader.query(lambda connection: answer_lengths(connection, KEYS, chosen.rounds), only=["predictions"])
+    found = warehouse.query(lambda connection: answer_lengths(connection, KEYS, chosen.rounds), only=["predictions"])
     return {(variant, condition): mean for (variant, condition), mean in found.items()}
 
 

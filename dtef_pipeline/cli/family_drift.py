@@ -14,7 +14,7 @@ from assets.stage.panel_drift import judges_in, panel_drift, scored_in
 from dtef_pipeline.cli.accepted_drift import options_since
 from dtef_pipeline.cli.board_table import render_drift
 from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import WarehouseError
@@ -25,7 +25,7 @@ from dtef_pipeline.survey.boards.meanings import DRIFT
 from dtef_pipeline.tables import description
 from resources.gateway.progress import waiting
 from resources.settings import Settings
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _SENT = ["told", "night_told"]
 """Columns on what was sent, which only the stored table knows."""
@@ -37,21 +37,23 @@ class WatchedFamily:
 
     name: str
     names: Names
-    checks: Callable[[TableReader, WatchOptions], pa.Table]
+    checks: Callable[[Warehouse, WatchOptions], pa.Table]
     """Makes the verdicts on models, as its roll-up does."""
-    beside: Callable[[TableReader, WatchOptions, Sequence[Mapping[str, Any]]], Iterable[str]]
+    beside: Callable[[Warehouse, WatchOptions, Sequence[Mapping[str, Any]]], Iterable[str]]
     """The lines that stand below these rows."""
     run: str
     """The command that asks: `dtef qa run`."""
 
 
 @reads_tables
-def drift_of_models(reader: TableReader, watched: WatchedFamily, since: Sequence[str], fail_on: str | None, output: str) -> int:
+def drift_of_models(
+    warehouse: Warehouse, watched: WatchedFamily, since: Sequence[str], fail_on: str | None, output: str
+) -> int:
     """As `exit_code`; NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
     subject = watched.names.subject
-    options = _options(reader, watched, since)
+    options = _options(warehouse, watched, since)
     with waiting("comparing snapshots"):
-        checks = watched.checks(reader, options).drop_columns(_SENT)
+        checks = watched.checks(warehouse, options).drop_columns(_SENT)
     rows = checks.to_pylist()
     if not rows or (options.since and all(row["latest_snapshot"] is None for row in rows)):
         dates = f" since {' or '.join(sorted(set(options.since.values())))}" if options.since else ""
@@ -67,21 +69,19 @@ def drift_of_models(reader: TableReader, watched: WatchedFamily, since: Sequence
     click.echo(render_drift(checks, watched.names, {**DRIFT, **told}))
     if all(row["verdict"] is None for row in rows):
         say(f"\n{_ask_again(watched.run)}")
-    for line in watched.beside(reader, options, rows):
+    for line in watched.beside(warehouse, options, rows):
         say(line)
     return exit_code(rows, fail_on, subject)
 
 
-def _options(reader: TableReader, watched: WatchedFamily, since: Sequence[str]) -> WatchOptions:
+def _options(warehouse: Warehouse, watched: WatchedFamily, since: Sequence[str]) -> WatchOptions:
     """Raises WarehouseError where nothing is scored."""
     (family,) = (one for one in FAMILIES if one.name == watched.name)
-    if not reader.warehouse.values(family.scored, family.space.first):
-        raise WarehouseError(
-            f"no {family.scored} in {reader.warehouse.root} yet: `{watched.run} --snapshot LABEL` asks and scores"
-        )
+    if not warehouse.values(family.scored, family.space.first):
+        raise WarehouseError(f"no {family.scored} in {warehouse.root} yet: `{watched.run} --snapshot LABEL` asks and scores")
     settings = Settings.from_environment()
-    options = panel_drift(settings, reader).options
-    return options_since(options, since, partial(scored_in, reader, family), partial(judges_in, reader, family))
+    options = panel_drift(settings, warehouse).options
+    return options_since(options, since, partial(scored_in, warehouse, family), partial(judges_in, warehouse, family))
 
 
 def _ask_again(run: str) -> str:

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from assets.games.known_games import known_persona_versions, known_scenarios
 from dtef_pipeline.cli.blueprint_patterns import fitting
-from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.mixed_served import say_mixed
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -29,7 +29,7 @@ from dtef_pipeline.games.unplayed_games import UNPLAYED_NOTE, UNPLAYED_READS, al
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.nearest import nearest
 from resources.settings import Settings
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 EVERY_METRIC = "all"
 _PLAYER_TOLD = {
@@ -72,7 +72,7 @@ class GamesView:
 
 @reads_tables
 def show(
-    reader: TableReader,
+    warehouse: Warehouse,
     leagues: Sequence[str],
     scenarios: Sequence[str],
     players: Sequence[str],
@@ -82,13 +82,13 @@ def show(
     snapshot: str | None,
     output: str,
 ) -> None:
-    if not reader.warehouse.tables(["persona_results"]):
+    if not warehouse.tables(["persona_results"]):
         raise WarehouseError(
-            f"no persona_results in {reader.warehouse.root} yet: `dtef games run` makes it, and `dtef rollup --family games`"
+            f"no persona_results in {warehouse.root} yet: `dtef games run` makes it, and `dtef rollup --family games`"
         )
-    say_stale(reader, "persona_results", "episode_scores", "dtef rollup --family games")
-    frame = _of_players(_of_scenarios(_results(reader, snapshot), leagues, scenarios), players)
-    chosen, frame = frame, _with_games(reader, frame, games, snapshot)
+    say_stale(warehouse, "persona_results", "episode_scores", "dtef rollup --family games")
+    frame = _of_players(_of_scenarios(_results(warehouse, snapshot), leagues, scenarios), players)
+    chosen, frame = frame, _with_games(warehouse, frame, games, snapshot)
     frame = frame[(frame["opponent"] == ALL_OPPONENTS) != by_opponent]
     frame = ranked_players(_of_metric(frame, metric))
     if not len(frame):
@@ -108,16 +108,16 @@ def show(
     of_a_player = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
     print_rows(GamesView(who=(*GamesView().who, *of_a_player)), shown, output, lines, {**meanings, **_PLAYER_TOLD})
     if output == "table":
-        say_mixed(reader, "episode_turns", snapshot=snapshot)
+        say_mixed(warehouse, "episode_turns", snapshot=snapshot)
 
 
-def _results(reader: TableReader, snapshot: str | None) -> pd.DataFrame:
+def _results(warehouse: Warehouse, snapshot: str | None) -> pd.DataFrame:
     """The rows of `persona_results`, or made anew of one snapshot."""
     if snapshot is None:
-        stored: pd.DataFrame = reader.rows("persona_results").to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+        stored: pd.DataFrame = warehouse.rows("persona_results").to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
         return stored
-    if lacking := [name for name in GAME_RESULTS_READS if not reader.warehouse.tables([name])]:
-        raise WarehouseError(f"--snapshot: no {lacking[0]} in {reader.warehouse.root}: `dtef games run` makes it")
+    if lacking := [name for name in GAME_RESULTS_READS if not warehouse.tables([name])]:
+        raise WarehouseError(f"--snapshot: no {lacking[0]} in {warehouse.root}: `dtef games run` makes it")
 
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         rows = connection.sql("SELECT DISTINCT snapshot::VARCHAR FROM episode_scores ORDER BY 1").fetchall()
@@ -126,7 +126,7 @@ def _results(reader: TableReader, snapshot: str | None) -> pd.DataFrame:
             raise ConfigError(f"--snapshot {snapshot}: nothing was played in it; allowed: {nearest(snapshot, known)}")
         return results_of(connection, latest_scores(connection, snapshot))
 
-    return reader.query(made, only=GAME_RESULTS_READS)
+    return warehouse.query(made, only=GAME_RESULTS_READS)
 
 
 def _told_alike(frame: pd.DataFrame) -> list[str]:
@@ -139,26 +139,26 @@ def _told_alike(frame: pd.DataFrame) -> list[str]:
     return [name for name, is_alike in alike.items() if is_alike]
 
 
-def _with_games(reader: TableReader, frame: pd.DataFrame, games: str, snapshot: str | None) -> pd.DataFrame:
+def _with_games(warehouse: Warehouse, frame: pd.DataFrame, games: str, snapshot: str | None) -> pd.DataFrame:
     """The rows with `coverage`, or of the games alone that all players have in common; and what is said of those that were not played."""
-    frame = _with_coverage(reader, frame, games, snapshot)
-    if not reader.warehouse.tables(UNPLAYED_READS):
+    frame = _with_coverage(warehouse, frame, games, snapshot)
+    if not warehouse.tables(UNPLAYED_READS):
         return all_played(frame)
-    return reader.query(lambda connection: with_unplayed(connection, frame), only=UNPLAYED_READS)
+    return warehouse.query(lambda connection: with_unplayed(connection, frame), only=UNPLAYED_READS)
 
 
-def _with_coverage(reader: TableReader, frame: pd.DataFrame, games: str, snapshot: str | None) -> pd.DataFrame:
-    if lacking := [name for name in GAME_RESULTS_READS if not reader.warehouse.tables([name])]:
+def _with_coverage(warehouse: Warehouse, frame: pd.DataFrame, games: str, snapshot: str | None) -> pd.DataFrame:
+    if lacking := [name for name in GAME_RESULTS_READS if not warehouse.tables([name])]:
         if games == OWN_GAMES:
             return whole_coverage(_named(frame), np.nan)
-        raise WarehouseError(f"--games shared: no {lacking[0]} in {reader.warehouse.root}: `dtef games run` makes it")
+        raise WarehouseError(f"--games shared: no {lacking[0]} in {warehouse.root}: `dtef games run` makes it")
 
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         if games == OWN_GAMES:
             return with_coverage(connection, frame, snapshot)
         return whole_coverage(shared_results(connection, frame, snapshot=snapshot), 1.0)
 
-    return _named(reader.query(made, only=GAME_RESULTS_READS))
+    return _named(warehouse.query(made, only=GAME_RESULTS_READS))
 
 
 def _lines_on_games(chosen: pd.DataFrame, frame: pd.DataFrame, games: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from dtef_pipeline.cli.estimate import stored_responses
 from dtef_pipeline.cli.games_decisions_shown import show
 from dtef_pipeline.cli.games_run import OR_UNAPPROVED, chosen_scenarios, unapproved_config
 from dtef_pipeline.cli.imported_models import require_imported
-from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.planned_table import lines_of_run_budgets, lines_of_sent, mean_call_tokens, planned_frame, print_planned
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
@@ -38,6 +38,7 @@ from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
+from resources.warehouse import Warehouse
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ def run(options: DecisionOptions, by_point: bool, output: str) -> int:
     require_safe(options.snapshot)
     models = known_models(settings, COMPUTED_MODELS)
     plans = decision_plans(options, settings, models)
-    _open(options)
+    warehouse = open_warehouse(new=True)
+    _require_answers(warehouse, options)
     specs = models_among([player for plan in plans.values() for player in plan.players])
     require_imported(specs, options.snapshot, settings)
     config = with_owners(options, {spec.name for spec in specs}, models).config()
@@ -99,19 +101,18 @@ def run(options: DecisionOptions, by_point: bool, output: str) -> int:
             tags = {**running.tags, SNAPSHOT_TAG: options.snapshot}
             outcome = materialize(instance, DECISION_STAGE_NAMES, list(plans), config, tags, space=OF_SCENARIOS)
             used = running.gateway.used if running.gateway else {}
-    say_files(outcome)
+    say_skipped(outcome, warehouse)
     if output == "table":
         say_used(used)
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
     if outcome.done:
         show({key: plans[key] for key in outcome.done}, by_point, output)
-    return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+    return 1 if outcome.failures or warehouse.skipped else 0
 
 
-def _open(options: DecisionOptions) -> None:
+def _require_answers(warehouse: Warehouse, options: DecisionOptions) -> None:
     """Raises WarehouseError where no model is to be asked and none was asked before: there is nothing to value."""
-    warehouse = open_warehouse(new=True)
     if options.models:
         return
     if not warehouse.tables(["decision_answers"]):
@@ -121,10 +122,10 @@ def _open(options: DecisionOptions) -> None:
 
 def estimate(options: DecisionOptions, output: str) -> None:
     """What a run would ask and cost, also before anything was ever run."""
-    reader = open_reader(open_warehouse(new=True))
+    warehouse = open_warehouse(new=True)
     settings = Settings.from_environment()
     plans = decision_plans(options, settings, known_models(settings, COMPUTED_MODELS))
-    of_games, of_points = (mean_call_tokens(reader, [table]) for table in ("episode_turns", "decision_answers"))
+    of_games, of_points = (mean_call_tokens(warehouse, [table]) for table in ("episode_turns", "decision_answers"))
     ledger = CallLedger(usual=UsualLengths({**of_games, **of_points}))
     with stored_responses(settings) as store:
         for plan in plans.values():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.games.decision_rows import DecisionPlan
@@ -27,7 +27,7 @@ from dtef_pipeline.games.strategy_rows import (
     WON,
 )
 from dtef_pipeline.tables import description
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _WON_FROM = "against_"
 _NASH = f"{BASELINE_PREFIX}nash"
@@ -63,9 +63,9 @@ class StrategiesView:
 
 
 @reads_tables
-def show(reader: TableReader, plans: Mapping[str, DecisionPlan], by_point: bool, output: str) -> None:
+def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], by_point: bool, output: str) -> None:
     """The strategies that are known in the scenarios and the snapshot of the plans, the least exploitable first."""
-    rows = [row for key, plan in plans.items() for row in _rows(reader, key, plan)]
+    rows = [row for key, plan in plans.items() for row in _rows(warehouse, key, plan)]
     meanings = {column.name: description(column) for column in STRATEGY_VALUES}
     if by_point:
         shown = _points(rows)
@@ -92,9 +92,9 @@ def show(reader: TableReader, plans: Mapping[str, DecisionPlan], by_point: bool,
     print_rows(StrategiesView(names), _frame(shown), output, (), {**meanings, **_STRATEGY_TOLD})
 
 
-def _rows(reader: TableReader, key: str, plan: DecisionPlan) -> Iterator[dict[str, Any]]:
+def _rows(warehouse: Warehouse, key: str, plan: DecisionPlan) -> Iterator[dict[str, Any]]:
     """The rows of `strategy_values` of the scenario's present version, with the name of the player."""
-    rows = reader.rows("strategy_values", **LEAGUE_SPACE.levels(key), snapshot=plan.snapshot).to_pylist()
+    rows = warehouse.rows("strategy_values", **LEAGUE_SPACE.levels(key), snapshot=plan.snapshot).to_pylist()
     for row in rows:
         if row["version"] == plan.pack.manifest.version:
             yield {**row, "player": player_names([row["persona"]], [row["model"]])[0]}

@@ -11,7 +11,7 @@ from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.estimate import stored_responses
 from dtef_pipeline.cli.games_run import LeagueOptions, league_plans
-from dtef_pipeline.cli.left_out import open_warehouse
+from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.planned_table import (
     lines_of_run_budgets,
     lines_of_sent,
@@ -30,7 +30,6 @@ from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
-from resources.table_reader import TableReader
 
 _EPISODES_FOLLOWED = 2_000
 _OF_LEAGUES = {
@@ -48,10 +47,10 @@ HIGHEST_ASSUMES = (
 
 def estimate(options: LeagueOptions, output: str) -> None:
     settings = Settings.from_environment()
-    reader = TableReader(open_warehouse(new=True))  # a first league is estimated before there is one
+    warehouse = open_warehouse(new=True)  # a first league is estimated before there is one
     models = known_models(settings, COMPUTED_MODELS)
     plans = league_plans(options, settings, models)
-    ledger = CallLedger(usual=UsualLengths(mean_call_tokens(reader, ["episode_turns"])))
+    ledger = CallLedger(usual=UsualLengths(mean_call_tokens(warehouse, ["episode_turns"])))
     episodes = 0
     with stored_responses(settings) as store:
         for plan in plans.values():

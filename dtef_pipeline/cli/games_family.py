@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dtef_pipeline.cli import games_board, games_report, games_run
 from dtef_pipeline.cli.family_drift import WatchedFamily, drift_of_models
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.spent_by_role import COUNTED_USAGE, spent_by
 from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
@@ -30,7 +30,7 @@ from dtef_pipeline.games.watched_play import GAMES_DRIFT_READS, games_watched_dr
 from dtef_pipeline.survey.boards.meanings import COST_COLUMNS
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import and_more
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _GAMES_COSTS_BY = ("role", "scenario", "persona", "model")
 _GAMES_SPENT = """
@@ -83,12 +83,12 @@ def leaderboard(by: str, output: str) -> None:
 
 
 @reads_tables
-def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
-    made = [table for table in _GAMES_CALLS if reader.warehouse.tables([table])]
+def costs(warehouse: Warehouse, by: Sequence[str], output: str) -> None:
+    made = [table for table in _GAMES_CALLS if warehouse.tables([table])]
     nothing = WarehouseError("nothing to show: no model was asked; `dtef games run --player MODEL` asks")
     if not made:
         raise nothing
-    frame: pd.DataFrame = reader.query(lambda connection: connection.sql(_spent(made)).df(), only=made)
+    frame: pd.DataFrame = warehouse.query(lambda connection: connection.sql(_spent(made)).df(), only=made)
     if not len(frame):
         raise nothing
     frame = spent_by(frame, by or _GAMES_COSTS_BY, output)
@@ -112,14 +112,14 @@ def drift(by: str, since: Sequence[str], fail_on: str | None, output: str) -> No
     sys.exit(drift_of_models(_OF_GAMES, since, fail_on, output) if by == "model" else _drift_of_scenarios(output))
 
 
-def _games_checks(reader: TableReader, options: WatchOptions) -> pa.Table:
+def _games_checks(warehouse: Warehouse, options: WatchOptions) -> pa.Table:
     """GAMES_MODEL_DRIFT."""
-    return reader.query(lambda connection: games_watched_drift(connection, options), only=GAMES_DRIFT_READS).checks
+    return warehouse.query(lambda connection: games_watched_drift(connection, options), only=GAMES_DRIFT_READS).checks
 
 
-def _of_baselines(reader: TableReader, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _of_baselines(warehouse: Warehouse, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What baselines say of the games themselves."""
-    moved = reader.query(lambda connection: list(moved_baselines(connection)), only=["episode_scores"])
+    moved = warehouse.query(lambda connection: list(moved_baselines(connection)), only=["episode_scores"])
     if not moved:
         return []
     return [
@@ -131,12 +131,12 @@ _OF_GAMES = WatchedFamily("games", GAMES_NAMES, _games_checks, _of_baselines, "d
 
 
 @reads_tables
-def _drift_of_scenarios(reader: TableReader, output: str) -> int:
+def _drift_of_scenarios(warehouse: Warehouse, output: str) -> int:
     """What the documented rule says of each scenario, the largest gap first; the exit code."""
-    if not reader.warehouse.tables(["games_drift"]):
-        raise WarehouseError(f"no games_drift in {reader.warehouse.root} yet: `dtef rollup --family games` makes it")
-    say_stale(reader, "games_drift", "episode_scores", "dtef rollup --family games")
-    frame: pd.DataFrame = reader.rows("games_drift").to_pandas()
+    if not warehouse.tables(["games_drift"]):
+        raise WarehouseError(f"no games_drift in {warehouse.root} yet: `dtef rollup --family games` makes it")
+    say_stale(warehouse, "games_drift", "episode_scores", "dtef rollup --family games")
+    frame: pd.DataFrame = warehouse.rows("games_drift").to_pandas()
     if not len(frame):
         raise WarehouseError("nothing to show: drift is looked for at temperature 0, and nothing is scored at it")
     frame = frame.sort_values(

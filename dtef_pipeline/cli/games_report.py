@@ -6,16 +6,16 @@ from functools import partial
 from pathlib import Path
 
 from assets.games.known_games import known_persona_versions, known_scenarios
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.written_report import write_report
 from dtef_pipeline.games.report.pages import GAME_PAGES_READ, games_pages
 from resources.settings import Settings
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 
 @reads_tables
-def report(reader: TableReader, out: Path) -> None:
+def report(warehouse: Warehouse, out: Path) -> None:
     """Write the pages into a folder, which is made; say where they are."""
     settings = Settings.from_environment()
     pages = partial(games_pages, manifests=known_scenarios(settings), personas=known_persona_versions(settings))
-    write_report(reader, out, pages, GAME_PAGES_READ)
+    write_report(warehouse, out, pages, GAME_PAGES_READ)

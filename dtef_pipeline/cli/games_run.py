@@ -17,7 +17,7 @@ from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.imported_models import require_imported
-from dtef_pipeline.cli.left_out import open_warehouse, say_files
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.started_runs import roll_up, rolled_up, say_used
@@ -127,7 +127,7 @@ def run(options: LeagueOptions) -> int:
             if not options.no_roll_ups and warehouse.tables(["episode_scores"]):
                 outcome += _roll_ups(instance)
             used = running.gateway.used if running.gateway else {}
-    say_files(outcome)
+    say_skipped(outcome, warehouse)
     say_used(used)
     if not options.players:
         say("no player was given: nobody played, and what is stored was scored; --player NAME has one play")
@@ -135,7 +135,7 @@ def run(options: LeagueOptions) -> int:
     click.echo(f"{all_of}{counted(len(keys), 'scenario')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
     for line in (*_not_played(warehouse, keys, options.snapshot), *(f"error: {failure}" for failure in outcome.failures)):
         say(line, err=True)
-    return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+    return 1 if outcome.failures or warehouse.skipped else 0
 
 
 def rollup() -> int:

@@ -12,7 +12,7 @@ import click
 
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.left_out import open_reader
+from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.qa_made_prompts import made_prompts
 from dtef_pipeline.cli.qa_run import chosen_parts, known_parts
 from dtef_pipeline.cli.terminal_width import say
@@ -27,7 +27,7 @@ from dtef_pipeline.text.nearest import nearest
 from resources.responses.store import ResponseStore
 from resources.run_manifests import this_run
 from resources.settings import Settings
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _ANSWERERS_NAMED = 8
 
@@ -54,14 +54,14 @@ class ImportedHow:
 def import_answers(path: Path, suite: str, how: ImportedHow) -> None:
     """Add all answers of a file, or none, and say what is there now."""
     snapshot = require_safe(how.snapshot or "base")
-    reader = open_reader()
-    known_suites = list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known_parts(reader.warehouse)))
+    warehouse = open_warehouse()
+    known_suites = list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known_parts(warehouse)))
     if known_suites and suite not in known_suites:
         raise ConfigError(f"--suite {suite!r}: no questions of it were added; known: {nearest(suite, known_suites)}")
-    keys = chosen_parts(reader.warehouse, [suite], how.parts)
-    asked = {key: _asked_how(reader, key, how.condition) for key in keys}
+    keys = chosen_parts(warehouse, [suite], how.parts)
+    asked = {key: _asked_how(warehouse, key, how.condition) for key in keys}
     rules = how.rules
-    rows = {key: reader.rows("qa_items", **QA_SPACE.levels(key)) for key in keys}
+    rows = {key: warehouse.rows("qa_items", **QA_SPACE.levels(key)) for key in keys}
     ids = {item: key for key in keys for item in rows[key]["item_id"].to_pylist()}
     texts = dict(
         pair for key in keys for pair in zip(rows[key]["item_id"].to_pylist(), rows[key]["text"].to_pylist(), strict=True)
@@ -70,7 +70,7 @@ def import_answers(path: Path, suite: str, how: ImportedHow) -> None:
     used = {ids[one.item_id] for one in file.answers}
     prompts: dict[str, str] = {}
     for key in (key for key in keys if key in used):
-        made = with_messages(made_prompts(reader, asked[key], key, rows[key]))
+        made = with_messages(made_prompts(warehouse, asked[key], key, rows[key]))
         prompts |= dict(zip(made["item_id"].to_pylist(), made["prompt_id"].to_pylist(), strict=True))
     if waiting := {one.item_id for one in file.answers} - set(prompts):
         raise ConfigError(
@@ -86,12 +86,12 @@ def import_answers(path: Path, suite: str, how: ImportedHow) -> None:
         say(line, err=line.startswith("warning"))
 
 
-def _asked_how(reader: TableReader, key: str, condition: str | None) -> AskedHow:
+def _asked_how(warehouse: Warehouse, key: str, condition: str | None) -> AskedHow:
     """How the items of a part are asked. Raises ConfigError for a condition that they cannot be asked under."""
     how = AskedHow() if condition is None else AskedHow.of_condition(condition)
     at = QA_SPACE.levels(key)
-    types = reader.rows("qa_items", columns=["type"], **at)["type"].unique().to_pylist()
-    usual = how.condition(types, about_documents=bool(len(reader.rows("qa_documents", columns=["doc_id"], **at))))
+    types = warehouse.rows("qa_items", columns=["type"], **at)["type"].unique().to_pylist()
+    usual = how.condition(types, about_documents=bool(len(warehouse.rows("qa_documents", columns=["doc_id"], **at))))
     if condition not in (None, usual):
         raise ConfigError(f"{key} is not asked under the condition {condition!r}; allowed: one such as {usual!r}")
     return how

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dtef_pipeline.cli.ingest_summary import design_effect, faults, summary
-from dtef_pipeline.cli.left_out import open_warehouse, say_files
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
@@ -17,7 +17,6 @@ from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_Q
 from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import kept_terminal, waiting
 from resources.settings import Settings
-from resources.table_reader import TableReader
 
 if TYPE_CHECKING:
     from dtef_pipeline.survey.model import Survey
@@ -72,7 +71,7 @@ def ingest(paths: Sequence[Path], options: IngestOptions) -> int:
             for path, survey in surveys:
                 clean &= _ingested(instance, sources, survey, path, options)
         with waiting("naming the tables for `dtef sql`"):
-            TableReader(warehouse).refresh_database()
+            warehouse.refresh_database()
         for line in rows_of_no_round(curation, warehouse):
             say(f"warning: {line}", err=True)
     return 0 if clean else 1
@@ -93,7 +92,7 @@ def _ingested(instance: Any, sources: Sources[Survey], survey: Survey, path: Pat
         before = sources.before(survey.round)
         registered = register_round(instance, sources, survey, path, **options.of_a_round)
     outcome = materialize(instance, ["survey_responses"], registered.keys, {})
-    say_files(outcome)
+    say_skipped(outcome, sources.warehouse)
     for line in summary(sources.warehouse, survey.round, time.monotonic() - started):
         say(line)
     if registered.retired:

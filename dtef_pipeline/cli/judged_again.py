@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pyarrow as pa
 
-from dtef_pipeline.cli.left_out import say_files
+from dtef_pipeline.cli.opened_warehouse import say_skipped
 from dtef_pipeline.cli.ready import dagster_instance
 from dtef_pipeline.cli.started_runs import say_used
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
@@ -19,7 +19,6 @@ from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import kept_terminal
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def judge_again(
         with dagster_instance() as instance, command([]) as running:
             outcome = materialize(instance, [stage], [], config, {**running.tags, SNAPSHOT_TAG: snapshot})
             used = running.gateway.used if running.gateway else {}
-    say_files(outcome)
+    say_skipped(outcome, warehouse)
     say_used(used)
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
@@ -56,11 +55,11 @@ def judge_again(
     return True
 
 
-def anchored_rows(reader: TableReader, stage: str, command: str) -> pa.Table:
+def anchored_rows(warehouse: Warehouse, stage: str, command: str) -> pa.Table:
     """What judges said of the anchors so far. Raises WarehouseError where they were never asked."""
-    judged = reader.rows(stage)
+    judged = warehouse.rows(stage)
     if not len(judged):
-        raise WarehouseError(f"no {stage} in {reader.warehouse.root} yet: `{command}` makes them")
+        raise WarehouseError(f"no {stage} in {warehouse.root} yet: `{command}` makes them")
     return judged
 
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from dtef_pipeline.boards.served import mixed_served
 from dtef_pipeline.cli.terminal_width import say
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 SERVED_REMEDY = "; --served gives each a row of its own"
 
 
 def say_mixed(
-    reader: TableReader, table: str, first: Sequence[str] = (), snapshot: str | None = None, remedy: str = ""
+    warehouse: Warehouse, table: str, first: Sequence[str] = (), snapshot: str | None = None, remedy: str = ""
 ) -> None:
     """A line for each model whose responses in one snapshot come from several served models. `first`: values of the first level of the space."""
-    if not reader.warehouse.tables([table]):
+    if not warehouse.tables([table]):
         return
-    for line in reader.query(lambda connection: list(mixed_served(connection, table, snapshot)), only=[table], first=first):
+    for line in warehouse.query(lambda connection: list(mixed_served(connection, table, snapshot)), only=[table], first=first):
         say(f"{line}{remedy}")

@@ -20,7 +20,7 @@ from dtef_pipeline.report.fitting import shown_columns
 from dtef_pipeline.report.terminal import render
 from resources.gateway.prices import Price, price
 from resources.responses.store import ResponseStore
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_most"]
 TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
@@ -71,27 +71,27 @@ def stored_in(store: ResponseStore | None) -> StoredResponses:
     return StoredResponses(store.known, texts)
 
 
-def mean_tokens(reader: TableReader, table: str, variant: str, replies: str) -> dict[str, float]:
+def mean_tokens(warehouse: Warehouse, table: str, variant: str, replies: str) -> dict[str, float]:
     """Mean tokens of a reply by model variant, of all rows of a table. `replies`: how many a row has.
 
     A row without tokens is left out: its replies stand at another row, or nobody knows how long they are.
     """
-    if not reader.warehouse.tables([table]):
+    if not warehouse.tables([table]):
         return {}
     sql = (
         f"SELECT {variant}, sum(completion_tokens) / sum({replies}) FROM {table} "
         f"WHERE completion_tokens > 0 AND {replies} > 0 GROUP BY 1"
     )
-    rows = reader.query(lambda connection: connection.execute(sql).fetchall(), only=[table])
+    rows = warehouse.query(lambda connection: connection.execute(sql).fetchall(), only=[table])
     return {str(name): float(mean) for name, mean in rows}
 
 
-def mean_call_tokens(reader: TableReader, tables: Sequence[str]) -> dict[str, float]:
+def mean_call_tokens(warehouse: Warehouse, tables: Sequence[str]) -> dict[str, float]:
     """Mean tokens of an answered request by model variant, of tables with a row per call; responses of 0 tokens count as they are.
 
     A request counts once, though rows that share it have 0 tokens at all but the first. Requests whose tokens are not known are left out.
     """
-    made = reader.warehouse.tables(tables)
+    made = warehouse.tables(tables)
     if not made:
         return {}
     rows = " UNION ALL ".join(
@@ -103,7 +103,7 @@ def mean_call_tokens(reader: TableReader, tables: Sequence[str]) -> dict[str, fl
         GROUP BY ALL HAVING tokens > 0 OR count(*) = count(completion_tokens)
     ) GROUP BY ALL
     """
-    found = reader.query(lambda connection: connection.execute(sql).fetchall(), only=made)
+    found = warehouse.query(lambda connection: connection.execute(sql).fetchall(), only=made)
     return {str(name): float(mean) for name, mean in found}
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from assets.stage.panel_section import panel_section
 from dtef_pipeline.cli.chosen_votes import stored_votes
 from dtef_pipeline.cli.judges_meant import with_named_judges
-from dtef_pipeline.cli.left_out import open_reader, open_warehouse, reads_tables, say_files, unreadable
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.started_runs import materialized_assets, roll_up
 from dtef_pipeline.cli.terminal_width import say
@@ -28,7 +28,6 @@ from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from resources.gateway.progress import kept_terminal
 from resources.settings import Settings
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 _NOTES_SHOWN = 3
@@ -60,7 +59,8 @@ def rollup() -> int:
     """The exit code: 1 where the roll-up failed."""
     settings = Settings.from_environment()
     votes, how = _votes_now(), vote_settings(settings)
-    _check_votes(open_warehouse(new=True), votes, tuple(how.items))
+    warehouse = open_warehouse(new=True)
+    _check_votes(warehouse, votes, tuple(how.items))
     check_home_path(settings)
     config = {
         **how.model_dump(include={"ties", "prior_l2", "items", "no_own_judge"}),
@@ -79,18 +79,18 @@ def rollup() -> int:
             outcome += roll_up(instance, [name], {})
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
-    say_files(outcome)
+    say_skipped(outcome, warehouse)
     if not outcome.failures and votes:
-        for line in _notes(_score_rows(open_reader())):
+        for line in _notes(_score_rows(warehouse)):
             say(line, err=True)
-    return 1 if outcome.failures or outcome.left_out else 0
+    return 1 if outcome.failures or warehouse.skipped else 0
 
 
 @reads_tables
 def show(
-    reader: TableReader, family: str | None, partition: str, reviewer_kind: str | None, judges: tuple[str, ...], output: str
+    warehouse: Warehouse, family: str | None, partition: str, reviewer_kind: str | None, judges: tuple[str, ...], output: str
 ) -> None:
-    frame = score_frame(reader)
+    frame = score_frame(warehouse)
     frame = _of_family(frame, family)
     frame = frame[frame["partition"] == partition_among(frame, partition)]
     frame = of_reviewers(frame, reviewer_kind, judges)
@@ -99,15 +99,15 @@ def show(
     print_rows(PreferenceView(), shown if several else shown.drop(columns="component"), output, _lines(shown), score_meanings())
 
 
-def score_frame(reader: TableReader) -> pd.DataFrame:
+def score_frame(warehouse: Warehouse) -> pd.DataFrame:
     """The rows of `preference_scores`; says so where there are votes that they are made without. Raises WarehouseError where there are none."""
-    if not reader.warehouse.tables(["preference_scores"]):
+    if not warehouse.tables(["preference_scores"]):
         raise WarehouseError(
-            f"no preference_scores in {reader.warehouse.root} yet: `dtef rollup --family preference` makes them of votes"
+            f"no preference_scores in {warehouse.root} yet: `dtef rollup --family preference` makes them of votes"
         )
-    frame = _score_rows(reader)
-    if not len(frame) and reader.left_out:
-        raise unreadable(reader, "preference_scores")
+    frame = _score_rows(warehouse)
+    if not len(frame) and warehouse.skipped:
+        raise WarehouseError("preference_scores cannot be read, so there is nothing to show")
     if not len(frame):
         raise WarehouseError("nothing to show: there were no votes when `dtef rollup --family preference` ran")
     if frame["votes_version"].iloc[0] != version_of_votes(_votes_now()):
@@ -118,8 +118,8 @@ def score_frame(reader: TableReader) -> pd.DataFrame:
     return frame
 
 
-def _score_rows(reader: TableReader) -> pd.DataFrame:
-    found: pd.DataFrame = reader.rows("preference_scores").to_pandas(types_mapper=_WHOLE_NUMBERS.get)
+def _score_rows(warehouse: Warehouse) -> pd.DataFrame:
+    found: pd.DataFrame = warehouse.rows("preference_scores").to_pandas(types_mapper=_WHOLE_NUMBERS.get)
     return found
 
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 import pandas as pd
 
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.preference_board import group_label, partition_among, score_frame
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
@@ -18,7 +18,7 @@ from dtef_pipeline.preference.beside_metrics import BESIDE_COLUMNS, BESIDE_METRI
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.text.counted import counted
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _EACH_AGREEMENT = ["family", "partition", "reviewer_kind", "judge", "metric"]
 
@@ -40,20 +40,20 @@ class BesideView:
 
 @reads_tables
 def compare(
-    reader: TableReader,
+    warehouse: Warehouse,
     family: str | None,
     partition: str,
     metric: str,
     reviewer_kind: str | None,
     output: str,
 ) -> None:
-    scores = score_frame(reader)
+    scores = score_frame(warehouse)
     scores = scores[(scores["family"] == family) | (family is None)]
     if not len(scores):
         raise WarehouseError(f"nothing to compare: no votes on responses of {family}")
     scores = scores[scores["partition"] == partition_among(scores, partition)]
     tables = [
-        beside_metrics(rows, _fitting(_metrics(reader, str(group[0]), partition, rows_of_family, str(group[1])), metric))
+        beside_metrics(rows, _fitting(_metrics(warehouse, str(group[0]), partition, rows_of_family, str(group[1])), metric))
         for group, rows in scores.groupby(["family", "reviewer_kind", "judge"], dropna=False)
         for rows_of_family in [scores[scores["family"] == group[0]]]
         if reviewer_kind in (None, group[1])
@@ -73,11 +73,11 @@ def compare(
         say(line)
 
 
-def _metrics(reader: TableReader, family: str, partition: str, scores: pd.DataFrame, kind: str) -> pd.DataFrame:
+def _metrics(warehouse: Warehouse, family: str, partition: str, scores: pd.DataFrame, kind: str) -> pd.DataFrame:
     """All that preference can be compared with in a partition; of people's also that of judges."""
     sources = [source for one in FAMILIES if one.name == family and one.paired for source in one.paired.metrics]
     tables = [
-        _read_metrics(reader, source) for source in sources if len(reader.warehouse.tables(source.tables)) == len(source.tables)
+        _read_metrics(warehouse, source) for source in sources if len(warehouse.tables(source.tables)) == len(source.tables)
     ]
     if kind == "person":
         tables.append(of_judges(scores))
@@ -86,10 +86,10 @@ def _metrics(reader: TableReader, family: str, partition: str, scores: pd.DataFr
     return found if partition == EVERY_PARTITION else found[found["partition"] == partition]
 
 
-def _read_metrics(reader: TableReader, source: MetricSource) -> pd.DataFrame:
+def _read_metrics(warehouse: Warehouse, source: MetricSource) -> pd.DataFrame:
     columns = ", ".join(BESIDE_METRIC)
     chosen = f"SELECT {columns} FROM ({source.query})"
-    found: pd.DataFrame = reader.query(lambda connection: connection.sql(chosen).df(), only=source.tables)
+    found: pd.DataFrame = warehouse.query(lambda connection: connection.sql(chosen).df(), only=source.tables)
     return found
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.api.paired_answers import PairsAsked, for_people, pair_stored
-from dtef_pipeline.cli.left_out import open_reader
+from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
@@ -52,7 +52,7 @@ def make_pairs(
     settings = Settings.from_environment()
     asked = PairsAsked(family, only, models, snapshot, baselines, most, per_item)
     with _store() as store:
-        done = pair_stored(store, open_reader(), settings, asked, who or user_name())
+        done = pair_stored(store, open_warehouse(), settings, asked, who or user_name())
         if not done.responses:
             also = "; baselines, which there are, stand in pairs with --baselines" if done.computed else ""
             raise ConfigError(

@@ -13,7 +13,7 @@ import click
 import pandas as pd
 
 from dtef_pipeline.cli.blueprint_patterns import fitting
-from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped
 from dtef_pipeline.cli.qa_replaced import drop_lost, lost_items, refuse_replacing
 from dtef_pipeline.cli.qa_run import known_parts, materialize_parts
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
@@ -32,7 +32,6 @@ from resources.blueprint_files import clear_tables
 from resources.gateway.progress import kept_terminal, waiting
 from resources.item_files import ITEM_NOTES, QaSource, source_hash
 from resources.settings import Settings
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from resources.written_pages import remove_pages
 
@@ -93,7 +92,7 @@ def add(
             drop_lost(warehouse, lost)
             found = add_parts(instance, warehouse, sources)
             outcome = materialize_parts(instance, ["qa_items"], found.keys, {})
-    say_files(outcome)
+    say_skipped(outcome, warehouse)
     for one in lost:
         say(f"{one.source.key}: gone with {one.earlier}: {one}; stored responses stay")
     if any(one.scored for one in lost):
@@ -107,14 +106,14 @@ def add(
 
 
 @reads_tables
-def list_parts(reader: TableReader, output: str) -> None:
+def list_parts(warehouse: Warehouse, output: str) -> None:
     """One line per part."""
-    if not (keys := known_parts(reader.warehouse)):
-        raise ConfigError(f"no questions in {reader.warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
+    if not (keys := known_parts(warehouse)):
+        raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
     from assets.qa.known_suites import known_suites
 
     suites = cache(known_suites)  # many parts come from one file of suites
-    frame = pd.DataFrame([_listed(reader, key, suites) for key in keys], columns=list(_LIST_COLUMNS))
+    frame = pd.DataFrame([_listed(warehouse, key, suites) for key in keys], columns=list(_LIST_COLUMNS))
     click.echo(render(frame, output))
 
 
@@ -148,7 +147,7 @@ def _boards_follow(warehouse: Warehouse) -> str:
     if not boards_left:
         clear_tables(warehouse, RESULTS_OF_PARTS)
         remove_pages(warehouse.fs, f"{warehouse.root}/{QA_PAGES_FOLDER}")
-    TableReader(warehouse).refresh_database()
+    warehouse.refresh_database()
     if boards_left:
         return "boards and pages follow at the next `dtef rollup --family qa`"
     return "nothing is scored any more: boards and pages went too"
@@ -208,10 +207,10 @@ def _more_alike(number: int) -> str:
     return f"and {counted(number, 'more row')} like it"
 
 
-def _listed(reader: TableReader, key: str, suites: Callable[[str | None], Suites]) -> tuple[object, ...]:
+def _listed(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites]) -> tuple[object, ...]:
     at = QA_SPACE.levels(key)
-    house = reader.warehouse
-    items = reader.rows("qa_items", columns=["type"], **at)
+    house = warehouse
+    items = warehouse.rows("qa_items", columns=["type"], **at)
     types = Counter(items["type"].to_pylist())
     findings = house.read_or_empty("qa_findings", columns=["level", "code"], **at).to_pylist()
     return (
@@ -239,5 +238,5 @@ def _removed(warehouse: Warehouse, key: str) -> str:
     snapshots = warehouse.values("qa_responses", "snapshot", **QA_SPACE.levels(key))
     if not snapshots:
         return f"removed {key}, which was never run"
-    responses = len(warehouse.read_readable("qa_responses", lambda _: None, columns=["item_id"], **QA_SPACE.levels(key)))
+    responses = len(warehouse.rows("qa_responses", columns=["item_id"], **QA_SPACE.levels(key)))
     return f"removed {key}: {counted(responses, 'response')}, of {', '.join(snapshots)}"

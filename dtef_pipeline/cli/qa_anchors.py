@@ -11,7 +11,7 @@ from assets.qa.panel_part import qa_panel
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.judged_again import anchored_rows, judge_again, print_judge_drift
-from dtef_pipeline.cli.left_out import open_warehouse, reads_tables
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.ready import check_home_path
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.terminal_width import say
@@ -21,7 +21,7 @@ from dtef_pipeline.qa.anchor_tables import QA_JUDGE_DRIFT
 from dtef_pipeline.qa.arbiter import NOBODY
 from resources.known_models import known_models
 from resources.settings import Settings
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _ANCHORS_STAGE = "qa_anchors"
 
@@ -80,10 +80,10 @@ def run(options: QaAnchorOptions) -> int:
 
 
 @reads_tables
-def show(reader: TableReader, output: str) -> None:
+def show(warehouse: Warehouse, output: str) -> None:
     """One line per judge and evaluator."""
     from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
 
-    judged = anchored_rows(reader, _ANCHORS_STAGE, "dtef qa anchors")
-    options = panel_drift(Settings.from_environment(), reader).options
+    judged = anchored_rows(warehouse, _ANCHORS_STAGE, "dtef qa anchors")
+    options = panel_drift(Settings.from_environment(), warehouse).options
     print_judge_drift(qa_judge_drift_rows(judged, options).to_pandas(), QA_JUDGE_DRIFT, ("judge_model", "evaluator"), output)

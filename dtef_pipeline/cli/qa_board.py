@@ -11,8 +11,8 @@ import pyarrow as pa
 from assets.qa.known_suites import known_suites
 from dtef_pipeline.boards.served import split_served
 from dtef_pipeline.cli.blueprint_patterns import fitting
-from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.mixed_served import SERVED_REMEDY, say_mixed
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -23,18 +23,18 @@ from dtef_pipeline.qa.retrieval_means import RETRIEVAL_COUNT, RETRIEVAL_COUNT_TO
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.tables import description
 from resources.gateway.progress import waiting
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 QA_ROLLED_UP_BY = "`dtef qa run` makes it, and `dtef rollup --family qa`"
 
 
 @reads_tables
-def show(reader: TableReader, by: str, suites: Sequence[str], output: str, *, served: bool = False) -> None:
+def show(warehouse: Warehouse, by: str, suites: Sequence[str], output: str, *, served: bool = False) -> None:
     """`served`: whether models that one name stands for have rows of their own."""
     view = QA_VIEW_BY_NAME[by]
     if view.table != RETRIEVAL_STAGE_TABLE:
-        require_qa_table(reader, view.table)
-    rows = _split_boards(reader, view) if served else reader.rows(view.table)
+        require_qa_table(warehouse, view.table)
+    rows = _split_boards(warehouse, view) if served else warehouse.rows(view.table)
     frame: pd.DataFrame = rows.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     if suites:
         frame = _of_suites(frame, suites)
@@ -47,10 +47,10 @@ def show(reader: TableReader, by: str, suites: Sequence[str], output: str, *, se
     else:
         print_rows(view, frame, output, _exposed(frame), meanings_of(view.table), ends=view.ends)
     if output == "table" and view.table == "qa_board" and not served:
-        say_mixed(reader, "qa_responses", remedy=SERVED_REMEDY)
+        say_mixed(warehouse, "qa_responses", remedy=SERVED_REMEDY)
 
 
-def _split_boards(reader: TableReader, view: QaView) -> pa.Table:
+def _split_boards(warehouse: Warehouse, view: QaView) -> pa.Table:
     """The table of the view, made anew with a row for each served model."""
     if view.table not in QA_BOARDS:
         allowed = ", ".join(one.name for one in QA_VIEW_BY_NAME.values() if one.table in QA_BOARDS)
@@ -61,14 +61,14 @@ def _split_boards(reader: TableReader, view: QaView) -> pa.Table:
         return qa_boards(connection, exposure=known_suites(None).exposure)[view.table]
 
     with waiting("making boards"):
-        return reader.query(split, only=[*QA_BOARD_READS, "qa_responses"])
+        return warehouse.query(split, only=[*QA_BOARD_READS, "qa_responses"])
 
 
-def require_qa_table(reader: TableReader, table: str) -> None:
+def require_qa_table(warehouse: Warehouse, table: str) -> None:
     """Raises WarehouseError where no roll-up has made it, with what does. Says so where scores are newer."""
-    if not reader.warehouse.tables_in(table) or table not in reader.warehouse.tables():
-        raise WarehouseError(f"no {table} in {reader.warehouse.root} yet: {QA_ROLLED_UP_BY}")
-    say_stale(reader, table, "qa_scores", "dtef rollup --family qa")
+    if not warehouse.tables_in(table) or table not in warehouse.tables():
+        raise WarehouseError(f"no {table} in {warehouse.root} yet: {QA_ROLLED_UP_BY}")
+    say_stale(warehouse, table, "qa_scores", "dtef rollup --family qa")
 
 
 def meanings_of(table: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ import pandas as pd
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.estimate import stored_responses
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.planned_table import (
     lines_of_run_budgets,
     lines_of_sent,
@@ -37,26 +37,26 @@ from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
 from resources.settings import Settings
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 
 @reads_tables
-def estimate(reader: TableReader, options: QaOptions, output: str) -> None:
+def estimate(warehouse: Warehouse, options: QaOptions, output: str) -> None:
     settings = Settings.from_environment()
-    keys = chosen_parts(reader.warehouse, options.suites, options.parts)
+    keys = chosen_parts(warehouse, options.suites, options.parts)
     models = known_models(settings, COMPUTED_MODELS)
     arbiter = arbiter_given(options, models)
-    refuse_empty_filter(reader.warehouse, keys, options.how)
+    refuse_empty_filter(warehouse, keys, options.how)
     with stored_responses(settings) as store:
-        ledger = CallLedger(stored_in(store), _usual_lengths(reader))
+        ledger = CallLedger(stored_in(store), _usual_lengths(warehouse))
         responses = waiting = 0
-        for asked in _asked(reader, options, models, arbiter, keys):
+        for asked in _asked(warehouse, options, models, arbiter, keys):
             responses += plan_part(asked, ledger)
             waiting += len(asked.prompts) - len(with_messages(asked.prompts))
     if waiting:
         told = f"{counted(waiting, 'question')} for which nothing was looked up yet"
         click.echo(f"not counted: {told}; `dtef qa run --retriever remote` without --model asks the server", err=True)
-    say_others_judged(reader.rows, keys, models.resolve(options.models), options.snapshot, arbiter, options.rejudge)
+    say_others_judged(warehouse.rows, keys, models.resolve(options.models), options.snapshot, arbiter, options.rejudge)
     rows = [row for row in ledger.sorted_rows() if row.planned]
     frame = planned_frame(rows)
     if output != "table":
@@ -67,14 +67,14 @@ def estimate(reader: TableReader, options: QaOptions, output: str) -> None:
 
 
 def _asked(
-    reader: TableReader, options: QaOptions, models: Models, arbiter: Arbiter | None, keys: Sequence[str]
+    warehouse: Warehouse, options: QaOptions, models: Models, arbiter: Arbiter | None, keys: Sequence[str]
 ) -> Iterator[AskedPart]:
     specs = models.resolve(options.models)
     how = options.how
     for key in keys:
-        items = reader.rows("qa_items", **QA_SPACE.levels(key))
-        prompts = made_prompts(reader, how, key, items)
-        stored = reader.rows("qa_responses", **QA_SPACE.levels(key), snapshot=options.snapshot)
+        items = warehouse.rows("qa_items", **QA_SPACE.levels(key))
+        prompts = made_prompts(warehouse, how, key, items)
+        stored = warehouse.rows("qa_responses", **QA_SPACE.levels(key), snapshot=options.snapshot)
         for condition in prompts["condition"].unique().to_pylist():
             chosen = prompts_of(prompts, condition, options.limit)
             yield AskedPart(
@@ -82,11 +82,11 @@ def _asked(
             )
 
 
-def _usual_lengths(reader: TableReader) -> UsualLengths:
+def _usual_lengths(warehouse: Warehouse) -> UsualLengths:
     """Mean tokens of what models wrote before, whatever the part and snapshot."""
     return UsualLengths(
-        mean_call_tokens(reader, ["qa_responses"]),
-        mean_tokens(reader, "qa_judgements", "judge_variant", "len(raw)"),
+        mean_call_tokens(warehouse, ["qa_responses"]),
+        mean_tokens(warehouse, "qa_judgements", "judge_variant", "len(raw)"),
     )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dtef_pipeline.cli import qa_board, qa_report, qa_run
 from dtef_pipeline.cli.family_drift import WatchedFamily, drift_of_models
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.spent_by_role import COUNTED_USAGE, spent_by
 from dtef_pipeline.cli.written_report import folder_given, refuse_snapshot
 from dtef_pipeline.drift.options import WatchOptions
@@ -25,7 +25,7 @@ from dtef_pipeline.qa.report.terms import QA_NAMES
 from dtef_pipeline.qa.result_views import QaView
 from dtef_pipeline.qa.watched_scores import QA_DRIFT_READS, qa_watched_drift
 from dtef_pipeline.survey.boards.meanings import COST_COLUMNS
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _QA_COSTS_BY = ("role", "suite", "evaluator", "model")
 _SPENT_VIEW = QaView(
@@ -64,9 +64,9 @@ def rollup() -> None:
 
 
 @reads_tables
-def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
-    qa_board.require_qa_table(reader, "qa_costs")
-    frame = reader.rows("qa_costs").to_pandas()
+def costs(warehouse: Warehouse, by: Sequence[str], output: str) -> None:
+    qa_board.require_qa_table(warehouse, "qa_costs")
+    frame = warehouse.rows("qa_costs").to_pandas()
     if not len(frame):
         raise WarehouseError("nothing to show: no model was asked; `dtef qa run --model MODEL` asks")
     frame = spent_by(frame, by or _QA_COSTS_BY, output)
@@ -79,28 +79,28 @@ def drift(by: str, since: Sequence[str], fail_on: str | None, output: str) -> No
     sys.exit(drift_of_models(_OF_QA, since, fail_on, output) if by == "model" else _drift_of_parts(output))
 
 
-def _qa_checks(reader: TableReader, options: WatchOptions) -> pa.Table:
+def _qa_checks(warehouse: Warehouse, options: WatchOptions) -> pa.Table:
     """QA_MODEL_DRIFT."""
-    found = reader.query(lambda connection: qa_watched_drift(connection, options), only=QA_DRIFT_READS)
-    return net_of_judge(found.checks, reader.rows("qa_anchors"), options)
+    found = warehouse.query(lambda connection: qa_watched_drift(connection, options), only=QA_DRIFT_READS)
+    return net_of_judge(found.checks, warehouse.rows("qa_anchors"), options)
 
 
-def _of_judges(reader: TableReader, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _of_judges(warehouse: Warehouse, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What the judge's drift has to do with that of models, and the judges that moved."""
     for row in rows:
         if row["told_of_judges"]:
             yield f"{row['model']}, {row['metric']}: {row['told_of_judges']}"
-    yield from moved_judges(qa_judge_drift_rows(reader.rows("qa_anchors"), options).to_pylist())
+    yield from moved_judges(qa_judge_drift_rows(warehouse.rows("qa_anchors"), options).to_pylist())
 
 
 _OF_QA = WatchedFamily("qa", QA_NAMES, _qa_checks, _of_judges, "dtef qa run")
 
 
 @reads_tables
-def _drift_of_parts(reader: TableReader, output: str) -> int:
+def _drift_of_parts(warehouse: Warehouse, output: str) -> int:
     """What the documented rule says of each part, the largest gap first; the exit code."""
-    qa_board.require_qa_table(reader, "qa_drift")
-    frame: pd.DataFrame = reader.rows("qa_drift").to_pandas()
+    qa_board.require_qa_table(warehouse, "qa_drift")
+    frame: pd.DataFrame = warehouse.rows("qa_drift").to_pandas()
     if not len(frame):
         raise WarehouseError("nothing to show: drift is looked for at temperature 0, and nothing is scored at it")
     frame = frame.sort_values(

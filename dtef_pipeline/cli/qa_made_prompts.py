@@ -9,10 +9,10 @@ import pyarrow as pa
 from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts
 from dtef_pipeline.qa.space import QA_SPACE
 from resources.settings import Settings
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 
-def made_prompts(reader: TableReader, how: AskedHow, key: str, rows: pa.Table) -> pa.Table:
+def made_prompts(warehouse: Warehouse, how: AskedHow, key: str, rows: pa.Table) -> pa.Table:
     """Rows of `qa_prompts`, of these rows of `qa_items`; what is stored of prompts is not looked at, since it may be of other items.
 
     Those that wait for a server to look something up have no messages.
@@ -21,8 +21,8 @@ def made_prompts(reader: TableReader, how: AskedHow, key: str, rows: pa.Table) -
     from assets.qa.vectors import KeptVectors
 
     at = QA_SPACE.levels(key)
-    examples, documents = (reader.rows(name, **at) for name in ("qa_examples", "qa_documents"))
-    vectors, look_ups = KeptVectors(reader.warehouse, key), KeptLookUps(reader.warehouse, key)
+    examples, documents = (warehouse.rows(name, **at) for name in ("qa_examples", "qa_documents"))
+    vectors, look_ups = KeptVectors(warehouse, key), KeptLookUps(warehouse, key)
     return part_prompts(
         rows, examples, documents, how, vectors, partial(look_ups.expected, Settings.from_environment())
     ).qa_prompts

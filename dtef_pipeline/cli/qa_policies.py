@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.latest_scores import latest_scores
@@ -24,7 +24,7 @@ from dtef_pipeline.report.fitting import shown_columns
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _ALWAYS_SHOWN = ["policy", "quality", "cost_usd", "regret"]
 _SHOWN_WITH_ROOM = [
@@ -57,8 +57,8 @@ class ReplayOptions:
 
 
 @reads_tables
-def replay(reader: TableReader, options: ReplayOptions, output: str) -> None:
-    rows = reader.query(lambda connection: _outcomes(connection, options), only=OUTCOMES_READ)
+def replay(warehouse: Warehouse, options: ReplayOptions, output: str) -> None:
+    rows = warehouse.query(lambda connection: _outcomes(connection, options), only=OUTCOMES_READ)
     stream = outcome_stream(rows, categories=["cluster"])
     found = replay_policies(stream, options.policies or POLICY_NAMES, seeds=options.seeds, seed=options.seed)
     if options.out is not None:

@@ -66,7 +66,7 @@ def drop_lost(warehouse: Warehouse, lost: Sequence[LostItems]) -> None:
 
 def _drop_rows(warehouse: Warehouse, table: str, levels: Mapping[str, str], items: pa.Array) -> None:
     """What cannot be read stays for the command that makes it anew."""
-    rows = warehouse.read_readable(table, lambda _: None, **levels)
+    rows = warehouse.rows(table, **levels)
     left = rows.filter(pc.invert(pc.is_in(rows["item_id"], items)))
     if not len(rows) or len(left) == len(rows):
         return
@@ -87,7 +87,7 @@ def lost_items(warehouse: Warehouse, added: AddedFiles, sources: Sequence[QaSour
         if known is None or _is_one_place(Path(known.path), Path(source.path)):
             continue
         columns = ["item_id", "text", "truth_id"]
-        rows = warehouse.read_readable("qa_items", lambda _: None, columns=columns, **QA_SPACE.levels(source.key))
+        rows = warehouse.rows("qa_items", columns=columns, **QA_SPACE.levels(source.key))
         items = [row["item_id"] for row in rows.to_pylist() if (source.part, *(row[name] for name in columns)) not in new]
         if items:
             yield LostItems(source, known.path, items, _scored(warehouse, source.key, items))
@@ -109,6 +109,6 @@ def _is_one_place(known: Path, new: Path) -> bool:
 
 def _scored(warehouse: Warehouse, key: str, items: Sequence[str]) -> int:
     names = [*QA_RESPONSE_KEY, "snapshot"]
-    rows = warehouse.read_readable("qa_scores", lambda _: None, columns=[*names, "score"], **QA_SPACE.levels(key))
+    rows = warehouse.rows("qa_scores", columns=[*names, "score"], **QA_SPACE.levels(key))
     scored = rows.filter(pc.and_(pc.is_valid(rows["score"]), pc.is_in(rows["item_id"], pa.array(items, pa.string()))))
     return len(scored.group_by(names).aggregate([]))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.written_report import write_report
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.qa.report.pages import qa_pages
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 
 @reads_tables
-def report(reader: TableReader, out: Path) -> None:
+def report(warehouse: Warehouse, out: Path) -> None:
     """Write the pages into a folder, which is made; say where they are."""
-    if not reader.warehouse.tables(["qa_scores"]):
-        raise WarehouseError(f"no qa_scores in {reader.warehouse.root} yet: they are made by `dtef qa run`")
-    write_report(reader, out, qa_pages, (*QA_TABLES, *PREFERENCE_READ))
+    if not warehouse.tables(["qa_scores"]):
+        raise WarehouseError(f"no qa_scores in {warehouse.root} yet: they are made by `dtef qa run`")
+    write_report(warehouse, out, qa_pages, (*QA_TABLES, *PREFERENCE_READ))

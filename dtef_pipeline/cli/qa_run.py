@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import pyarrow as pa
 
 from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
 from assets.qa.panel_part import qa_panel
 from dtef_pipeline.asking.models import IMPORTED, Budget, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.imported_models import require_imported
-from dtef_pipeline.cli.left_out import open_warehouse, say_files
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.qa_filter import refuse_empty_filter
 from dtef_pipeline.cli.qa_others_judged import say_others_judged
 from dtef_pipeline.cli.qa_warnings import failed_models, look_ups_that_failed, nothing_scored
@@ -140,7 +139,7 @@ def run(options: QaOptions) -> int:
     arbiter = arbiter_given(options, models)
     refuse_what_cannot_be_done(options, settings, warehouse, keys, specs, arbiter)
     refuse_empty_filter(warehouse, keys, options.how)
-    say_others_judged(_readable(warehouse), keys, specs, options.snapshot, arbiter, options.rejudge)
+    say_others_judged(warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
     asked = {spec.name for spec in specs}
     config = with_owners(options, asked | set(models.specs), models).config()
     started = time.monotonic()
@@ -157,7 +156,7 @@ def run(options: QaOptions) -> int:
             if not options.no_roll_ups and warehouse.tables(["qa_scores"]):
                 outcome += _roll_ups(instance)
             used = running.gateway.used if running.gateway else {}
-    say_files(outcome)
+    say_skipped(outcome, warehouse)
     say_used(used)
     all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
     click.echo(f"{all_of}{counted(len(keys), 'part')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
@@ -170,18 +169,13 @@ def run(options: QaOptions) -> int:
     for line in (*warnings, *(f"error: {failure}" for failure in outcome.failures)):
         say(line, err=True)
     judged_nothing = bool(nothing) and options.judge not in (None, "none")
-    return 1 if outcome.failures or outcome.left_out or outcome.not_restored or judged_nothing else 0
+    return 1 if outcome.failures or warehouse.skipped or judged_nothing else 0
 
 
 def _imported_names(settings: Settings, snapshot: str) -> list[str]:
     """The names of the models whose responses were imported in a snapshot."""
     with ResponseStore(settings.responses_url) as store:
         return [one.name for one in store.models(snapshot) if one.variant.startswith(IMPORTED)]
-
-
-def _readable(warehouse: Warehouse) -> Callable[..., pa.Table]:
-    """Reads tables, less what cannot be read and is made anew by the run."""
-    return lambda table, **given: warehouse.read_readable(table, lambda _: None, **given)
 
 
 def refuse_what_cannot_be_done(

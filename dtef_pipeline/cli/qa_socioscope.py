@@ -18,7 +18,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli import qa_add, qa_run
 from dtef_pipeline.cli.imported_models import require_imported
-from dtef_pipeline.cli.left_out import open_reader
+from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
@@ -148,10 +148,10 @@ def _told_how(how: AskedHow) -> dict[str, Any]:
 
 def _stored(part: str, snapshot: str, condition: str, items: Sequence[QaItem]) -> list[tuple[str, ScoredAnswer]]:
     """The answers of all models as they are stored, each with the variant of its model."""
-    reader, at = open_reader(), {**QA_SPACE.levels(part), "snapshot": snapshot}
-    responses = reader.rows("qa_responses", **at)
-    scores = by_response(reader.rows("qa_scores", **at))
-    cited = by_response(reader.rows("qa_citations", **at))
+    warehouse, at = open_warehouse(), {**QA_SPACE.levels(part), "snapshot": snapshot}
+    responses = warehouse.rows("qa_responses", **at)
+    scores = by_response(warehouse.rows("qa_scores", **at))
+    cited = by_response(warehouse.rows("qa_citations", **at))
     known = {item.item_id for item in items}
     found = []
     for key, model, text in zip(

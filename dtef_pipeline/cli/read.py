@@ -23,8 +23,8 @@ from dtef_pipeline.cli.accepted_drift import options_since
 from dtef_pipeline.cli.board_scope import lines_of_samples
 from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_drift, render_view
 from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
-from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
 from dtef_pipeline.cli.mixed_served import SERVED_REMEDY, say_mixed
+from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
 from dtef_pipeline.cli.run_warnings import SAME_RESPONSE
 from dtef_pipeline.cli.stated_effects import lines_of_design_effects
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
@@ -47,7 +47,6 @@ from dtef_pipeline.text.counted import counted
 from resources.file_systems import write_text
 from resources.known_models import known_models
 from resources.settings import Settings, shipped
-from resources.table_reader import TableReader
 from resources.warehouse import TABLES, Warehouse
 
 _ASK_AGAIN = (
@@ -63,13 +62,14 @@ MOST_ROWS = 60
 
 
 @reads_tables
-def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, served: bool, **options: Any) -> None:
-    warehouse = reader.warehouse
+def leaderboard(warehouse: Warehouse, /, by: str, output: str, top: int | None, served: bool, **options: Any) -> None:
     chosen = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
     _require(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     _scored_rounds(warehouse, chosen.rounds)
     held = [*HELD, *(["predictions"] if served else [])]
-    frame = queried(reader, lambda connection: _shown_view(connection, by, chosen, reader, served), held, chosen.rounds)
+    frame = query_rounds(
+        warehouse, lambda connection: _shown_view(connection, by, chosen, warehouse, served), held, chosen.rounds
+    )
     if "deviation" in frame:
         frame = by_significance(frame)
     if "family" in frame:
@@ -80,31 +80,33 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, s
     if output != "table":
         click.echo(render(shown, output))
         return
-    for line in reader.query(lambda connection: [*lines_of_samples(connection, chosen)], only=HELD, first=chosen.rounds):
+    for line in warehouse.query(lambda connection: [*lines_of_samples(connection, chosen)], only=HELD, first=chosen.rounds):
         say(line)
     click.echo(render_view(by, shown))
     if left := len(frame) - len(shown):
         say(f"{counted(left, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
     if by == "overall" and shown["rank"].isna().any():
-        why = reader.query(lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds)
+        why = warehouse.query(
+            lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds
+        )
         click.echo(lines_of_unranked(shown, why))
     if not served:
-        say_mixed(reader, "predictions", chosen.rounds, chosen.snapshot, SERVED_REMEDY)
-    if silent := reader.query(lambda connection: line_of_non_answers(connection, chosen), only=["scores"], first=chosen.rounds):
+        say_mixed(warehouse, "predictions", chosen.rounds, chosen.snapshot, SERVED_REMEDY)
+    if silent := warehouse.query(
+        lambda connection: line_of_non_answers(connection, chosen), only=["scores"], first=chosen.rounds
+    ):
         click.echo(silent)
-    click.echo("\n".join(filter(None, [lines_of_design_effects(reader, shown, chosen.rounds), lines_of_view(by, shown)])))
+    click.echo("\n".join(filter(None, [lines_of_design_effects(warehouse, shown, chosen.rounds), lines_of_view(by, shown)])))
 
 
 def _shown_view(
-    connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions, reader: TableReader, served: bool
+    connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions, warehouse: Warehouse, served: bool
 ) -> pd.DataFrame:
     """The rows of a view, with the words of its questions. `served`: whether models that one name stands for have rows of their own."""
     if served:
         split_served(connection, "scores", "predictions", SAME_RESPONSE)
     frame = view(connection, by, chosen)
     if not len(frame):
-        if reader.left_out and connection.execute("SELECT 1 FROM scores LIMIT 1").fetchone() is None:
-            raise unreadable(reader, "score")
         raise ConfigError(_why_empty(connection, by, chosen))
     if "question_id" in frame:
         texts = connection.execute(
@@ -157,17 +159,17 @@ class _NothingToCompareError(ConfigError):
 
 @reads_tables
 def drift(
-    reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str
+    warehouse: Warehouse, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str
 ) -> int:
     """As `exit_code`; NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
     try:
-        checks = _checks(reader, rounds, by, since)
+        checks = _checks(warehouse, rounds, by, since)
     except _NothingToCompareError as error:
         if not fail_on:
             raise
         say(f"error: {error}", err=True)
         return NOTHING_COMPARED
-    checks = named(reader, checks)
+    checks = named(warehouse, checks)
     click.echo(render_drift(checks) if output == "table" else _drift_rows(checks, by, output))
     rows = checks.to_pylist()
     is_compared = any(row["verdict"] is not None for row in rows)
@@ -177,49 +179,47 @@ def drift(
     return exit_code(rows, fail_on, SUBJECT)
 
 
-def _checks(reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[str, ...]) -> pa.Table:
+def _checks(warehouse: Warehouse, rounds: tuple[str, ...], by: str, since: tuple[str, ...]) -> pa.Table:
     """Raises _NothingToCompareError where there is no series."""
-    warehouse = reader.warehouse
     _require(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
     settings = Settings.from_environment()
-    options = options_since(known_panel(settings).drift.options, since, lambda: scored_models(reader))
-    require_known_in_drift(settings, lambda: known_models(settings, BASELINES), reader)
+    options = options_since(known_panel(settings).drift.options, since, lambda: scored_models(warehouse))
+    require_known_in_drift(settings, lambda: known_models(settings, BASELINES), warehouse)
     try:
         scored = _scored_rounds(warehouse, rounds)
     except ConfigError as error:
         raise _NothingToCompareError(str(error)) from None
-    checks = _model_checks(reader, rounds, options) if by == "model" else _round_checks(reader, rounds or scored, by, options)
+    checks = (
+        _model_checks(warehouse, rounds, options) if by == "model" else _round_checks(warehouse, rounds or scored, by, options)
+    )
     # Of models alone, there is a row of each that has no snapshot that counts.
     is_late = by == "model" and bool(options.since) and checks["latest_snapshot"].null_count == len(checks)
     if not len(checks) or is_late:
-        raise _NothingToCompareError(_why_no_series(reader, rounds, options))
+        raise _NothingToCompareError(_why_no_series(warehouse, options))
     return checks
 
 
-def _why_no_series(reader: TableReader, rounds: Sequence[str], options: WatchOptions) -> str:
-    count = "SELECT count(*) FROM scores"
-    ((read,),) = reader.query(lambda connection: connection.execute(count).fetchall(), only=["scores"], first=rounds)
-    if reader.left_out and not read:
-        return str(unreadable(reader, "score of a language model"))
+def _why_no_series(warehouse: Warehouse, options: WatchOptions) -> str:
+    if warehouse.skipped:
+        return "no score of a language model in the files that can be read"
     if options.since:
         return f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}"
-    could = " among what could be read" if reader.left_out else ""
-    return f"only baselines are scored{could}, and they do not drift; segments of people who gave no answer are not looked at"
+    return "only baselines are scored, and they do not drift; segments of people who gave no answer are not looked at"
 
 
-def _model_checks(reader: TableReader, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
+def _model_checks(warehouse: Warehouse, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
     def made(connection: duckdb.DuckDBPyConnection) -> pa.Table:
         return model_drift(connection, SUBJECT, options, only=rounds).checks
 
-    return queried(reader, made, ("scores", "predictions", "survey_responses"), rounds)
+    return query_rounds(warehouse, made, ("scores", "predictions", "survey_responses"), rounds)
 
 
-def _round_checks(reader: TableReader, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
+def _round_checks(warehouse: Warehouse, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
     columns, levels = columns_needed(SUBJECT.keys), 1 if by == "round" else 2
-    order = reader.query(snapshot_order, only=["scores"])
-    clusters = reader.query(SUBJECT.clusters, only=["survey_responses"])
+    order = warehouse.query(snapshot_order, only=["scores"])
+    clusters = warehouse.query(SUBJECT.clusters, only=["survey_responses"])
     check = partial(drift_checks, subject=SUBJECT, levels=levels, options=options, order=order, clusters=clusters)
-    return pa.concat_tables([check(reader.rows("scores", columns=columns, round=r)) for r in rounds])
+    return pa.concat_tables([check(warehouse.rows("scores", columns=columns, round=r)) for r in rounds])
 
 
 def _drift_rows(checks: pa.Table, by: str, output: str) -> str:
@@ -245,11 +245,11 @@ def score(file: TextIO) -> int:
 
 @reads_tables
 def export_blueprints(
-    reader: TableReader, round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]
+    warehouse: Warehouse, round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]
 ) -> None:
     from dtef_pipeline.survey.predictions import select_prompts
 
-    warehouse, written = reader.warehouse, 0
+    written = 0
     segments = warehouse.values("blueprints", "segment", round=round_id)
     if not segments:
         made = ", ".join(warehouse.values("blueprints", "round")) or "none"
@@ -259,7 +259,7 @@ def export_blueprints(
     out.mkdir(parents=True, exist_ok=True)
     for segment in segments:
         at = {"round": round_id, "segment": segment}
-        survey, made = reader.rows("survey_responses", **at), reader.rows("blueprints", **at)
+        survey, made = warehouse.rows("survey_responses", **at), warehouse.rows("blueprints", **at)
         if not len(survey) or not len(made):
             continue
         prompts = select_prompts(made, survey, context_levels=contexts, conditions=conditions)
@@ -269,15 +269,14 @@ def export_blueprints(
 
 
 @reads_tables
-def sql(reader: TableReader, query: str, output: str) -> None:
+def sql(warehouse: Warehouse, query: str, output: str) -> None:
     def answer(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         found = connection.sql(query)
         frame: pd.DataFrame = pd.DataFrame() if found is None else _named_once(found.to_arrow_table()).to_pandas()
         return frame
 
-    warehouse = reader.warehouse
     try:
-        frame = reader.query(answer, only=warehouse.tables_in(query))
+        frame = warehouse.query(answer, only=warehouse.tables_in(query))
     except duckdb.CatalogException as error:
         raise DtefError(_no_table(str(error), warehouse.tables())) from error
     except duckdb.Error as error:
@@ -309,13 +308,13 @@ def _named_once(rows: pa.Table) -> pa.Table:
 
 
 @reads_tables
-def report(reader: TableReader, out: Path) -> None:
+def report(warehouse: Warehouse, out: Path) -> None:
     from dtef_pipeline.survey.experiments import load_experiments
     from dtef_pipeline.survey.report.chapters import survey_report
 
-    _require(reader.warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
+    _require(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     known = load_experiments(shipped("experiments"))
-    page = reader.query(lambda connection: survey_report(connection, known, reader.left_out.values()))
+    page = warehouse.query(lambda connection: survey_report(connection, known))
     write_text(out, page)
     click.echo(f"report: {out}")
 

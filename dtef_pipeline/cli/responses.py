@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.cli.left_out import open_reader
+from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES, TABLES
@@ -112,10 +112,10 @@ def _keys_of_family(store: ResponseStore, name: str) -> set[str]:
 
 def _keys_in(tables: Iterable[str]) -> set[str]:
     """The request keys that stand in those of the tables that there are."""
-    reader = open_reader()
-    there = [table for table in tables if table in reader.warehouse.tables()]
+    warehouse = open_warehouse()
+    there = [table for table in tables if table in warehouse.tables()]
     union = " UNION ".join(f"SELECT {_key_column(table)} AS key FROM {table}" for table in there)
-    found = reader.query(lambda connection: connection.execute(union).fetchall(), only=there) if there else []
+    found = warehouse.query(lambda connection: connection.execute(union).fetchall(), only=there) if there else []
     return {key for (key,) in found}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from dtef_pipeline.cli.gone_files import told_as_gone
-from dtef_pipeline.cli.left_out import open_warehouse, say_files
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.rubric_check import blueprint_files
 from dtef_pipeline.cli.rubric_run import STEP_OF_FILES, materialize_blueprints
@@ -46,7 +46,7 @@ def add(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_
             outcome = materialize_blueprints(instance, [STEP_OF_FILES], added.keys, {}) if sound else None
     failures = outcome.failures if outcome else ()
     if outcome:
-        say_files(outcome)
+        say_skipped(outcome, warehouse)
     click.echo(f"{counted(len(sound), 'blueprint')} added, {len(added.changed)} new or changed")
     told = [*_left_out(warehouse, added.keys), *told_as_gone(warehouse, [path for path in paths if path.is_dir()], sound)]
     for line in [*told, *_told_broken(files, broken, known), *(f"error: {failure}" for failure in failures)]:

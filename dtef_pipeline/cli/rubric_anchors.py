@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.judged_again import anchored_rows, judge_again, print_judge_drift
-from dtef_pipeline.cli.left_out import open_warehouse, reads_tables
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.ready import check_home_path
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.rubric_run import panel_or_usual
@@ -24,7 +24,6 @@ from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.validity_tables import RUBRIC_JUDGE_DRIFT
 from resources.known_models import known_models
 from resources.settings import Settings
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 _STEP = "rubric_anchors"
@@ -95,9 +94,9 @@ def _has_words(warehouse: Warehouse, blueprint: str) -> bool:
 
 
 @reads_tables
-def show(reader: TableReader, output: str) -> None:
+def show(warehouse: Warehouse, output: str) -> None:
     from dtef_pipeline.rubric.anchor_rows import judge_drift_rows
 
-    judged = anchored_rows(reader, _STEP, "dtef rubric anchors")
-    options = panel_drift(Settings.from_environment(), reader).options
+    judged = anchored_rows(warehouse, _STEP, "dtef rubric anchors")
+    options = panel_drift(Settings.from_environment(), warehouse).options
     print_judge_drift(judge_drift_rows(judged, options).to_pandas(), RUBRIC_JUDGE_DRIFT, ("judge",), output)

@@ -8,8 +8,8 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.cli.blueprint_patterns import fitting
-from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.mixed_served import say_mixed
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.rubric_labels import board as corrected_board
 from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
@@ -31,7 +31,7 @@ from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
 from dtef_pipeline.tables import description
 from resources.gateway.progress import waiting
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _AVERAGED = ("overall", "tag", COMPARE_VIEW)
 """Views that average over blueprints."""
@@ -49,36 +49,36 @@ def show(by: str, blueprints: Sequence[str], output: str) -> None:
 
 
 @reads_tables
-def _board(reader: TableReader, by: str, blueprints: Sequence[str], output: str) -> None:
+def _board(warehouse: Warehouse, by: str, blueprints: Sequence[str], output: str) -> None:
     view = BOARD_VIEW_BY_NAME[by]
-    frame = _rows(reader, view, blueprints)
+    frame = _rows(warehouse, view, blueprints)
     if not len(frame):
         raise WarehouseError(f"nothing to show by {by}: it needs {view.needs}")
-    print_view(view, frame, output, _lines_of(reader, view, blueprints))
+    print_view(view, frame, output, _lines_of(warehouse, view, blueprints))
     if output == "table" and "rank" in view.columns:
-        say_mixed(reader, "rubric_responses")
+        say_mixed(warehouse, "rubric_responses")
 
 
-def _rows(reader: TableReader, view: RubricView, blueprints: Sequence[str]) -> pd.DataFrame:
+def _rows(warehouse: Warehouse, view: RubricView, blueprints: Sequence[str]) -> pd.DataFrame:
     if blueprints and not view.of_blueprints:
         names = [one.name for one in BOARD_VIEWS if one.of_blueprints]
         raise ConfigError(f"--blueprint with --by {view.name}: allowed with --by {', '.join(names[:-1])} or {names[-1]}")
     if view.name == COMPARE_VIEW:
-        return _compared(reader, blueprints)
-    require_rolled_up(reader, view.table)
-    frame = pd.DataFrame(reader.rows(view.table).to_pandas())
+        return _compared(warehouse, blueprints)
+    require_rolled_up(warehouse, view.table)
+    frame = pd.DataFrame(warehouse.rows(view.table).to_pandas())
     return _of_blueprints(frame, blueprints) if blueprints else frame
 
 
-def require_table(reader: TableReader, table: str, how: str) -> None:
-    if not reader.warehouse.tables_in(table) or table not in reader.warehouse.tables():
-        raise WarehouseError(f"no {table} in {reader.warehouse.root} yet: {how}")
+def require_table(warehouse: Warehouse, table: str, how: str) -> None:
+    if not warehouse.tables_in(table) or table not in warehouse.tables():
+        raise WarehouseError(f"no {table} in {warehouse.root} yet: {how}")
 
 
-def require_rolled_up(reader: TableReader, table: str) -> None:
+def require_rolled_up(warehouse: Warehouse, table: str) -> None:
     """Raises WarehouseError where no roll-up has made it. Says so where scores are newer."""
-    require_table(reader, table, "`dtef rubric run` makes it, and `dtef rollup --family rubric`")
-    say_stale(reader, table, "rubric_scores", "dtef rollup --family rubric")
+    require_table(warehouse, table, "`dtef rubric run` makes it, and `dtef rollup --family rubric`")
+    say_stale(warehouse, table, "rubric_scores", "dtef rollup --family rubric")
 
 
 def _of_blueprints(frame: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame:
@@ -87,9 +87,9 @@ def _of_blueprints(frame: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame
     return rows[rows[name].isin(fitting(list(rows[name].unique()), patterns))]
 
 
-def _compared(reader: TableReader, patterns: Sequence[str]) -> pd.DataFrame:
+def _compared(warehouse: Warehouse, patterns: Sequence[str]) -> pd.DataFrame:
     """Over the blueprints that fit; without a pattern over all that are no tests, as on the board."""
-    require_table(reader, "rubric_scores", "`dtef rubric run` makes it")
+    require_table(warehouse, "rubric_scores", "`dtef rubric run` makes it")
 
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
@@ -97,7 +97,7 @@ def _compared(reader: TableReader, patterns: Sequence[str]) -> pd.DataFrame:
         return compare_models(scores, rubric_snapshot_order(connection), chosen)
 
     with waiting("comparing models"):
-        return reader.query(made, only=_COMPARED_READ)
+        return warehouse.query(made, only=_COMPARED_READ)
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection, known: Sequence[str], patterns: Sequence[str]) -> Sequence[str]:
@@ -124,20 +124,20 @@ def _meanings(view: RubricView) -> Mapping[str, str]:
     return {column.name: description(column) for column in schema or ()}
 
 
-def _lines_of(reader: TableReader, view: RubricView, blueprints: Sequence[str]) -> Iterator[str]:
+def _lines_of(warehouse: Warehouse, view: RubricView, blueprints: Sequence[str]) -> Iterator[str]:
     """What is to be known of a whole view."""
     if view.name == "agreement":
-        n = len(reader.rows("rubric_disagreed", columns=["blueprint"]))
+        n = len(warehouse.rows("rubric_disagreed", columns=["blueprint"]))
         if n:
             how = "`dtef sql 'FROM rubric_disagreed'` lists them, the worst first"
             yield f"{criteria_counted(n)} whose judges differ by more than {DISAGREED_FROM:g} (standard deviation): {how}"
     elif view.name in _AVERAGED:
-        yield from unlike_runs(_runs_averaged(reader, view, blueprints))
+        yield from unlike_runs(_runs_averaged(warehouse, view, blueprints))
     elif "rank" in view.columns and view.name != CHAMPIONS_VIEW:
-        yield from several_policies(_runs_averaged(reader, view, blueprints)["policy"])
+        yield from several_policies(_runs_averaged(warehouse, view, blueprints)["policy"])
 
 
-def _runs_averaged(reader: TableReader, view: RubricView, patterns: Sequence[str]) -> pd.DataFrame:
+def _runs_averaged(warehouse: Warehouse, view: RubricView, patterns: Sequence[str]) -> pd.DataFrame:
     """The latest run of each blueprint that the rows are of."""
 
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
@@ -147,4 +147,4 @@ def _runs_averaged(reader: TableReader, view: RubricView, patterns: Sequence[str
         chosen = _chosen(connection, runs["blueprint"].tolist(), patterns) if view.name in _AVERAGED else runs["blueprint"]
         return runs[runs["blueprint"].isin(list(chosen))]
 
-    return reader.query(made, only=_COMPARED_READ)
+    return warehouse.query(made, only=_COMPARED_READ)

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_label import snapshot_time
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.rubric_stored_run import known_snapshot, printable_frame, require_blueprint, scored_snapshots
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import ConfigError
@@ -22,7 +22,7 @@ from dtef_pipeline.rubric.runs_compared import compare_runs, has_regression, mov
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 MODEL_WORSE = 3
 """Exit code of `--fail-on regression` where a model is worse."""
@@ -56,7 +56,7 @@ _COMPARISON_WORDS = {
 
 @reads_tables
 def compare(
-    reader: TableReader,
+    warehouse: Warehouse,
     blueprint: str,
     before: str | None,
     after: str | None,
@@ -67,15 +67,15 @@ def compare(
     output: str,
 ) -> int:
     """The exit code."""
-    require_blueprint(reader, blueprint)
-    known = scored_snapshots(reader, blueprint)
-    first, second = _pair(reader, blueprint, known, before, after, drift)
-    old, new = (reader.rows("rubric_scores", blueprint=blueprint, snapshot=one).to_pandas() for one in (first, second))
+    require_blueprint(warehouse, blueprint)
+    known = scored_snapshots(warehouse, blueprint)
+    first, second = _pair(warehouse, blueprint, known, before, after, drift)
+    old, new = (warehouse.rows("rubric_scores", blueprint=blueprint, snapshot=one).to_pandas() for one in (first, second))
     models, prompts = compare_runs(old, new), moved_prompts(old, new)
     if output != "table":
         click.echo(render(models if by == "model" else prompts, output))
     else:
-        _print(reader, blueprint, (first, second), models, prompts.head(top or len(prompts)))
+        _print(warehouse, blueprint, (first, second), models, prompts.head(top or len(prompts)))
     if not fail_on:
         return 0
     for line in _not_to_be_shown(models, fail_on):
@@ -97,13 +97,13 @@ def _not_to_be_shown(models: pd.DataFrame, fail_on: str) -> Iterator[str]:
 
 
 def _pair(
-    reader: TableReader, blueprint: str, known: Sequence[str], before: str | None, after: str | None, drift: str | None
+    warehouse: Warehouse, blueprint: str, known: Sequence[str], before: str | None, after: str | None, drift: str | None
 ) -> tuple[str, str]:
     """The two snapshots, the one that counts as before first."""
     if drift is not None:
         if before is not None:
             raise ConfigError("--drift names the two runs: allowed is either a model with --drift, or two snapshots")
-        return _drifted(reader, blueprint, known, drift)
+        return _drifted(warehouse, blueprint, known, drift)
     if before is None or after is None:
         raise ConfigError(f"two snapshots of {blueprint} are needed, A and B; known, earliest first: {', '.join(known)}")
     chosen = known_snapshot(blueprint, before, known), known_snapshot(blueprint, after, known)
@@ -112,10 +112,10 @@ def _pair(
     return chosen
 
 
-def _drifted(reader: TableReader, blueprint: str, known: Sequence[str], model: str) -> tuple[str, str]:
+def _drifted(warehouse: Warehouse, blueprint: str, known: Sequence[str], model: str) -> tuple[str, str]:
     """The lowest and the highest run of the variant of the model with the largest gap, the earlier one first."""
     scores, runs, times = (
-        pa.concat_tables(_of_snapshots(reader, table, columns, blueprint, known)).to_pandas()
+        pa.concat_tables(_of_snapshots(warehouse, table, columns, blueprint, known)).to_pandas()
         for table, columns in (
             ("rubric_scores", None),
             ("rubric_runs", None),
@@ -140,14 +140,14 @@ def _drifted(reader: TableReader, blueprint: str, known: Sequence[str], model: s
 
 
 def _of_snapshots(
-    reader: TableReader, table: str, columns: Sequence[str] | None, blueprint: str, known: Sequence[str]
+    warehouse: Warehouse, table: str, columns: Sequence[str] | None, blueprint: str, known: Sequence[str]
 ) -> list[pa.Table]:
-    return [reader.rows(table, columns=columns, blueprint=blueprint, snapshot=one) for one in known]
+    return [warehouse.rows(table, columns=columns, blueprint=blueprint, snapshot=one) for one in known]
 
 
-def _print(reader: TableReader, blueprint: str, pair: tuple[str, str], models: pd.DataFrame, prompts: pd.DataFrame) -> None:
+def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: pd.DataFrame, prompts: pd.DataFrame) -> None:
     click.echo(f"{blueprint}: A = {pair[0]}, B = {pair[1]}\n")
-    for line in _differing(reader, blueprint, pair):
+    for line in _differing(warehouse, blueprint, pair):
         say(f"note: {line}")
     if not len(models):
         say("no model has a score for the same prompt in both")
@@ -165,10 +165,10 @@ def _print(reader: TableReader, blueprint: str, pair: tuple[str, str], models: p
     click.echo(column_lines(told, _COMPARISON_WORDS, fit.width))
 
 
-def _differing(reader: TableReader, blueprint: str, pair: tuple[str, str]) -> Iterator[str]:
+def _differing(warehouse: Warehouse, blueprint: str, pair: tuple[str, str]) -> Iterator[str]:
     """What else than the responses is another one in the two runs, so that a difference need not be the models'."""
     rows: list[list[dict[str, Any]]] = [
-        reader.rows("rubric_runs", blueprint=blueprint, snapshot=one).to_pylist() for one in pair
+        warehouse.rows("rubric_runs", blueprint=blueprint, snapshot=one).to_pylist() for one in pair
     ]
     if not all(rows):
         return

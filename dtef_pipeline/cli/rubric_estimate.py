@@ -15,7 +15,7 @@ from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling
 from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.estimate import stored_responses
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.planned_table import (
     lines_of_run_budgets,
     lines_of_sent,
@@ -47,19 +47,19 @@ from dtef_pipeline.rubric.summary_rows import MaterialTables, chosen_analysts
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
 from resources.settings import Settings
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 
 @reads_tables
-def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
+def estimate(warehouse: Warehouse, options: RubricOptions, output: str) -> None:
     settings = Settings.from_environment()
-    keys = chosen_blueprints(reader.warehouse, options.blueprints)
+    keys = chosen_blueprints(warehouse, options.blueprints)
     models = known_models(settings, COMPUTED_MODELS)
     names = set(Candidates(models, options.models).names)
     with stored_responses(settings) as store:
-        ledger = CallLedger(stored_in(store), _usual_lengths(reader))
+        ledger = CallLedger(stored_in(store), _usual_lengths(warehouse))
         responses = 0
-        for asked in _asked(reader, options, models, keys):
+        for asked in _asked(warehouse, options, models, keys):
             responses += plan(asked, ledger)
             names.update(_names(asked))
     config = with_owners(options, names, models).config()["rubric_responses"]
@@ -74,21 +74,21 @@ def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
     print_planned(frame, [*([told] if lacking else []), *_lines_of_budgets(config, rows, frame), *lines_of_sent(rows)])
 
 
-def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Sequence[str]) -> Iterator[AskedBlueprint]:
+def _asked(warehouse: Warehouse, options: RubricOptions, models: Models, keys: Sequence[str]) -> Iterator[AskedBlueprint]:
     embedder = chosen_embedder(options.embedder, models)
     analysts = chosen_analysts(options.analysts, models)
     policy = ScoringPolicy(options.beta, options.or_paths, options.should_not_paths, embedder_of(embedder))
     extractor = extracting_model(options.analysts, models) if options.extract_points else None
-    house = reader.warehouse
+    house = warehouse
     for key in keys:
         stored = house.values("rubric_responses", "snapshot", blueprint=key)
         require_one_spelling(require_label(options.snapshot, set(stored)), set(stored))
         head, prompts, criteria = (
-            reader.rows(name, blueprint=key) for name in ("rubric_blueprints", "rubric_prompts", "rubric_criteria")
+            warehouse.rows(name, blueprint=key) for name in ("rubric_blueprints", "rubric_prompts", "rubric_criteria")
         )
         if not len(head):
             continue
-        found = reader.rows("rubric_findings", columns=["code"], blueprint=key)
+        found = warehouse.rows("rubric_findings", columns=["code"], blueprint=key)
         is_judged = will_be_judged(prompts, criteria, extracting=options.extract_points)
         judges = chosen_judges(options.judges, head["judges"][0].as_py(), models, options.scale) if is_judged else ()
         yield AskedBlueprint(
@@ -104,9 +104,9 @@ def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Se
             options.snapshot,
             options.draws,
             options.judge_draws,
-            _earlier(reader, key, options.snapshot) if options.snapshot in stored else None,
-            _embedded(reader, key, embedder_of(embedder)),
-            _scored(reader, key, options, judges, head, policy) if analysts and options.snapshot in stored else None,
+            _earlier(warehouse, key, options.snapshot) if options.snapshot in stored else None,
+            _embedded(warehouse, key, embedder_of(embedder)),
+            _scored(warehouse, key, options, judges, head, policy) if analysts and options.snapshot in stored else None,
         )
 
 
@@ -117,24 +117,24 @@ def _names(asked: AskedBlueprint) -> Iterator[str]:
     yield from (spec.name for spec in (asked.embedder, *asked.analysts, asked.extractor) if spec)
 
 
-def _earlier(reader: TableReader, key: str, snapshot: str) -> pa.Table:
-    return reader.rows("rubric_responses", columns=EARLIER_COLUMNS, blueprint=key, snapshot=snapshot)
+def _earlier(warehouse: Warehouse, key: str, snapshot: str) -> pa.Table:
+    return warehouse.rows("rubric_responses", columns=EARLIER_COLUMNS, blueprint=key, snapshot=snapshot)
 
 
-def _embedded(reader: TableReader, key: str, embedder: str) -> frozenset[str]:
-    rows = reader.rows("rubric_embeddings", columns=["embedder", "text_hash"], blueprint=key)
+def _embedded(warehouse: Warehouse, key: str, embedder: str) -> frozenset[str]:
+    rows = warehouse.rows("rubric_embeddings", columns=["embedder", "text_hash"], blueprint=key)
     return frozenset(rows.filter(pc.equal(rows["embedder"], embedder))["text_hash"].to_pylist())
 
 
 def _scored(
-    reader: TableReader, key: str, options: RubricOptions, judges: Sequence[JudgeConfig], head: pa.Table, policy: ScoringPolicy
+    warehouse: Warehouse, key: str, options: RubricOptions, judges: Sequence[JudgeConfig], head: pa.Table, policy: ScoringPolicy
 ) -> MaterialTables | None:
     """The tables of the snapshot, where the run would score by the same test, judges, judgements and policy; None: it would not."""
     at = {"blueprint": key, "snapshot": options.snapshot}
-    runs = reader.rows("rubric_runs", **at)
+    runs = warehouse.rows("rubric_runs", **at)
     by = counted_hash(judge_hash(judges), labelled=False, no_own_judge=options.no_own_judge)
     as_now = [{"test_hash": head["test_hash"][0].as_py(), "judge_hash": by, "policy_hash": policy.policy_hash}]
-    sources = reader.rows("rubric_criteria", columns=["source"], blueprint=key)["source"].to_pylist()
+    sources = warehouse.rows("rubric_criteria", columns=["source"], blueprint=key)["source"].to_pylist()
     # Labels may have come in since, and a run without key points takes them away.
     if (
         options.with_labels
@@ -142,19 +142,19 @@ def _scored(
         or runs.select(list(as_now[0])).to_pylist() != as_now
     ):
         return None
-    draws = pc.max(reader.rows("rubric_judgements", columns=["judge_draw"], **at)["judge_draw"]).as_py()
+    draws = pc.max(warehouse.rows("rubric_judgements", columns=["judge_draw"], **at)["judge_draw"]).as_py()
     if draws is not None and draws + 1 != options.judge_draws:
         return None
-    prompts, criteria = (reader.rows(name, blueprint=key) for name in ("rubric_prompts", "rubric_criteria"))
-    responses, scores = (reader.rows(name, **at) for name in ("rubric_responses", "rubric_scores"))
+    prompts, criteria = (warehouse.rows(name, blueprint=key) for name in ("rubric_prompts", "rubric_criteria"))
+    responses, scores = (warehouse.rows(name, **at) for name in ("rubric_responses", "rubric_scores"))
     return MaterialTables(head, prompts, criteria, responses, scores)
 
 
-def _usual_lengths(reader: TableReader) -> UsualLengths:
+def _usual_lengths(warehouse: Warehouse) -> UsualLengths:
     """Mean tokens of what models wrote before, whatever the blueprint and snapshot."""
     return UsualLengths(
-        mean_tokens(reader, "rubric_responses", "model_variant", "turns"),
-        mean_tokens(reader, "rubric_judgements", "judge_variant", "len(request_keys)"),
+        mean_tokens(warehouse, "rubric_responses", "model_variant", "turns"),
+        mean_tokens(warehouse, "rubric_judgements", "judge_variant", "len(request_keys)"),
     )
 
 

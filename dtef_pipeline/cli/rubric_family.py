@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dtef_pipeline.cli import rubric_board, rubric_read, rubric_run
 from dtef_pipeline.cli.family_drift import WatchedFamily, drift_of_models
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.spent_by_role import COUNTED_USAGE, spent_by
 from dtef_pipeline.cli.written_report import folder_given
 from dtef_pipeline.drift.options import WatchOptions
@@ -21,7 +21,7 @@ from dtef_pipeline.report.names import Names
 from dtef_pipeline.rubric.board_views import RubricView
 from dtef_pipeline.rubric.watched_drift import DRIFT_READS, WATCHED, net_drift, watched_drift
 from dtef_pipeline.survey.boards.meanings import COST_COLUMNS
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 RUBRIC_NAMES = Names(
     place={},
@@ -70,9 +70,9 @@ def rollup() -> None:
 
 
 @reads_tables
-def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
-    rubric_board.require_rolled_up(reader, "rubric_costs")
-    frame = reader.rows("rubric_costs").to_pandas()
+def costs(warehouse: Warehouse, by: Sequence[str], output: str) -> None:
+    rubric_board.require_rolled_up(warehouse, "rubric_costs")
+    frame = warehouse.rows("rubric_costs").to_pandas()
     if not len(frame):
         raise WarehouseError("nothing to show: no model was asked of a rubric; `dtef rubric run` asks")
     frame = spent_by(frame, by or _COSTS_BY, output)
@@ -85,13 +85,13 @@ def drift(by: str, since: Sequence[str], fail_on: str | None, output: str) -> No
     sys.exit(drift_of_models(_OF_RUBRICS, since, fail_on, output) if by == "model" else _drift_of_blueprints(output))
 
 
-def _rubric_checks(reader: TableReader, options: WatchOptions) -> pa.Table:
+def _rubric_checks(warehouse: Warehouse, options: WatchOptions) -> pa.Table:
     """RUBRIC_MODEL_DRIFT."""
-    found = reader.query(lambda connection: watched_drift(connection, options), only=DRIFT_READS)
-    return net_drift(found.checks, reader.rows("rubric_anchors").to_pandas(), options)
+    found = warehouse.query(lambda connection: watched_drift(connection, options), only=DRIFT_READS)
+    return net_drift(found.checks, warehouse.rows("rubric_anchors").to_pandas(), options)
 
 
-def _beside_rows(reader: TableReader, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _beside_rows(warehouse: Warehouse, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the judges' drift has to do with that of models."""
     return [f"{row['model']}: {row['told_of_judges']}" for row in rows if row["told_of_judges"]]
 
@@ -100,10 +100,10 @@ _OF_RUBRICS = WatchedFamily("rubric", RUBRIC_NAMES, _rubric_checks, _beside_rows
 
 
 @reads_tables
-def _drift_of_blueprints(reader: TableReader, output: str) -> int:
+def _drift_of_blueprints(warehouse: Warehouse, output: str) -> int:
     """What the documented rule says of each blueprint, the largest gap first; the exit code."""
-    rubric_board.require_rolled_up(reader, "rubric_drift")
-    frame: pd.DataFrame = reader.rows("rubric_drift").to_pandas()
+    rubric_board.require_rolled_up(warehouse, "rubric_drift")
+    frame: pd.DataFrame = warehouse.rows("rubric_drift").to_pandas()
     if not len(frame):
         raise WarehouseError("nothing to show: drift is looked for at temperature 0, and nothing is scored at it")
     frame = frame.sort_values(["gap", "blueprint", "model"], ascending=[False, True, True], na_position="last", kind="stable")

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.cli.blueprint_patterns import fitting
-from dtef_pipeline.cli.left_out import open_reader, reads_tables
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import digest
@@ -27,7 +27,7 @@ from dtef_pipeline.rubric.validity_tables import RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     import duckdb
@@ -62,9 +62,9 @@ def sample(options: SampleOptions) -> None:
     from dtef_pipeline.rubric.label_draws import draw_id, with_draw
     from dtef_pipeline.rubric.label_sheet import sampled, sheet_csv
 
-    reader = open_reader()
-    house = reader.warehouse
-    material = reader.query(lambda connection: _material(connection, options), only=_SAMPLE_READS)
+    warehouse = open_warehouse()
+    house = warehouse
+    material = warehouse.query(lambda connection: _material(connection, options), only=_SAMPLE_READS)
     with _writing_labels():
         labelled = house.read_or_empty(_LABELS, columns=["item"])["item"].to_pylist()
         found = sampled(
@@ -84,7 +84,7 @@ def sample(options: SampleOptions) -> None:
         options.out.write_text(sheet_csv(found.sheet.assign(draw=name)), encoding="utf-8", newline="")
         house.write(_LABEL_ITEMS, items)
         house.write(_LABEL_DRAWS, draws)
-    reader.refresh_database()
+    warehouse.refresh_database()
     again = ", as drawn before" if len(draws) == len(before) else ""
     n_drawn, n_of = int(found.drawn["drawn"].sum()), len(found.drawn)
     click.echo(
@@ -104,8 +104,8 @@ def import_sheet(sheet: Path, author: str | None) -> None:
     from dtef_pipeline.rubric.human_labels import named_draws, read_labels
     from dtef_pipeline.rubric.label_draws import draws_of, imported, label_rows
 
-    reader = open_reader()
-    house = reader.warehouse
+    warehouse = open_warehouse()
+    house = warehouse
     text = _text_of(sheet)
     with _writing_labels():
         items = house.read_or_empty(_LABEL_ITEMS, columns=["draw_id", "item"])
@@ -128,7 +128,7 @@ def import_sheet(sheet: Path, author: str | None) -> None:
             house.write(_LABELS, rows)
         if counting != draws:
             house.write(_LABEL_DRAWS, counting)
-    reader.refresh_database()
+    warehouse.refresh_database()
     new = len(rows) - len(before)
     click.echo(f"{sheet}: {counted(len(found), 'label')}, {new:,} new or changed; {counted(len(rows), 'label')} in all")
     if new:
@@ -139,12 +139,12 @@ def import_sheet(sheet: Path, author: str | None) -> None:
 
 
 @reads_tables
-def show(reader: TableReader, output: str) -> None:
-    house = reader.warehouse
+def show(warehouse: Warehouse, output: str) -> None:
+    house = warehouse
     labels, draws, items = (house.read_or_empty(name).to_pandas() for name in (_LABELS, _LABEL_DRAWS, _LABEL_ITEMS))
     if draws.empty:
         raise WarehouseError(f"no draw in {house.root} yet: `dtef rubric labels sample` draws prompts and writes a sheet")
-    known = _known_classes(reader, labels)
+    known = _known_classes(warehouse, labels)
     if output != "table":
         click.echo(render(known, output))
         return
@@ -156,17 +156,17 @@ def show(reader: TableReader, output: str) -> None:
         click.echo(f"\njudges against people:\n{render(known, 'table', columns=columns, fit=fit)}")
         meanings = {column.name: description(column) for column in RUBRIC_KNOWN_CLASSES}
         click.echo(column_lines(shown_columns(columns, fit), meanings, fit.width))
-    for line in _needed_lines(reader.rows("rubric_corrected").to_pandas()):
+    for line in _needed_lines(warehouse.rows("rubric_corrected").to_pandas()):
         say(line)
 
 
 @reads_tables
-def board(reader: TableReader, blueprints: Sequence[str], output: str) -> None:
+def board(warehouse: Warehouse, blueprints: Sequence[str], output: str) -> None:
     """`dtef rubric board --by corrected`."""
-    frame = reader.rows("rubric_corrected").to_pandas()
+    frame = warehouse.rows("rubric_corrected").to_pandas()
     if frame.empty:
         raise WarehouseError(
-            f"no rubric_corrected in {reader.warehouse.root} yet: after `dtef rubric labels import` it is made by `dtef rollup --family rubric`"
+            f"no rubric_corrected in {warehouse.root} yet: after `dtef rubric labels import` it is made by `dtef rollup --family rubric`"
         )
     frame = _of_patterns(frame, blueprints) if blueprints else frame[frame["blueprint"].isna()]
     if output != "table":
@@ -208,9 +208,9 @@ def _material(connection: duckdb.DuckDBPyConnection, options: SampleOptions) -> 
     return dict(label_material(connection, runs[chosen]))
 
 
-def _known_classes(reader: TableReader, labels: pd.DataFrame) -> pd.DataFrame:
+def _known_classes(warehouse: Warehouse, labels: pd.DataFrame) -> pd.DataFrame:
     """As of the last roll-up; nothing where there was none since the first import."""
-    rows = pd.DataFrame(reader.rows("rubric_known_classes").to_pandas())
+    rows = pd.DataFrame(warehouse.rows("rubric_known_classes").to_pandas())
     if len(labels) and rows.empty:
         say("how judges do on these is shown after `dtef rollup --family rubric`")
     return rows

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dtef_pipeline.cli.blueprint_patterns import fitting
-from dtef_pipeline.cli.left_out import open_warehouse
+from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
@@ -16,7 +16,6 @@ from dtef_pipeline.text.counted import and_more, counted
 from resources.blueprint_files import RubricFile, all_noted, clear_tables
 from resources.gateway.progress import kept_terminal, waiting
 from resources.settings import Settings
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from resources.written_pages import remove_pages
 
@@ -47,7 +46,7 @@ def remove(patterns: Sequence[str]) -> None:
         if not boards_left:
             clear_tables(warehouse, RESULTS_OF_ALL)
             remove_pages(warehouse.fs, f"{warehouse.root}/{PAGES_FOLDER}")
-        TableReader(warehouse).refresh_database()
+        warehouse.refresh_database()
     for line in [*lines, *_stays([notes[key] for key in keys if key in notes], boards_left)]:
         say(line)
 
@@ -58,7 +57,7 @@ def _told(warehouse: Warehouse, key: str) -> str:
     if not snapshots:
         return f"removed {key}, which was never run"
     responses, judgements = (
-        len(warehouse.read_readable(table, lambda _: None, columns=["prompt"], **RUBRIC_SPACE.levels(key)))
+        len(warehouse.rows(table, columns=["prompt"], **RUBRIC_SPACE.levels(key)))
         for table in ("rubric_responses", "rubric_judgements")
     )
     found = f"{counted(responses, 'response')}, {counted(judgements, 'judgement')}"

@@ -12,7 +12,7 @@ import click
 from assets.rubric.panel_part import rubric_panel
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.blueprint_patterns import fitting
-from dtef_pipeline.cli.left_out import open_warehouse, say_files
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.rubric_warnings import lines_of_taken_away, run_warnings
@@ -126,7 +126,7 @@ def run(options: RubricOptions) -> int:
             if not options.no_roll_ups and warehouse.values("rubric_scores", "blueprint"):
                 outcome += _roll_ups(instance, settings)
             used = running.gateway.used if running.gateway else {}
-    say_files(outcome)
+    say_skipped(outcome, warehouse)
     say_used(used)
     for line in (*run_warnings(warehouse, keys, options.snapshot), *lines_of_taken_away(outcome.taken_away)):
         say(line, err=True)
@@ -134,7 +134,7 @@ def run(options: RubricOptions) -> int:
     click.echo(f"{all_of}{counted(len(keys), 'blueprint')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
-    return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+    return 1 if outcome.failures or warehouse.skipped else 0
 
 
 def answered_blueprints(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> list[str]:
@@ -152,7 +152,7 @@ def answered_blueprints(warehouse: Warehouse, keys: Sequence[str], snapshot: str
 
 def _with_key_points(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
     """The blueprints with criteria that a model extracted in an earlier run: a run without the switch takes them out."""
-    sources = {key: warehouse.read_or_empty("rubric_criteria", columns=["source"], blueprint=key)["source"] for key in keys}
+    sources = {key: warehouse.rows("rubric_criteria", columns=["source"], blueprint=key)["source"] for key in keys}
     return [key for key, found in sources.items() if EXTRACTED in found.to_pylist()]
 
 
@@ -165,14 +165,14 @@ def _checked(options: RubricOptions, settings: Settings, warehouse: Warehouse, k
     if options.extract_points:
         asked.add(extracting_model(options.analysts, models).name)
     for key in keys:
-        criteria = warehouse.read_or_empty("rubric_criteria", columns=["prompt", "kind"], blueprint=key)
-        prompts = warehouse.read_or_empty("rubric_prompts", columns=["prompt", "ideal"], blueprint=key)
-        head = warehouse.read_or_empty("rubric_blueprints", columns=["models", "judges"], blueprint=key).to_pylist()
+        criteria = warehouse.rows("rubric_criteria", columns=["prompt", "kind"], blueprint=key)
+        prompts = warehouse.rows("rubric_prompts", columns=["prompt", "ideal"], blueprint=key)
+        head = warehouse.rows("rubric_blueprints", columns=["models", "judges"], blueprint=key).to_pylist()
         if options.judges or will_be_judged(prompts, criteria, extracting=options.extract_points):
             judges = chosen_judges(options.judges, head[0]["judges"] if head else [], models, options.scale)
             asked.update(judge.model.name for judge in judges)
         if head and options.first == "ask":
-            found = warehouse.read_or_empty("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()
+            found = warehouse.rows("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()
             of_files.update(chosen_selectors(options.models, key, head[0]["models"], found))
     asked.update(spec.name for spec in (*chosen_analysts(options.analysts, models), chosen_embedder(options.embedder, models)))
     return with_owners(options, {*asked, *candidate_names(of_files, models)}, models)

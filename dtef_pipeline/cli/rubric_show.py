@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pandas as pd
 
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.rubric_stored_run import printable_frame, require_models, stored_run
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import ConfigError
@@ -21,7 +21,7 @@ from dtef_pipeline.rubric.report.result_file import assessments, plain
 from dtef_pipeline.rubric.report.verdicts import judged, judges_answered
 from dtef_pipeline.text.nearest import nearest
 from dtef_pipeline.text.printable import printable
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _SCORES_SHOWN = ("hybrid", "coverage", "similarity")
 _ALL_PROMPTS = "all prompts"
@@ -29,7 +29,7 @@ _ALL_PROMPTS = "all prompts"
 
 @reads_tables
 def show(
-    reader: TableReader,
+    warehouse: Warehouse,
     blueprint: str,
     prompt: str | None,
     models: Sequence[str],
@@ -37,7 +37,7 @@ def show(
     score: str,
     output: str,
 ) -> None:
-    run = stored_run(reader, blueprint, snapshot)
+    run = stored_run(warehouse, blueprint, snapshot)
     require_models(models, run.models)
     chosen = list(models) or run.models
     if prompt is None:

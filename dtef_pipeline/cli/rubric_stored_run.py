@@ -15,7 +15,7 @@ from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, read_run
 from dtef_pipeline.rubric.report.stored import ByPrompt
 from dtef_pipeline.text.nearest import nearest
 from dtef_pipeline.text.printable import printable
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _TABLES_OF_A_RUN = (
     *("rubric_blueprints", "rubric_prompts", "rubric_criteria", "rubric_findings", "rubric_runs", "rubric_responses"),
@@ -24,22 +24,22 @@ _TABLES_OF_A_RUN = (
 _ORDER_OF_JUDGEMENTS = ("prompt", "model", "model_variant", "temperature", "system_index", "draw", "block", "path", "position")
 
 
-def require_blueprint(reader: TableReader, blueprint: str) -> None:
+def require_blueprint(warehouse: Warehouse, blueprint: str) -> None:
     """Raises where the blueprint has no scores, with the nearest that have."""
-    scored = reader.warehouse.values("rubric_scores", "blueprint")
+    scored = warehouse.values("rubric_scores", "blueprint")
     if not scored:
-        raise WarehouseError(f"no rubric_scores in {reader.warehouse.root} yet: `dtef rubric run` makes them")
+        raise WarehouseError(f"no rubric_scores in {warehouse.root} yet: `dtef rubric run` makes them")
     if blueprint not in scored:
-        known = reader.warehouse.values("rubric_blueprints", "blueprint")
+        known = warehouse.values("rubric_blueprints", "blueprint")
         remedy = f"it has no scores yet: `dtef rubric run --blueprint {blueprint}` makes them" if blueprint in known else ""
         raise ConfigError(f"blueprint {blueprint!r}: {remedy or f'there is none; known: {nearest(blueprint, scored)}'}")
 
 
-def scored_snapshots(reader: TableReader, blueprint: str) -> list[str]:
+def scored_snapshots(warehouse: Warehouse, blueprint: str) -> list[str]:
     """The snapshots in which a blueprint is scored, the earliest first."""
     times: dict[str, Any] = {}
-    for snapshot in reader.warehouse.values("rubric_scores", "snapshot", blueprint=blueprint):
-        rows = reader.rows("rubric_responses", columns=["answered_at"], blueprint=blueprint, snapshot=snapshot)
+    for snapshot in warehouse.values("rubric_scores", "snapshot", blueprint=blueprint):
+        rows = warehouse.rows("rubric_responses", columns=["answered_at"], blueprint=blueprint, snapshot=snapshot)
         times[snapshot] = pc.min(rows["answered_at"]).as_py() if len(rows) else None
     return in_order(times)
 
@@ -53,19 +53,19 @@ def known_snapshot(blueprint: str, snapshot: str | None, known: Sequence[str]) -
     return snapshot
 
 
-def stored_run(reader: TableReader, blueprint: str, snapshot: str | None) -> BlueprintRun:
+def stored_run(warehouse: Warehouse, blueprint: str, snapshot: str | None) -> BlueprintRun:
     """Everything that is kept of a blueprint in a snapshot, by default its latest. Raises ConfigError for a name that is not known."""
-    require_blueprint(reader, blueprint)
-    chosen = known_snapshot(blueprint, snapshot, scored_snapshots(reader, blueprint))
-    run: BlueprintRun = reader.query(
+    require_blueprint(warehouse, blueprint)
+    chosen = known_snapshot(blueprint, snapshot, scored_snapshots(warehouse, blueprint))
+    run: BlueprintRun = warehouse.query(
         lambda connection: read_run(StoredRows(connection), blueprint, chosen), only=_TABLES_OF_A_RUN, first=[blueprint]
     )
     return run
 
 
-def whole_judgements(reader: TableReader, blueprint: str, snapshot: str) -> ByPrompt:
+def whole_judgements(warehouse: Warehouse, blueprint: str, snapshot: str) -> ByPrompt:
     """Every judgement of a run, with the replies as they came."""
-    rows = reader.rows("rubric_judgements", blueprint=blueprint, snapshot=snapshot)
+    rows = warehouse.rows("rubric_judgements", blueprint=blueprint, snapshot=snapshot)
     order = [(name, "ascending") for name in (*_ORDER_OF_JUDGEMENTS, "judge", "judge_draw")]
     return ByPrompt(rows.take(pc.sort_indices(rows, order)))
 

@@ -15,7 +15,7 @@ from assets.survey.curation_file import known_curation, rows_of_no_round
 from assets.survey.panel_file import checked_panel
 from dtef_pipeline.cli.after_run import after_run, now_asked
 from dtef_pipeline.cli.asked_questions import question_lines
-from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files, say_more
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.ready import check_asking, check_settings, dagster_instance, prepare_home
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.cli.started_runs import roll_up
@@ -28,7 +28,6 @@ from resources.file_systems import without_secrets
 from resources.gateway.progress import kept_terminal
 from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -52,8 +51,7 @@ SOME_MODEL_SILENT = 4
 
 def run(options: RunOptions) -> int:
     metric = SurveyBoardOptions(metric=options.metric).metric
-    reader, settings = open_reader(), Settings.from_environment()
-    warehouse = reader.warehouse
+    warehouse, settings = open_warehouse(), Settings.from_environment()
     models = check_settings(settings)
     checked_panel(settings, models, warehouse)
     chosen = selection(options, models)
@@ -61,7 +59,7 @@ def run(options: RunOptions) -> int:
     require_snapshot(warehouse, "predictions", SPACE, keys, chosen.snapshot)
     check_asking(settings, chosen)
     started = time.monotonic()
-    names = ", ".join(model.name for model in chosen.models)
+    names = ", ".join(model.name for model in chosen.models) or "those of the response store"
     say(f"{counted(len(keys), 'partition')}, snapshot {chosen.snapshot}, models: {names}", err=True)
     for line in question_lines(warehouse, chosen):
         say(line, err=True)
@@ -72,10 +70,11 @@ def run(options: RunOptions) -> int:
         say(line)
     for failure in failures:
         say(f"error: {failure}", err=True)
-    say_files(outcome)
-    with kept_terminal():
-        all_answered = after_run(reader, chosen, metric)
-    say_more(reader.more)
+    say_skipped(outcome, warehouse)
+    all_answered = True
+    if not options.from_store:
+        with kept_terminal():
+            all_answered = after_run(warehouse, chosen, metric)
     if options.no_roll_ups:
         say(
             "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef rollup`, or the next run"
@@ -89,13 +88,7 @@ def run(options: RunOptions) -> int:
             "in the tables; the raw responses stay in the response store, and the earlier options bring them back",
             err=True,
         )
-    return (
-        1
-        if failures or outcome.not_restored or outcome.left_out or reader.left_out
-        else 0
-        if all_answered
-        else SOME_MODEL_SILENT
-    )
+    return 1 if failures or warehouse.skipped else 0 if all_answered else SOME_MODEL_SILENT
 
 
 def rollup(metric: str) -> int:
@@ -109,9 +102,9 @@ def rollup(metric: str) -> int:
         outcome = _roll_ups(instance, metric)
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
-    say_files(outcome)
+    say_skipped(outcome, warehouse)
     click.echo(f"roll-ups of {', '.join(warehouse.values('scores', 'round'))}, {time.monotonic() - started:.1f} s")
-    return 1 if outcome.failures or outcome.left_out else 0
+    return 1 if outcome.failures or warehouse.skipped else 0
 
 
 def _roll_ups(instance: Any, metric: str) -> "Launched":
@@ -134,11 +127,11 @@ def _materialize(
             outcome = _stages(instance, stages, keys, chosen, options, running)
         failures = list(outcome.failures)
         if options.no_roll_ups:
-            TableReader(warehouse).refresh_database()
+            warehouse.refresh_database()
         elif warehouse.values("scores", "round"):
             rolled_up = _roll_ups(instance, options.metric)
             failures += rolled_up.failures
-            outcome = replace(outcome, made_again=outcome.made_again + rolled_up.made_again, left_out=rolled_up.left_out)
+            outcome = replace(outcome, skipped=outcome.skipped + rolled_up.skipped)
     return outcome, failures, running.gateway
 
 
@@ -151,7 +144,7 @@ def _stages(
     from assets.survey.rounds import ROUNDS_TAG, known_keys
 
     config = chosen.config(options.metric)
-    config["predictions"]["let_go"] = list(options.let_go)
+    config["predictions"]["from_store"] = options.from_store
     tags = {**running.tags, SNAPSHOT_TAG: chosen.snapshot, ROUNDS_TAG: ", ".join(chosen.rounds)}
     asks = any(not model.is_computed for model in chosen.models)
     in_turn, parts = bool(asks or chosen.limits), len(list(ranges(known_keys(instance), keys)))

@@ -46,7 +46,7 @@ class RunOptions:
     first: str = "ask"
     """The stage that the run begins with: ingest or ask."""
     no_roll_ups: bool = False
-    let_go: tuple[str, ...] = ()
+    from_store: bool = False
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def with_contexts(experiment: Experiment, contexts: tuple[str, ...]) -> Experime
 def _of_options(options: RunOptions, models: Models) -> dict[str, Any]:
     return {
         "conditions": _conditions(options),
-        "models": models.resolve(options.models or ("baselines",)),
+        "models": models.resolve(options.models or (() if options.from_store else ("baselines",))),
         "models_of": {},
         "sample": Sample(options.questions, options.sample_segments),
         "draws": options.draws or 1,
@@ -233,7 +233,7 @@ def _context_levels(contexts: tuple[str, ...]) -> list[str]:
 def _conditions(options: RunOptions) -> tuple[BlueprintOptions, ...]:
     levels = _context_levels(options.contexts)
     if not options.conditions:
-        return (BlueprintOptions(tuple(levels)),)
+        return () if options.from_store else (BlueprintOptions(tuple(levels)),)
     made = [BlueprintOptions.of_condition(text, levels) for text in options.conditions]
     return tuple({one.condition: one for one in made}.values())
 

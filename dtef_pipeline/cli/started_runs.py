@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dtef_pipeline.cli.left_out import open_warehouse, say_files
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import WarehouseError
@@ -54,8 +54,8 @@ def rolled_up(table: str, command: str, roll_ups: Callable[[Any], Launched]) -> 
         outcome = roll_ups(instance)
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
-    say_files(outcome)
-    return 1 if outcome.failures or outcome.left_out else 0
+    say_skipped(outcome, warehouse)
+    return 1 if outcome.failures or warehouse.skipped else 0
 
 
 def say_used(used: Mapping[str, Any]) -> None:

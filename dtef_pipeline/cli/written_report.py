@@ -13,14 +13,14 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.text.counted import and_more, counted
 from resources.gateway.progress import waiting
-from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, write_pages
 
 _PAGES_NAMED = 5
 
 
 def write_report(
-    reader: TableReader,
+    warehouse: Warehouse,
     out: Path,
     pages: Callable[[duckdb.DuckDBPyConnection], Iterable[tuple[str, str]]],
     only: Collection[str],
@@ -42,7 +42,7 @@ def write_report(
         return write_pages(fs, folder, pages(connection), put)
 
     with waiting("writing pages"):
-        written = reader.query(write, only=only)
+        written = warehouse.query(write, only=only)
     click.echo(f"{out / INDEX_PAGE} ({counted(len(written.sizes), 'page')})")
     if written.removed:
         click.echo(f"removed, since they do not belong to it any more: {and_more(written.removed, _PAGES_NAMED)}")

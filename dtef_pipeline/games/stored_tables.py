@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dtef_pipeline.games import drift_tables, tables
 from dtef_pipeline.games.decision_tables import DECISION_ANSWERS, STRATEGY_VALUES
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.tables import AskedBy, Remake, TableSpec
+from dtef_pipeline.tables import TableSpec
 
-_BY_GAMES_RUN = Remake("dtef games run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
-_BY_DECISIONS = Remake("dtef games decisions {options}", (AskedBy("--snapshot", "snapshot", "base"),))
-_BY_GAMES_ROLL_UP = Remake("dtef rollup --family games")
+_BY_GAMES_RUN = "dtef games run {options} {players} --max-calls 0"
+_BY_DECISIONS = "dtef games decisions {options} {personas} --max-calls 0"
+_BY_GAMES_ROLL_UP = "dtef rollup --family games"
 _OF_SCENARIO, _OF_SCENARIO_SNAPSHOT = ("league", "scenario"), ("league", "scenario", "snapshot")
 GAMES_TABLES: Mapping[str, TableSpec] = {
-    "scenario_items": TableSpec(tables.SCENARIO_ITEMS, LEAGUE_SPACE, _OF_SCENARIO, Remake("dtef games run {options}")),
-    "episode_prompts": TableSpec(tables.EPISODE_PROMPTS, LEAGUE_SPACE, _OF_SCENARIO, Remake("dtef games run {options}")),
+    "scenario_items": TableSpec(tables.SCENARIO_ITEMS, LEAGUE_SPACE, _OF_SCENARIO, _BY_GAMES_RUN),
+    "episode_prompts": TableSpec(tables.EPISODE_PROMPTS, LEAGUE_SPACE, _OF_SCENARIO, _BY_GAMES_RUN),
     "episode_turns": TableSpec(tables.EPISODE_TURNS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
     "episodes": TableSpec(tables.EPISODES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
     "episode_scores": TableSpec(tables.EPISODE_SCORES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),

@@ -97,17 +97,6 @@ def merged_values(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> pa.Tab
     return pa.concat_tables([earlier.filter(pc.not_equal(earlier["version"], pack.manifest.version)), new])
 
 
-def players_gone(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> list[str]:
-    """Who had values in this version earlier and has none now, as its answers are not there any more."""
-    if earlier is None:
-        return []
-    own = earlier.filter(pc.equal(earlier["version"], pack.manifest.version))
-    left = set(zip(new["persona"].to_pylist(), new["model_variant"].to_pylist(), strict=True))
-    columns = (own[name].to_pylist() for name in ("persona", "model_variant", "model"))
-    gone = [(role, model) for role, variant, model in zip(*columns, strict=True) if (role, variant) not in left]
-    return list(dict.fromkeys(f"{role}@{model}" if role else model for role, model in gone))
-
-
 def _baselines(scenario: SmallScenario[Any]) -> Iterator[_Valued]:
     for name, strategy in scenario.strategies.items():
         model = f"{BASELINE_PREFIX}{name}"

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dtef_pipeline.qa import anchor_tables, tables
 from dtef_pipeline.qa.result_tables import QA_ROLLED_UP
 from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.tables import AskedBy, Remake, TableSpec
+from dtef_pipeline.tables import TableSpec
 
-_BY_QA_ADD = Remake("dtef qa run {options} --from ingest")
-_BY_QA_RUN = Remake("dtef qa run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
-_BY_QA_ROLL_UP = Remake("dtef rollup --family qa")
-_BY_QA_ANCHORS = Remake("dtef qa anchors {options}")
+_BY_QA_ADD = "dtef qa run {options} {models} --max-calls 0 --from ingest"
+_BY_QA_RUN = "dtef qa run {options} {models} --max-calls 0"
+_BY_QA_ROLL_UP = "dtef rollup --family qa"
+_BY_QA_ANCHORS = "dtef qa anchors {options}"
 RESULTS_OF_PARTS = tuple(QA_ROLLED_UP)
 """The tables that follow from the scores of all parts."""
 _OF_PART, _OF_PART_SNAPSHOT = ("suite", "part"), ("suite", "part", "snapshot")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -45,16 +45,6 @@ def section(anchor: str, title: str, text: str, body: str) -> str:
 
 def paragraph(words: str) -> str:
     return f"<p>{escape(words)}</p>"
-
-
-def incomplete(left_out: Collection[str]) -> str:
-    """A warning that the numbers of the page are not of everything; nothing where they are. `left_out`: a line of each file without which."""
-    if not left_out:
-        return ""
-    items = "".join(f"<li>{escape(line)}</li>" for line in left_out)
-    return (
-        f'<div role="note"><strong>These numbers are incomplete.</strong><ul style="overflow-wrap:anywhere">{items}</ul></div>'
-    )
 
 
 def fold(heading: str, body: str, *, is_open: bool = False) -> str:

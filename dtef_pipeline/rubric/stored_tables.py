@@ -9,22 +9,25 @@ from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.validity_tables import RUBRIC_ANCHORS, RUBRIC_JUDGE_DRIFT
-from dtef_pipeline.tables import AskedBy, Remake, TableSpec
+from dtef_pipeline.tables import TableSpec
 
 RESULTS_OF_ALL = (*tables.RUBRIC_BOARDS, *roll_up_tables.RUBRIC_ROLLED_UP, *label_tables.RUBRIC_CORRECTIONS)
 """The tables that follow from the scores of all blueprints."""
-_BY_ADD = Remake("dtef rubric run {options} --from ingest")
-_BY_RUBRIC_RUN = Remake("dtef rubric run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
-_BY_ROLL_UP = Remake("dtef rollup --family rubric")
-_BY_DRAW, _BY_IMPORT = Remake("dtef rubric labels sample --out SHEET"), Remake("dtef rubric labels import SHEET")
-_BY_ANCHORS = Remake("dtef rubric anchors {options}")
+_BY_ADD = "dtef rubric run {options} {models} --max-calls 0 --from ingest"
+_BY_RUBRIC_RUN = "dtef rubric run {options} {models} --max-calls 0"
+_BY_ROLL_UP = "dtef rollup --family rubric"
+_BY_DRAW, _BY_IMPORT = "dtef rubric labels sample --out SHEET", "dtef rubric labels import SHEET"
+_BY_ANCHORS = "dtef rubric anchors {options}"
 _OF_BLUEPRINT, _OF_SNAPSHOT = ("blueprint",), ("blueprint", "snapshot")
 RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_blueprints": TableSpec(tables.RUBRIC_BLUEPRINTS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
     "rubric_prompts": TableSpec(tables.RUBRIC_PROMPTS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
     "rubric_criteria": TableSpec(tables.RUBRIC_CRITERIA, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
     "rubric_extractions": TableSpec(
-        tables.RUBRIC_EXTRACTIONS, RUBRIC_SPACE, _OF_BLUEPRINT, Remake("dtef rubric run {options} --from ingest")
+        tables.RUBRIC_EXTRACTIONS,
+        RUBRIC_SPACE,
+        _OF_BLUEPRINT,
+        "dtef rubric run {options} {models} --max-calls 0",
     ),
     "rubric_findings": TableSpec(tables.RUBRIC_FINDINGS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
     "rubric_responses": TableSpec(tables.RUBRIC_RESPONSES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),

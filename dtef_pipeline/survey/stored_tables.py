@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from dtef_pipeline.survey import tables
-from dtef_pipeline.survey.baselines.names import UNIFORM
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.schemas import TESTS
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.tables import AskedBy, Remake, TableSpec, ToldBy
+from dtef_pipeline.tables import TableSpec
 
-_ASKED_BY = (
-    AskedBy("--snapshot", "snapshot", "base"),
-    AskedBy("--condition", "condition", BlueprintOptions().condition),
-    AskedBy("--context", "context_level", "0"),
-)
-# The baseline stands in every table of predictions anyway. What language models responded is found in the response store.
-_BY_RUN = Remake(
-    f"dtef run {{options}} --model {UNIFORM}",
-    _ASKED_BY,
-    AskedBy("--questions", KEYS.item),
-    (ToldBy("scores", KEYS.item), ToldBy("predictions", KEYS.item), ToldBy("segment_results", "questions")),
-)
-_BY_INGEST = replace(_BY_RUN, command=f"{_BY_RUN.command} --from ingest")
+_BY_RUN = "dtef run {options} --from-store"
+_BY_INGEST = f"{_BY_RUN} --from ingest"
 _ROUND, _SEGMENT, _SNAPSHOT = ("round",), ("round", "segment"), ("round", "segment", "snapshot")
 SURVEY_TABLES: Mapping[str, TableSpec] = {
-    "survey_responses": TableSpec(tables.SURVEY_RESPONSES, SPACE, _SEGMENT, _BY_INGEST, needed_by=("scores",)),
+    "survey_responses": TableSpec(tables.SURVEY_RESPONSES, SPACE, _SEGMENT, _BY_INGEST),
     "reference_scores": TableSpec(tables.REFERENCE_SCORES, SPACE, _SEGMENT, _BY_INGEST),
     "survey_quarantine": TableSpec(tables.SURVEY_QUARANTINE, SPACE, _ROUND, _BY_INGEST),
     "survey_findings": TableSpec(tables.SURVEY_FINDINGS, SPACE, _ROUND, _BY_INGEST),

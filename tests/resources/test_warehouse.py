@@ -171,9 +171,7 @@ class TestReading:
         house.write("survey_responses", survey_rows({}), **KENYA)
         path = Path(house.folder("survey_responses", **KENYA), "part-0.parquet")
         path.write_bytes(path.read_bytes()[:-100] if content is None else content)
-        with pytest.raises(
-            WarehouseError, match=rf"cannot read {path}: .*; this makes it again, with .*: dtef run --round S1 --seg"
-        ):
+        with pytest.raises(WarehouseError, match=rf"cannot read {path}: .*; this makes it again: dtef run --round S1 --seg"):
             house.read("survey_responses", **KENYA)
 
     def test_files_of_two_versions_are_not_mixed_and_the_older_one_is_named(self, house: Warehouse) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from dtef_pipeline.report.drift import drift, reliability
 from dtef_pipeline.report.leaderboard import comparisons, leaderboard
-from dtef_pipeline.report.markup import Group, incomplete, paragraph
+from dtef_pipeline.report.markup import Group, paragraph
 from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.report.preference_chapter import preference_chapters
 from dtef_pipeline.survey.boards.responsiveness import context_shown
@@ -42,9 +42,7 @@ _PAIRS = "\n".join(map(_file, ("pair_parts.js", "pair_texts.js", "question_segme
 _HEAT_MAP = f"{HEAT_STYLE}\n{_file('heatmap.css')}"
 
 
-def survey_report(
-    connection: duckdb.DuckDBPyConnection, known: Sequence[Experiment] = (), left_out: Collection[str] = ()
-) -> str:
+def survey_report(connection: duckdb.DuckDBPyConnection, known: Sequence[Experiment] = ()) -> str:
     """The page, from a connection with the pipeline's views (`scores` at least). Equal tables give an equal page.
 
     `known`: the experiments that are shown where their conditions were asked. `left_out`: what is said of each file that could not be read,
@@ -56,7 +54,7 @@ def survey_report(
     title = f"DTEF: {', '.join(rounds) or 'no round'}"
     about = [paragraph(f"{line[0].upper()}{line[1:]}.") for line in (about_n(connection, rounds) if rounds else [])]
     introduction = _introduction(metric) + "".join(about)
-    return build_report(title, introduction + incomplete(left_out), _chapters(connection, found, metric, known))
+    return build_report(title, introduction, _chapters(connection, found, metric, known))
 
 
 def _introduction(metric: str) -> str:

@@ -9,7 +9,6 @@ import pytest
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.errors import ConfigError
 from resources.settings import Settings
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import use
 
@@ -21,14 +20,14 @@ def test_the_drift_of_a_judge_that_the_panel_names_can_be_accepted_and_no_judge_
 ) -> None:
     """Judges were refused as models that nobody asks."""
     use(tmp_path, monkeypatch)
-    panel, reader = tmp_path / "panel.yaml", TableReader(Warehouse(tmp_path / "warehouse"))
+    panel, warehouse = tmp_path / "panel.yaml", Warehouse(tmp_path / "warehouse")
     monkeypatch.setenv("DTEF_PANEL", str(panel))
     panel.write_text(f"drift: {{since: {{openai/a: 2026-01-06, openai/b: 2026-01-06}}}}\n{JUDGED}", encoding="utf-8")
-    assert set(panel_drift(Settings.from_environment(), reader).since) == {"openai/a", "openai/b"}
+    assert set(panel_drift(Settings.from_environment(), warehouse).since) == {"openai/a", "openai/b"}
     for named, said in (
         ("since: {openai/c: 2026-01-06}", "asks no such model"),
         ("control: [openai/a]", "no such language model"),
     ):
         panel.write_text(f"drift: {{{named}}}\n{JUDGED}", encoding="utf-8")
         with pytest.raises(ConfigError, match=f"{said}, and none has scores"):
-            panel_drift(Settings.from_environment(), reader)
+            panel_drift(Settings.from_environment(), warehouse)

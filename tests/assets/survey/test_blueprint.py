@@ -77,7 +77,10 @@ class TestConditions:
         ("config", "message"),
         [
             ({"conditions": ["shift+loud"]}, "'loud' says nothing"),
-            ({"conditions": []}, "no condition given: allowed: one or more such as distribution/attribute-label"),
+            (
+                {"conditions": []},
+                "no condition given, and no earlier one is known: allowed: one or more such as distribution/attribute-label",
+            ),
             ({"conditions": ["shift+system=mine"]}, "unknown system prompt 'mine'"),
         ],
     )

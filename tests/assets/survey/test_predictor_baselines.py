@@ -36,14 +36,14 @@ class TestNeighbours:
 
     def test_the_round_is_read_once_a_run(self, countries: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
         read: list[str] = []
-        reads = Warehouse.read_readable
+        reads = Warehouse.rows
 
         def counted(house: Warehouse, table: str, *to: Any, **given: Any) -> pa.Table:
             if table == "survey_responses" and given.get("columns"):
                 read.append(given["segment"])
             return reads(house, table, *to, **given)
 
-        monkeypatch.setattr(Warehouse, "read_readable", counted)
+        monkeypatch.setattr(Warehouse, "rows", counted)
         predict(countries, Answers(), self.keys(countries), NEAREST, BAYES)
         assert read == countries.values("survey_responses", "segment", round="S1")
 

@@ -79,14 +79,14 @@ def test_a_run_over_a_series_reads_each_round_once_for_its_later_ones(tmp_path: 
     rounds = [f"A{n}" for n in range(1, 8)]
     asked(house, {round_id: {0, 1} for round_id in rounds})
     reads: Counter[tuple[str, bool]] = Counter()
-    plain = house.read_readable
+    plain = house.rows
 
     def counting(table: str, *to: Any, **given: Any) -> pa.Table:
         if table == "survey_responses":
             reads[given["round"], given["columns"] is not None] += 1
         return plain(table, *to, **given)
 
-    house.read_readable = counting  # type: ignore[method-assign]
+    house.rows = counting  # type: ignore[method-assign]
     predictor = predictor_of(house)
     for round_id in rounds:
         said(predictor, round_id)

@@ -190,7 +190,7 @@ class TestExitCodes:
             path.write_bytes(b"broken")
         result = dtef("drift", "--by", by, "--fail-on", "drift")
         assert result.exit_code == 5
-        assert "error: no score of a language model can be read, so there is nothing to show; " in result.stderr
+        assert "error: no score of a language model in the files that can be read" in result.stderr
         assert "baselines" not in result.output
 
     def test_a_smaller_panel_hides_no_verdict(self, drifted: Path) -> None:

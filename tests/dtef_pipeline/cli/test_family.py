@@ -15,7 +15,6 @@ from dtef_pipeline.rubric.roll_up_tables import RUBRIC_COSTS
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, validity_tables
 from dtef_pipeline.rubric.watched_drift import DRIFT_READS, documented_drift_table, watched_drift
 from resources.responses.store import ResponseStore
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.dtef_pipeline.cli.test_help import all_options
@@ -37,10 +36,10 @@ SPENT = [
 def house(state: Path) -> Warehouse:
     """Two blueprints in two snapshots, with the tables that roll-ups make of them, and costs that a hand can add up."""
     kept = keep(made_tables(2, 3, 6, snapshots=("2026-01-01", "2026-01-03")), state / "warehouse")
-    reader = TableReader(kept, lambda line: None)
-    kept.write("rubric_drift", reader.query(documented_drift_table, only=DRIFT_READS))
-    kept.write("rubric_model_drift", reader.query(watched_drift, only=DRIFT_READS).checks)
-    validity = reader.query(lambda made: validity_tables(made, nothing_stored), only=JUDGED_READ)
+    warehouse = kept
+    kept.write("rubric_drift", warehouse.query(documented_drift_table, only=DRIFT_READS))
+    kept.write("rubric_model_drift", warehouse.query(watched_drift, only=DRIFT_READS).checks)
+    validity = warehouse.query(lambda made: validity_tables(made, nothing_stored), only=JUDGED_READ)
     kept.write("rubric_judges", validity["rubric_judges"])
     names = ("role", "model", "answered", "calls", "cost_usd", "unpriced")
     rows = [dict(zip(names, row, strict=True)) | {"prompt_tokens": 1, "completion_tokens": 1} for row in SPENT]

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dtef_pipeline.cli.left_out import queried
+from dtef_pipeline.cli.opened_warehouse import query_rounds
 from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.tables import SCORES, SURVEY_RESPONSES
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 TEXTS = {"q1": "How much do you trust newspapers?", "q2": "Which of these did you do last week?"}
@@ -31,9 +30,9 @@ def test_a_battery_of_another_round_holds_questions_together_where_one_round_alo
     house.write("survey_responses", asked("R2", q1="trust", q2="did"), round="R2", segment="age:18-25")
     for round_id in ("R1", "R2"):
         house.write("scores", SCORES.empty_table(), round=round_id, segment="age:18-25", snapshot="base")
-    reader, tables = TableReader(house), ("scores", "survey_responses")
-    alone = reader.query(question_clusters, only=tables, first=["R2"])
+    warehouse, tables = house, ("scores", "survey_responses")
+    alone = warehouse.query(question_clusters, only=tables, first=["R2"])
     assert alone["cluster"].nunique() == 2
-    linked = queried(reader, question_clusters, tables, ["R2"])
+    linked = query_rounds(warehouse, question_clusters, tables, ["R2"])
     assert linked["cluster"].nunique() == 1
-    assert queried(reader, question_clusters, tables, [])["cluster"].nunique() == 1
+    assert query_rounds(warehouse, question_clusters, tables, [])["cluster"].nunique() == 1

@@ -14,7 +14,6 @@ from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.preference.beside_metrics import BESIDE_METRIC as METRICS_READ
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from resources.settings import Settings
-from resources.table_reader import TableReader
 from resources.votes import VoteStore
 from resources.warehouse import TABLES, Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, write_panel
@@ -97,7 +96,7 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     assert "the votes have changed since" in dtef("preference", "board").stderr
     (file,) = (voted / "warehouse" / "preference_scores").rglob("*.parquet")
     file.write_bytes(b"PAR1 broken")
-    assert "makes all that was left out again: dtef rollup --family preference" in refused("preference", "board")
+    assert "makes it again: dtef rollup --family preference" in refused("preference", "board")
 
 
 def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(
@@ -127,7 +126,7 @@ def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(
 
 def test_the_board_says_what_limits_intervals(voted: Path) -> None:
     warehouse = Warehouse(str(voted / "warehouse"))
-    rows = TableReader(warehouse).rows("preference_scores").to_pylist()
+    rows = warehouse.rows("preference_scores").to_pylist()
     assert {row["note"] for row in rows} == {None}
     limited = pa.Table.from_pylist([row | {"note": "few prompts"} for row in rows], schema=PREFERENCE_SCORES)
     warehouse.write("preference_scores", limited)
@@ -155,7 +154,7 @@ def test_metrics_of_every_family_can_be_read(family: str, state: Path) -> None:
             assert spec.schema is not None
             row = pa.table({one.name: pa.nulls(1, one.type) for one in spec.schema}, schema=spec.schema)
             house.write(table, row, **dict.fromkeys(spec.levels, "x"))
-        columns = TableReader(house).query(partial(columns_of, source.query), only=source.tables)
+        columns = house.query(partial(columns_of, source.query), only=source.tables)
         assert set(METRICS_READ) <= set(columns)
 
 
@@ -165,8 +164,8 @@ def columns_of(query: str, connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 def test_metrics_of_surveys_stand_on_the_leaderboard(scored: Path) -> None:
     (sources,) = (one.paired.metrics for one in FAMILIES if one.name == "survey" and one.paired)
-    reader = TableReader(Warehouse(str(scored / "warehouse")))
-    rows = reader.query(lambda made: made.sql(sources[0].query).to_arrow_table(), only=sources[0].tables).to_pylist()
+    warehouse = Warehouse(str(scored / "warehouse"))
+    rows = warehouse.query(lambda made: made.sql(sources[0].query).to_arrow_table(), only=sources[0].tables).to_pylist()
     assert {row["partition"] for row in rows} == {"all"}
     assert set(METRICS_READ) <= set(rows[0])
     assert len({(row["metric"], row["player"]) for row in rows}) == len(rows)

@@ -15,7 +15,6 @@ from assets.stage.panel_drift import panel_drift
 from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import ConfigError
 from resources.settings import Settings
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.made.qa_scores import keep_in, night
@@ -128,7 +127,7 @@ def test_when_the_last_part_goes_no_board_and_no_page_is_left(
     (tmp_path / "panel.yaml").write_text("drift: {since: {someold: 2026-01-01}}\n", encoding="utf-8")
     monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
     with pytest.raises(ConfigError, match=r"since\.someold: the panel asks no such model, and none has scores"):
-        panel_drift(Settings.from_environment(), TableReader(Warehouse(tmp_path / "warehouse")))
+        panel_drift(Settings.from_environment(), Warehouse(tmp_path / "warehouse"))
     monkeypatch.delenv("DTEF_PANEL")
     failed = made_by_roll_ups().get_step_failure_events()
     told = {one.node_name: str(one.step_failure_data.error) for one in failed}

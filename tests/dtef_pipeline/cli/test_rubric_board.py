@@ -17,7 +17,6 @@ from dtef_pipeline.rubric.published_boards import BOARD_READS, rubric_boards
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, agreement_tables, validity_tables
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import name_panel, ok, refused, write_panel
 from tests.made.rubric_pages import JUDGES, made_tables
@@ -29,9 +28,12 @@ from tests.strict_json import strict
 def house(state: Path) -> Warehouse:
     """Six blueprints of four models, with the tables that roll-ups make of their judgements; nobody was graded."""
     kept = keep(made_tables(6, 4, 3), state / "warehouse")
-    reader = TableReader(kept, lambda line: None)
-    tables = reader.query(lambda made: agreement_tables(made), only=JUDGED_READ)
-    for name, rows in {**tables, **reader.query(lambda made: validity_tables(made, nothing_stored), only=JUDGED_READ)}.items():
+    warehouse = kept
+    tables = warehouse.query(lambda made: agreement_tables(made), only=JUDGED_READ)
+    for name, rows in {
+        **tables,
+        **warehouse.query(lambda made: validity_tables(made, nothing_stored), only=JUDGED_READ),
+    }.items():
         kept.write(name, rows)
     kept.write("rubric_champions", RUBRIC_CHAMPIONS.empty_table())
     return kept
@@ -153,7 +155,7 @@ def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scal
     made = made_tables(4, 3, 3)
     made.rows["rubric_runs"][0] |= {"judges": [f"{judge}[scale:10]" for judge in JUDGES], "judge_hash": "k" * 32}
     kept = keep(made, state / "warehouse")
-    for name, rows in TableReader(kept, print).query(rubric_boards, only=BOARD_READS).items():
+    for name, rows in kept.query(rubric_boards, only=BOARD_READS).items():
         kept.write(name, rows)
     told = "cannot be compared: 5 classes (3 blueprints); 10 classes (1 blueprint)"
     for by in ("overall", "tag", "compare"):

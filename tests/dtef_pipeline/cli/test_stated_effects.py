@@ -8,7 +8,6 @@ import pandas as pd
 
 from dtef_pipeline.cli.stated_effects import lines_of_design_effects
 from dtef_pipeline.survey.design_effects import in_words
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, ok, run_stages
 
@@ -25,8 +24,8 @@ def test_boards_and_report_say_which_rounds_have_which_design_effect(ingested: P
     assert SAID not in ok("leaderboard", "--format", "csv")
     ok("report", "--out", ingested / "report.html")
     assert f"<p>D{SAID[1:]}.</p>" in (ingested / "report.html").read_text(encoding="utf-8")
-    reader = TableReader(Warehouse(ingested / "warehouse"))
-    assert lines_of_design_effects(reader, pd.DataFrame(columns=["skill"]), ["S2"]) == ""
+    warehouse = Warehouse(ingested / "warehouse")
+    assert lines_of_design_effects(warehouse, pd.DataFrame(columns=["skill"]), ["S2"]) == ""
 
 
 def test_rounds_of_one_design_effect_are_named_together() -> None:

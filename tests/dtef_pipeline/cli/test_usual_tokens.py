@@ -13,7 +13,6 @@ from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_TURNS
 from resources.known_models import known_models
 from resources.settings import Settings
-from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, use
 from tests.strict_json import strict
@@ -35,9 +34,9 @@ def test_empty_responses_count_as_they_are_and_unknown_ones_not_at_all(tmp_path:
     """A model whose responses had no tokens was taken to write hundreds."""
     house = Warehouse(tmp_path)
     house.write("episode_turns", turns(TURNS + UNKNOWN), **LEAGUE_SPACE.levels("poker/kuhn"), snapshot="base")
-    found = mean_call_tokens(TableReader(house), ["episode_turns", "decision_answers"])
+    found = mean_call_tokens(house, ["episode_turns", "decision_answers"])
     assert found == {"silent": 0.0, "brief": pytest.approx(5)}
-    assert mean_call_tokens(TableReader(Warehouse(tmp_path / "none")), ["episode_turns"]) == {}
+    assert mean_call_tokens(Warehouse(tmp_path / "none"), ["episode_turns"]) == {}
 
 
 def test_an_estimate_of_decisions_takes_texts_as_long_as_those_of_the_model_s_games(

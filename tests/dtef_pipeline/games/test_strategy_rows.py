@@ -26,7 +26,7 @@ from dtef_pipeline.games.opening import opening_messages
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import Player
-from dtef_pipeline.games.strategy_rows import StrategyOptions, players_gone, strategy_rows
+from dtef_pipeline.games.strategy_rows import StrategyOptions, strategy_rows
 from dtef_pipeline.games.strategy_values import values_of_probabilities
 from tests.conftest import ROOT
 from tests.made.made_games import show_pack
@@ -195,11 +195,3 @@ def test_answers_under_other_settings_are_no_part_of_a_strategy() -> None:
     rows = answers(plan_of(KUHN_PACK))
     other = rows.set_column(rows.schema.get_field_index("truth_id"), "truth_id", pa.array(["other"] * len(rows)))
     assert chosen(valued(KUHN_PACK, other), "mixed", "exploitability") == []
-
-
-def test_players_whose_answers_were_lost_are_named() -> None:
-    rows = answers(plan_of(KUHN_PACK))
-    before = strategy_rows(KUHN_PACK, rows, "base", StrategyOptions())
-    after = strategy_rows(KUHN_PACK, rows.slice(0, 0), "base", StrategyOptions())
-    assert players_gone(before, after, KUHN_PACK) == ["mixed"]
-    assert players_gone(before, before, KUHN_PACK) == players_gone(None, after, KUHN_PACK) == []

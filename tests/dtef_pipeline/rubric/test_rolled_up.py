@@ -13,7 +13,6 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.rolled_up import COSTS_READ, JUDGED_READ, champions_table, costs_table, validity_tables
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
-from resources.table_reader import TableReader
 from tests.made.rubric_pages import made_tables
 from tests.made.rubric_warehouse import keep
 
@@ -129,10 +128,10 @@ def test_judges_cost_each_request_once_as_rubric_costs_has_it_and_their_judgemen
     names = ("prompt_tokens", "completion_tokens", "cost_usd")
     house = keep(made, tmp_path)
     house.write("rubric_summaries", RUBRIC_SUMMARIES.empty_table(), blueprint="health__topic-0", snapshot="base")
-    reader = TableReader(house, lambda line: None)
-    tables = reader.query(lambda connection: validity_tables(connection, bought), only=JUDGED_READ)
+    warehouse = house
+    tables = warehouse.query(lambda connection: validity_tables(connection, bought), only=JUDGED_READ)
     judges = tables["rubric_judges"].to_pandas()
-    spent = reader.query(lambda connection: costs_table(connection, bought, summary()), only=COSTS_READ).to_pandas()
+    spent = warehouse.query(lambda connection: costs_table(connection, bought, summary()), only=COSTS_READ).to_pandas()
     spent = spent[spent["role"] == "judge"]
     assert judges["n"].sum() == len(rows) > 2 * len(asked)
     assert judges["calls"].sum() == spent["calls"].sum() == len(asked) + 1
@@ -145,8 +144,8 @@ def test_blueprints_that_no_judge_is_asked_about_have_empty_tables_of_validity(t
     made.rows["rubric_judgements"] = []
     house = keep(made, tmp_path)
     house.write("rubric_judgements", RUBRIC_JUDGEMENTS.empty_table(), blueprint="health__topic-0", snapshot="base")
-    reader = TableReader(house, lambda line: None)
-    tables = reader.query(lambda connection: validity_tables(connection, stored), only=JUDGED_READ)
+    warehouse = house
+    tables = warehouse.query(lambda connection: validity_tables(connection, stored), only=JUDGED_READ)
     assert tables["rubric_judges"].num_rows == 0
     (row,) = tables["rubric_variance_shares"].to_pylist()
     assert (row["cut"], row["scale"], row["n"], row["reason"]) == ("overall", None, 0, "no scores")

@@ -1,0 +1,101 @@
+"""The warehouse of a command: where it is, and what is said of a file that cannot be read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+import click
+
+from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
+from dtef_pipeline.cli.places import absent
+from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.documents import existing
+from dtef_pipeline.errors import WarehouseError
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from assets.launch import Launched
+
+Given = ParamSpec("Given")
+Out = TypeVar("Out")
+
+
+def open_warehouse(*, new: bool = False) -> Warehouse:
+    """The warehouse of DTEF_WAREHOUSE. `new`: it may be yet to be made. Raises WarehouseError where there is none, or can be none."""
+    warehouse = Warehouse(Settings.from_environment().warehouse, lambda line: say(f"warning: {line}", err=True))
+    root = Path(warehouse.root)
+    if not warehouse.is_local or root.is_dir():
+        return warehouse
+    there = existing(root)
+    if not there.is_dir():
+        raise WarehouseError(
+            f"the warehouse {root} cannot be a folder, since {there} is a file; name another place in DTEF_WAREHOUSE"
+        )
+    if not new:
+        if (place := absent("warehouse", root, "DTEF_WAREHOUSE")).state == "problem":
+            raise WarehouseError(f"there is no warehouse {root}: {place.found}; name another place in DTEF_WAREHOUSE")
+        raise WarehouseError(
+            f"there is no warehouse {root}: `{_makes_it()}` makes it, or name the one you mean in DTEF_WAREHOUSE"
+        )
+    return warehouse
+
+
+def _makes_it() -> str:
+    """The command by which the family of the present command gets its first tables."""
+    context = click.get_current_context(silent=True)
+    words = context.command_path.split() if context else []
+    return "dtef qa add SUITE PATH" if "qa" in words else "dtef games run" if "games" in words else "dtef ingest PATH"
+
+
+def query_rounds(
+    warehouse: Warehouse, use: Callable[[duckdb.DuckDBPyConnection], Out], only: Iterable[str], rounds: Sequence[str]
+) -> Out:
+    """What `use` makes of the tables of these rounds (none: of all), `scores` among them.
+
+    Snapshots have the order that they have over all rounds, and batteries are linked as over all rounds.
+    """
+    from dtef_pipeline.survey.boards.linked import question_clusters, take_links
+
+    if not rounds:
+        return warehouse.query(use, only=only)
+    of_all = warehouse.query(times, only=["scores"]) if warehouse.query(has_several, only=["scores"], first=rounds) else None
+    linked = warehouse.query(question_clusters, only=["survey_responses"])
+
+    def as_of_all(connection: duckdb.DuckDBPyConnection) -> Out:
+        if of_all is not None:
+            take_times(connection, of_all)
+        take_links(connection, linked)
+        return use(connection)
+
+    return warehouse.query(as_of_all, only=only, first=rounds)
+
+
+def say_skipped(launched: Launched, warehouse: Warehouse) -> None:
+    """Warn of the files that a run skipped and did not make again, unless the command has done so; `warehouse.skipped` then has them too."""
+    before = set(warehouse.skipped)
+    warehouse.skipped |= dict(launched.skipped)
+    warehouse.forget_mended()
+    for path, line in warehouse.skipped.items():
+        if path not in before:
+            say(f"warning: {line}", err=True)
+
+
+def reads_tables(command: Callable[Concatenate[Warehouse, Given], Out]) -> Callable[Given, Out]:
+    """Hands the warehouse to a command that reads. Where a file was skipped, it ends with exit code 1, unless with a higher one."""
+
+    @wraps(command)
+    def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Out:
+        warehouse = open_warehouse()
+        code = command(warehouse, *args, **kwargs)
+        if warehouse.skipped and not code:
+            sys.exit(1)
+        return code
+
+    return wrapped

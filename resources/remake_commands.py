@@ -1,0 +1,50 @@
+"""The command that makes a file of a table again, from stored responses where models were asked for it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+
+Tell = Callable[[Sequence[str]], pa.Table]
+"""What the partition's tables say in these columns."""
+_WHO_WAS_ASKED = {
+    "{models}": ("--model", ("model", "draw")),
+    "{personas}": ("--model", ("persona", "model", "draw")),
+    "{players}": ("--player", ("persona", "model", "draw", "opponent", "cluster")),
+}
+"""By what stands in a command for who was asked: the option that names them, and the columns that tell it."""
+
+
+def remake_command(remake: str, levels: Mapping[str, str], tell: Tell) -> str:
+    """The command of a `TableSpec`, for the file of these levels."""
+    found = {"{options}": _given({f"--{level}": [value] for level, value in levels.items()})}
+    for place, (option, columns) in _WHO_WAS_ASKED.items():
+        if place in remake:
+            found[place] = _given(_asked(option, tell(columns).to_pydict()))
+    for place, options in found.items():
+        remake = remake.replace(place, options)
+    return " ".join(remake.split())
+
+
+def _asked(option: str, told: Mapping[str, Sequence[object]]) -> dict[str, list[str]]:
+    if not told["draw"]:
+        return {}
+    names = zip(*(told[name] for name in ("persona", "model") if name in told), strict=True)
+    given = {option: sorted({"@".join(str(part) for part in name if part) for name in names})}
+    given["--opponent"] = sorted({str(one) for one in told.get("opponent", ())} - {""})
+    given["--seeds"] = _spans({int(str(seed)) for seed in told.get("cluster", ())})
+    return given | {"--draws": [str(1 + max(int(str(draw)) for draw in told["draw"]))]}
+
+
+def _spans(seeds: set[int]) -> list[str]:
+    """The seeds as one value of `--seeds`, such as 1-10,42."""
+    first = sorted(seed for seed in seeds if seed - 1 not in seeds)
+    last = sorted(seed for seed in seeds if seed + 1 not in seeds)
+    spans = [str(a) if a == b else f"{a}-{b}" for a, b in zip(first, last, strict=True)]
+    return [",".join(spans)] if spans else []
+
+
+def _given(options: Mapping[str, Sequence[str]]) -> str:
+    return " ".join(f"{option} {shlex.quote(value)}" for option, values in options.items() for value in values)

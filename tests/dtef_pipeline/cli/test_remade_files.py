@@ -1,0 +1,87 @@
+"""A broken file of the rubric, qa, games and preference families: the command that the warning names makes it again, and asks no model."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.dtef_pipeline.cli.commands import dtef, ok, use
+from tests.fake_llm_server import Call, FakeLLM
+from tests.made.qa_files import right_reply, write_sums
+
+BLUEPRINT = """
+title: Greetings
+models: ["openai:cand-a"]
+---
+- id: hello
+  prompt: Say hello.
+  should: [{$icontains: hello}, It greets.]
+"""
+
+
+def replied(call: Call) -> str:
+    if "Legal commands: " in call.user:
+        return f"ACTION: {call.user.rpartition('Legal commands: ')[2].splitlines()[0].split(', ')[-1]}"
+    if "<CRITERION>" in call.user:
+        return "<reflection>It does.</reflection><classification>CLASS_MAJORLY_MET</classification>"
+    return "Hello there" if "hello" in call.user else right_reply(call)
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
+    with FakeLLM(reply=replied) as server:
+        use(tmp_path, monkeypatch)
+        spec = {"api_base": server.base_url, "retries": 1, "input_price": 1.0, "output_price": 2.0}
+        models = {f"openai/{name}": spec for name in ("cand-a", "cand-b", "judge")}
+        path = tmp_path / "models.yaml"
+        path.write_text(yaml.safe_dump({"collections": {"judges": ["openai/judge"]}, "models": models}), encoding="utf-8")
+        monkeypatch.setenv("DTEF_MODELS", str(path))
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+        yield server
+
+
+def prepare(family: str, folder: Path) -> list[str]:
+    """The command that asks two models about items that were added."""
+    if family == "rubric":
+        (folder / "greetings.yml").write_text(BLUEPRINT, encoding="utf-8")
+        ok("rubric", "add", folder / "greetings.yml")
+        return ["rubric", "run", "--model", "openai/cand-a", "--model", "openai/cand-b", "--draws", "2"]
+    if family == "qa":
+        ok("qa", "add", "gsm8k", write_sums(folder / "sums.jsonl"))
+        return ["qa", "run", "--model", "openai/cand-a", "--model", "openai/cand-b", "--judge", "none", "--draws", "2"]
+    players = ["--player", "openai/cand-a", "--player", "baseline/random"]
+    return ["games", "run", "--scenario", "poker/kuhn", "--seeds", "1-3", "--opponent", "baseline/random", *players]
+
+
+TABLES = {
+    "rubric": ["rubric_responses", "rubric_judgements", "rubric_scores", "rubric_prompts"],
+    "qa": ["qa_responses", "qa_scores", "qa_prompts"],
+    "games": ["episodes", "episode_turns", "episode_scores"],
+}
+
+
+@pytest.mark.parametrize("family", TABLES)
+def test_the_named_command_makes_each_file_again_and_asks_no_model(family: str, server: FakeLLM, tmp_path: Path) -> None:
+    ok(*prepare(family, tmp_path), "--snapshot", "night")
+    asked = len(server.calls)
+    assert asked > 0
+    for table in TABLES[family]:
+        (file,) = (tmp_path / "warehouse" / table).rglob("*.parquet")
+        before = read(table)
+        file.write_bytes(file.read_bytes()[:100])
+        found = dtef("sql", f"SELECT * FROM {table}")
+        assert found.exit_code == 1
+        (command,) = re.findall(r": dtef (.*)", found.stderr)
+        again = dtef(*shlex.split(command))
+        assert again.exit_code == 0, (command, again.output)
+        assert read(table) == before, command
+    assert len(server.calls) == asked
+
+
+def read(table: str) -> Sequence[str]:
+    return sorted(ok("sql", f"SELECT * FROM {table}", "--format", "csv").splitlines())
