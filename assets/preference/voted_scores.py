@@ -1,11 +1,10 @@
 """The roll-up over all votes: `preference_scores`, and its job."""
 
-from collections.abc import Collection
-from typing import Any, Literal
+from typing import Any
 
 import dagster as dg
-from pydantic import Field
 
+from assets.preference.panel_part import vote_settings
 from assets.preference.stored_votes import PREFERENCE_GROUP, every_vote
 from assets.stage.asked import models_of
 from assets.stage.partitions import markdown, roll_up
@@ -13,7 +12,6 @@ from assets.stage.published import published
 from assets.stage.resources import Store
 from dtef_pipeline.preference.published_scores import preference_scores as scores_of_votes
 from dtef_pipeline.preference.stored_votes import WhichVotes, counted_votes, version_of_votes
-from dtef_pipeline.preference.vote_fit import PreferenceOptions
 from dtef_pipeline.preference.who_met import who_met
 from resources.paired_players import pairs_and_votes
 from resources.votes import VoteStore
@@ -34,51 +32,24 @@ _SHOWN_SCORES = (
 )
 
 
-class PreferenceConfig(dg.Config):
-    """How votes become scores."""
-
-    ties: Literal["half", "davidson", "drop"] = Field(
-        default="half",
-        description="Treatment of a tie: half a win of each, an outcome with a parameter of its own, or nothing.",
-    )
-    prior_l2: float = Field(default=0.0, ge=0, description="Penalty prior_l2 * sum(beta^2); 0: none.")
-    by_confidence: bool = Field(default=False, description="Whether a vote of confidence c counts c / 5.")
-    by_length: bool = Field(default=False, description="Whether betas are those of texts of equal length.")
-    items: list[str] = Field(
-        default_factory=list, description="Only votes on items that fit any of these patterns, such as mmlu/*; none: all."
-    )
-    leak_risk: bool = Field(default=True, description="Whether votes count on pairs in whose texts a name stood.")
-    no_own_judge: bool = Field(
-        default=False, description="Whether votes of a judge are left out on responses of its own maker."
-    )
-
-    @property
-    def options(self) -> PreferenceOptions:
-        weight: Literal["confidence"] | None = "confidence" if self.by_confidence else None
-        control: Literal["length"] | None = "length" if self.by_length else None
-        return PreferenceOptions(self.ties, self.prior_l2, weight, control)
-
-    def which(self, own_servers: Collection[str]) -> WhichVotes:
-        return WhichVotes(tuple(self.items), self.leak_risk, not self.no_own_judge, own_servers)
-
-
 @dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="4"), **PREFERENCE_GROUP})
-def preference_scores(context: dg.AssetExecutionContext, config: PreferenceConfig, store: Store) -> dg.MaterializeResult[Any]:
+def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
     """Whose responses reviewers prefer: one row per family, partition, kind of reviewers, judge and player, with a 95 % interval by whole
     reviewers and prompts.
 
     Beside it `preference_met` says who was compared with whom: one row per family, partition, reviewers (people, or a judge) and two players,
     with pairs, votes, leak risks and voided votes.
 
-    Made of the votes in the response store that nobody voided. People's votes are one fit, and those of each model that judges another. A player
-    without a finite score or without an interval has the reason. Beside a player's score stands `persona_results`, `qa_board` or another
-    board of its family: `dtef preference board --metric '*'` shows both.
+    Made of the votes in the response store that nobody voided; the panel's section `preference` says which count, and how. People's votes are
+    one fit, and those of each model that judges another. A player without a finite score or without an interval has the reason. Beside a
+    player's score stands `persona_results`, `qa_board` or another board of its family: `dtef preference board --metric '*'` shows both.
     """
     votes = every_vote(store)
     with VoteStore(store.responses_url or store.settings.responses_url) as stored:
         met = who_met(*pairs_and_votes(stored))
-    which = config.which(models_of(store).own_servers)
-    rows = scores_of_votes(votes, config.options, which)
+    how = vote_settings(store.settings)
+    which = WhichVotes(tuple(how.items), not how.without_leak_risk, not how.no_own_judge, models_of(store).own_servers)
+    rows = scores_of_votes(votes, how.options, which)
     counted = counted_votes(votes, which)
     told = {
         "votes": len(counted.votes),

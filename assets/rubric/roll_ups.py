@@ -4,10 +4,10 @@ from typing import Any
 
 import dagster as dg
 import pyarrow as pa
-from pydantic import Field
 
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.judgements import rubric_judgements
+from assets.rubric.panel_part import panel_or_usual
 from assets.rubric.responses import rubric_responses
 from assets.rubric.scores import rubric_scores
 from assets.rubric.summaries import rubric_summaries
@@ -26,26 +26,16 @@ from dtef_pipeline.rubric.rolled_up import (
 from dtef_pipeline.text.counted import counted
 
 
-class ChampionsConfig(dg.Config):
-    """Who can be champion."""
-
-    consistency: bool = Field(
-        default=False,
-        description="A champion needs a grade of 5 or more in 80 % of the latest 5 blueprints that it is graded in.",
-    )
-
-
 @dg.asset(deps=[rubric_summaries], **{**roll_up("rubric_champions", code_version="1"), **RUBRIC_GROUP})
-def rubric_champions(context: dg.AssetExecutionContext, config: ChampionsConfig, store: Store) -> dg.MaterializeResult[Any]:
+def rubric_champions(store: Store) -> dg.MaterializeResult[Any]:
     """The best models of each dimension that analysts grade: one row per dimension and model that is graded in it, best first.
 
     The grades of the latest graded snapshot of each blueprint count, several analysts are averaged, and each blueprint counts once. A model
-    is eligible from 5 blueprints on. Blueprints with the tag `test` are left out.
+    is eligible from 5 blueprints on. Blueprints with the tag `test` are left out. The panel's key `consistent_champions` asks for steady grades.
     """
     require_scored(store)
-    rows = store.warehouse.query(
-        lambda connection: champions_table(connection, consistency=config.consistency), only=CHAMPIONS_READ
-    )
+    consistency = panel_or_usual(store.settings).consistent_champions
+    rows = store.warehouse.query(lambda connection: champions_table(connection, consistency=consistency), only=CHAMPIONS_READ)
     grades = store.warehouse.query(_graded_blueprints, only=["rubric_grades"])
     best = rows.filter(pa.compute.equal(rows["champion"], True))
     preview = markdown(best, ["dimension", "model", "mean", "n_blueprints", "n_steady", "n_latest"], most=13)

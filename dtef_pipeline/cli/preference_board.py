@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from assets.stage.panel_section import panel_section
+from assets.preference.panel_part import vote_settings
 from dtef_pipeline.cli.chosen_votes import stored_votes
 from dtef_pipeline.cli.judges_meant import with_named_judges
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped
@@ -21,7 +21,6 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.preference.own_judges import is_judge_meant
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.stored_votes import version_of_votes, votes_on_items
-from dtef_pipeline.preference.vote_settings import VoteSettings, load_vote_settings
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import and_more, counted
@@ -50,30 +49,18 @@ class PreferenceView:
     who: tuple[str, ...] = ("player",)
 
 
-def vote_settings(settings: Settings) -> VoteSettings:
-    """The section `preference` of the panel file; its defaults where there is none."""
-    return panel_section(settings, load_vote_settings) or VoteSettings()
-
-
 def rollup() -> int:
     """The exit code: 1 where the roll-up failed."""
     settings = Settings.from_environment()
-    votes, how = _votes_now(), vote_settings(settings)
-    warehouse = open_warehouse(new=True)
-    _check_votes(warehouse, votes, tuple(how.items))
+    votes, warehouse = _votes_now(), open_warehouse(new=True)
+    _check_votes(warehouse, votes, tuple(vote_settings(settings).items))
     check_home_path(settings)
-    config = {
-        **how.model_dump(include={"ties", "prior_l2", "items", "no_own_judge"}),
-        "by_confidence": how.weight is not None,
-        "by_length": how.control is not None,
-        "leak_risk": not how.without_leak_risk,
-    }
     with kept_terminal(), dagster_instance() as instance:
         from assets.launch import PREFERENCE_ROLL_UP_NAMES, REPORT_NAMES
         from assets.preference.stored_votes import note_votes
 
         note_votes(instance, version_of_votes(votes))
-        outcome = roll_up(instance, PREFERENCE_ROLL_UP_NAMES, {"preference_scores": config})
+        outcome = roll_up(instance, PREFERENCE_ROLL_UP_NAMES, {})
         # Reports that were made before have a chapter of the earlier scores, and Dagster would call them "Unsynced".
         for name in [] if outcome.failures else materialized_assets(instance, REPORT_NAMES):
             outcome += roll_up(instance, [name], {})

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import click
 
+from assets.preference.panel_part import vote_settings
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import Played, play
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.cli.preference_board import vote_settings
 from dtef_pipeline.cli.role_budgets import budgets_given
 from dtef_pipeline.cli.started_runs import say_used
 from dtef_pipeline.cli.terminal_width import say

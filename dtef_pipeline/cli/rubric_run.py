@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from assets.rubric.panel_part import rubric_panel
+from assets.rubric.panel_part import panel_or_usual
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
@@ -26,7 +26,6 @@ from dtef_pipeline.rubric.extractions import will_be_judged
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.key_points import extracting_model
 from dtef_pipeline.rubric.model import EXTRACTED
-from dtef_pipeline.rubric.night_panel import RubricPanel
 from dtef_pipeline.rubric.score_rows import chosen_embedder
 from dtef_pipeline.rubric.summary_rows import chosen_analysts
 from dtef_pipeline.text.counted import and_more, counted
@@ -89,11 +88,6 @@ class RubricOptions:
         }
 
 
-def panel_or_usual(settings: Settings) -> RubricPanel:
-    """The section `rubric` of the panel file; its defaults where there is none."""
-    return rubric_panel(settings) or RubricPanel()
-
-
 def with_switches(**given: Any) -> RubricOptions:
     """The options of the command line, with what the panel file says of judging and scoring."""
     return RubricOptions(**given, **panel_or_usual(Settings.from_environment()).switches)
@@ -124,7 +118,7 @@ def run(options: RubricOptions) -> int:
                 stages = materialize_blueprints(instance, RUBRIC_STAGE_NAMES[first:], keys, config, tags)
                 outcome, done = outcome + stages, stages.done
             if not options.no_roll_ups and warehouse.values("rubric_scores", "blueprint"):
-                outcome += _roll_ups(instance, settings)
+                outcome += _roll_ups(instance)
             used = running.gateway.used if running.gateway else {}
     say_skipped(outcome, warehouse)
     say_used(used)
@@ -180,8 +174,7 @@ def _checked(options: RubricOptions, settings: Settings, warehouse: Warehouse, k
 
 def rollup() -> int:
     """The exit code: 1 where a roll-up failed, or a file was left out."""
-    settings = Settings.from_environment()
-    return rolled_up("rubric_scores", "dtef rubric run", lambda instance: _roll_ups(instance, settings))
+    return rolled_up("rubric_scores", "dtef rubric run", _roll_ups)
 
 
 def chosen_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
@@ -204,9 +197,8 @@ def materialize_blueprints(
     return materialize(instance, names, keys, config, tags, space=OF_BLUEPRINTS)
 
 
-def _roll_ups(instance: Any, settings: Settings) -> Launched:
+def _roll_ups(instance: Any) -> Launched:
     """All of them."""
     from assets.launch import RUBRIC_ROLL_UP_NAMES
 
-    champions = {"consistency": panel_or_usual(settings).consistent_champions}
-    return roll_up(instance, RUBRIC_ROLL_UP_NAMES, {"rubric_champions": champions})
+    return roll_up(instance, RUBRIC_ROLL_UP_NAMES, {})

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pytest
 
 from assets.preference import score_checks
 from assets.preference.stored_votes import preference_votes
@@ -30,24 +31,26 @@ def _tick(instance: dg.DagsterInstance) -> Any:
     return scores_after_votes(dg.build_sensor_context(instance, resources={"store": Store()}))
 
 
-def _roll_up(instance: dg.DagsterInstance, run_config: Any = None) -> dg.ExecuteInProcessResult:
-    return _OF_VOTES.resolve_job_def("preference_roll_ups").execute_in_process(instance=instance, run_config=run_config)
+def _roll_up(instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
+    return _OF_VOTES.resolve_job_def("preference_roll_ups").execute_in_process(instance=instance)
 
 
-def test_scores_follow_votes_with_the_options_of_the_last_roll_up(state: Path) -> None:
+def test_scores_follow_votes_as_the_panel_says(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    panel = state / "panel.yaml"
+    panel.write_text("preference:\n  items: [nothing/*]\n", encoding="utf-8")
     with dg.DagsterInstance.ephemeral() as instance:
         assert "no votes" in _tick(instance).skip_message
         store_votes(12)
         asked = _tick(instance)
-        assert asked.run_config == {}
         assert _tick(instance).run_key == asked.run_key
-        own = {"ops": {"preference_scores": {"config": {"ties": "drop", "prior_l2": 0.5}}}}
-        _roll_up(instance, own)
+        _roll_up(instance)
         assert "the scores are of the votes that there are" in _tick(instance).skip_message
         store_votes(6, suite="other")
-        again = _tick(instance)
-        assert (again.run_config, again.run_key != asked.run_key) == (own, True)
-        assert _roll_up(instance, again.run_config).success
+        assert _tick(instance).run_key != asked.run_key
+        assert len(Store().warehouse.read("preference_scores")) > 0
+        monkeypatch.setenv("DTEF_PANEL", str(panel))
+        _roll_up(instance)
+        assert len(Store().warehouse.read("preference_scores")) == 0
 
 
 def test_checks_tell_of_leak_risks_and_of_votes_on_equal_texts(state: Path) -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import Any
 
+import dagster as dg
 import pyarrow as pa
 import pytest
 
-from assets.launch import Launched
-from assets.rubric.roll_ups import ChampionsConfig
+from assets.rubric.roll_ups import rubric_champions
+from assets.stage.resources import Store
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
 from dtef_pipeline.rubric.published_boards import BOARD_READS, rubric_boards
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, agreement_tables, validity_tables
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import name_panel, ok, refused, write_panel
+from tests.dtef_pipeline.cli.commands import name_panel, ok, refused
 from tests.made.rubric_pages import JUDGES, made_tables
 from tests.made.rubric_warehouse import keep, nothing_stored
 from tests.strict_json import strict
@@ -107,21 +107,18 @@ def test_champions_without_a_grade_say_which_command_has_models_graded(house: Wa
         assert "nothing to show by champions: it needs a grade: a collection `analyst` in the models file" in said
 
 
-def test_roll_up_hands_the_key_of_the_panel_to_the_asset(
+def test_the_key_of_the_panel_makes_the_steadier_model_champion(
     house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = []
-
-    def noted(instance: Any, names: Any, keys: Any, config: dict[str, Any], **_: Any) -> Launched:
-        given.append(ChampionsConfig(**config["rubric_champions"]).consistency)
-        return Launched((), ())
-
-    monkeypatch.setattr("assets.launch.materialize", noted)
-    name_panel(tmp_path, monkeypatch, rubric={"consistent_champions": True})
-    ok("rollup", "--family", "rubric")
-    write_panel(rubric={"blueprints": ["*"]})
-    ok("rollup", "--family", "rubric")
-    assert given == [True, False]
+    grade(house, "openai/bright", 10, 10, 10, 4, 4)
+    grade(house, "openai/steady", 6, 6, 6, 6, 6)
+    champions = []
+    for wanted in (False, True):
+        name_panel(tmp_path, monkeypatch, rubric={"consistent_champions": wanted})
+        assert dg.materialize([rubric_champions], resources={"store": Store()}).success
+        rows = strict(ok("rubric", "board", "--by", "champions", "--format", "json"))
+        champions += [row["model"] for row in rows if row["champion"]]
+    assert champions == ["openai/bright", "openai/steady"]
 
 
 def test_table_that_no_roll_up_made_is_said_with_the_command_that_makes_it(state: Path) -> None:
