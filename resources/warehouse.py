@@ -195,8 +195,8 @@ class Warehouse:
         def tell(columns: Sequence[str]) -> pa.Table:
             same = [name for name, other in TABLES.items() if other.remake.split()[:3] == spec.remake.split()[:3]]
             told = [name for name in same if set(_spec(name).levels) == set(levels) and {*columns} <= {*_columns(name)}]
-            tables = [self._rows(name, columns, levels, {}) for name in told]
-            return pa.concat_tables([rows for rows in tables if rows is not None] or [_no_rows(told[0], columns)])
+            tables = [rows for name in told if (rows := self._rows(name, columns, levels, {})) is not None]
+            return pa.concat_tables(tables) if tables else pa.table({name: pa.array([], pa.string()) for name in columns})
 
         return remake_command(spec.remake, levels, tell)
 

@@ -131,7 +131,8 @@ def test_a_player_that_got_worse_is_seen_and_so_is_a_baseline_that_moved(
         "baseline/careful",
         "success_rate",
     )
-    assert (row["verdict"], row["flagged"], row["n_items"], row["lowest_snapshot"]) == ("watch", True, 16, "2026-03-02")
+    assert (row["verdict"], row["n_items"]) == ("watch", 16)
+    assert " in 2026-03-02, " in row["reason"]
     (ruled,) = league.rows("games_drift")
     assert (ruled["scenario"], ruled["flagged"]) == ("show-cards", True)
     said = " ".join(ok("drift", "--family", "games").split())

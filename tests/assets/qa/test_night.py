@@ -196,8 +196,8 @@ class TestNights:
         of_models = {row["metric"]: row for row in nights.rows("qa_model_drift")}
         assert {row["model"] for row in of_models.values()} == {"honest"}
         exact = of_models["correct"]
-        assert (exact["verdict"], exact["flagged"], exact["n_snapshots"]) == ("watch", True, 2)
-        assert exact["lowest_snapshot"] == "2026-03-02"
+        assert (exact["verdict"], exact["n_snapshots"]) == ("watch", 2)
+        assert " in 2026-03-02, " in exact["reason"]
         of_judge = {row["evaluator"]: row for row in nights.rows("qa_judge_drift")}
         assert set(of_judge) == {"semantic", "factuality"}
         for row in of_judge.values():

@@ -70,7 +70,7 @@ def test_models_are_watched_over_all_blueprints(two_nights: Nights) -> None:
     rows = reviews.rows("rubric_model_drift").set_index("model")
     assert rows["verdict"].to_dict() == {"one": "none", "two": "watch"}
     assert rows.loc["two", ["blueprints", "n_prompts", "cause"]].tolist() == [["first", "second"], 3, None]
-    assert rows.loc["two", "highest"] - rows.loc["two", "lowest"] == pytest.approx(0.5 / 3)
+    assert rows.loc["two", "gap"] == pytest.approx(0.5 / 3)
     assert len(reviews.rows("rubric_drift_series")) == 4
 
 
