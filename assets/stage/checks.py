@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from assets.stage.dagster_internals import make_nonblocking
 from assets.stage.partitions import chosen_partitions, failed_partitions
 from assets.stage.resources import Store
-from resources.warehouse import TABLES
+from resources.warehouse import TABLES, Warehouse
 
 Check = Callable[..., dg.AssetCheckResult]
 
@@ -58,15 +58,29 @@ def partition_verdict(
     checked: int,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
 ) -> dg.AssetCheckResult:
-    """The result of a check that looked at every partition: it fails for any, and holds up the run for the run's own alone."""
+    """The result of a check that looked at every partition: it fails for any, and holds up the run for the run's own alone.
+
+    A file of the check's table that was skipped is an offender too, since nobody knows what is in it. It holds up no run: what the run itself
+    made can be read.
+    """
     partitioned = context.has_partition_key or context.has_partition_key_range
     own = set(chosen_partitions(context)) - failed_partitions(context) if partitioned else set()
     holds_up = own.intersection(key for key, _ in offenders)
-    first = sorted(offenders, key=lambda offender: offender[0] not in own)
+    first = sorted([*offenders, *_skipped(context)], key=lambda offender: offender[0] not in own)
     result = verdict([f"{key}: {what}" for key, what in first], checked=checked, severity=severity)
     keys = list(dict.fromkeys(key for key, _ in first))
     result = result.with_metadata({**(result.metadata or {}), "partitions": dg.MetadataValue.json(keys)})
     return result if holds_up else make_nonblocking(result)
+
+
+def _skipped(context: dg.AssetCheckExecutionContext) -> Iterator[Offender]:
+    warehouse: Warehouse = context.resources.store.warehouse
+    tables = {check.asset_key.to_user_string() for check in context.selected_asset_check_keys}
+    for path, said in warehouse.skipped.items():
+        table, levels = warehouse.place(path)
+        space = TABLES[table].space
+        if space and table in tables:
+            yield space.key(levels[space.first], levels[space.second]) if space.second else levels[space.first], said
 
 
 def verdict(
