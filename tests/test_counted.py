@@ -25,7 +25,6 @@ PROMPTS = "a prompt's words are its identity, and its numbers are 2 or more"
 OPEN = {
     "dtef_pipeline/api/problems.py: {len(text)} characters": "longer than what is shown, so never 1",
     "dtef_pipeline/boards/served.py: {len(names)} models": "one name alone is not mixed, so 2 or more",
-    "dtef_pipeline/cli/after_run.py: {there} questions": "more than the first ones, so never 1",
     "dtef_pipeline/drift/verdict_text.py: {needed} snapshots": "a baseline and one more, so never 1",
     "dtef_pipeline/survey/adapters/text_files.py: {expected} between columns": "a separator, no number",
     "dtef_pipeline/survey/boards/skill.py: {scored} pairs": "part of a number of pairs that is larger",

@@ -67,4 +67,6 @@ def _questions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOption
     there = _places_drawn(connection, "draw_order", options)
     if there is not None and there <= asked:
         return "all questions" if len(options.rounds) > 1 else f"all {counted(there, 'question')}"
-    return f"{counted(asked, 'question')} of each round" if len(options.rounds) > 1 else f"{asked:,} of {there:,} questions"
+    if there is None or len(options.rounds) > 1:
+        return f"{counted(asked, 'question')} of each round"
+    return f"{asked:,} of {counted(there, 'question')}"

@@ -89,7 +89,7 @@ READERS = {
     "drift --by segment": [],
     "export-blueprints --round S1 --out OUT": [],
     "report --out OUT/r.html": [],
-    "estimate --round S1": [],
+    "run --round S1 --estimate": [],
     "sql": ["SELECT count(*) FROM scores"],
 }
 

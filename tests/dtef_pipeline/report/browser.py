@@ -103,7 +103,8 @@ def running_browser(folder: Path) -> Iterator[Browser]:
         told = folder / "DevToolsActivePort"
         until(lambda: told.exists() and len(told.read_text().split()) == 2)
         port, path = told.read_text().split()
-        with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, open_timeout=PATIENCE) as socket:
+        # A busy machine answers pings late, and the connection would be closed for it.
+        with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, open_timeout=PATIENCE, ping_interval=None) as socket:
             yield Browser(socket)
     finally:
         process.terminate()
