@@ -20,6 +20,7 @@ from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.identity import SPACE
+from dtef_pipeline.survey.panel import Panel
 from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
 from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
 from dtef_pipeline.tables import TableSpec
@@ -85,3 +86,5 @@ TABLES: Mapping[str, TableSpec] = {
 """The tables of all families, by name, and those of votes on responses of any."""
 COMPUTED_MODELS: Mapping[str, int | None] = {name: seed for family in FAMILIES for name, seed in family.computed.items()}
 """The computed models of all families."""
+PANEL_KEYS = tuple(Panel.model_fields)
+"""The keys at the top of a panel file: those of the survey's night, and the sections of drift and of the other families."""

@@ -46,9 +46,9 @@ def looked_at_parts(warehouse: Warehouse, keys: Sequence[str], how: AskedHow) ->
     judged, asks_about, refused = False, False, dict[str, ConfigError]()
     for key in keys:
         at = QA_SPACE.levels(key)
-        items = warehouse.read_or_empty("qa_items", columns=["type", *JUDGED_ITEM_COLUMNS], **at)
-        shown = len(warehouse.read_or_empty("qa_examples", columns=["position"], **at))
-        about = bool(len(warehouse.read_or_empty("qa_documents", columns=["doc_id"], **at)))
+        items = warehouse.rows("qa_items", columns=["type", *JUDGED_ITEM_COLUMNS], **at)
+        shown = len(warehouse.rows("qa_examples", columns=["position"], **at))
+        about = bool(len(warehouse.rows("qa_documents", columns=["doc_id"], **at)))
         try:
             how.refuse_for(key, items["type"].to_pylist(), shown, about_documents=about)
         except ConfigError as error:

@@ -237,15 +237,20 @@ class Predictor:
         at = {"round": round_id, "segment": segment, "snapshot": self.options.snapshot}
         existing = self.warehouse.read_earlier("predictions", **at)
         if existing is None or self.options.from_store:
-            restored = self._restored(plan)
+            told = self.warehouse.rows("scores", columns=["prompt_id"], **at) if existing is None else existing
+            restored = self._restored(plan, told["prompt_id"].to_pylist())
             existing = restored if existing is None else CALLS.merged(existing, restored, plan.blueprints)
         merged = CALLS.merged(existing, new, plan.blueprints)
         stands = pc.is_in(existing["prompt_id"], plan.blueprints["prompt_id"].combine_chunks())
         self.superseded[plan.key] = pc.sum(pc.cast(pc.invert(stands), pa.int64())).as_py() or 0
         return merged
 
-    def _restored(self, plan: Plan) -> pa.Table:
-        """The rows that follow from the response store: of all models with stored responses, and of the baselines of the round's scores."""
+    def _restored(self, plan: Plan, told: Sequence[str]) -> pa.Table:
+        """The rows that follow from the response store: of all models with stored responses, and of the baselines of the round's scores.
+
+        `told`: ids of the prompts that the partition's other rows are of. Baselines answer these and the ones with a stored response; all
+        prompts where there are neither.
+        """
         survey, prompts, snapshot = self._read("survey_responses", plan.key), plan.blueprints, self.options.snapshot
         same = same_texts(prompts, as_listed) if has_duplicates(survey) else {}
         found = [PREDICTIONS.empty_table()]
@@ -258,8 +263,8 @@ class Predictor:
             rows, requests = CALLS.asked(asked, model, stored.draws, snapshot, served)
             rows = CALLS.settled(rows, self._stored(requests.keys), {})
             found.append(rows.filter(pc.not_equal(rows["call_status"], "error")))
-        if answered := pc.unique(pa.concat_tables(found)["prompt_id"]):
-            prompts = prompts.filter(pc.is_in(prompts["prompt_id"], answered))
+        if known := {*told, *pa.concat_tables(found)["prompt_id"].to_pylist()}:
+            prompts = prompts.filter(pc.is_in(prompts["prompt_id"], pa.array(known, pa.string())))
         baselines = self._scored_baselines(split_partition_key(plan.key)[0])
         return pa.concat_tables([*found, *(self._computed(plan.key, prompts, survey, *one) for one in baselines)])
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from assets.preference.panel_part import vote_settings
+from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.cli.chosen_votes import stored_votes
 from dtef_pipeline.cli.judges_meant import with_named_judges
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import click
 import pandas as pd
 
-from assets.preference.panel_part import vote_settings
+from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.cli.chosen_votes import USUAL_REVIEWERS, ChosenVotes, chosen_votes
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows

@@ -20,7 +20,7 @@ def labels() -> None:
     \b
         dtef rubric labels sample --out sheet.csv   draw prompts and write a sheet to fill in
         dtef rubric labels import sheet.csv         read the filled-in sheet
-        dtef rollup --family rubric                          correct the boards
+        dtef rollup --family rubric                 correct the boards
         dtef rubric board --by corrected            show them
     """
 

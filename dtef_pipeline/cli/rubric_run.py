@@ -162,7 +162,9 @@ def _checked(options: RubricOptions, settings: Settings, warehouse: Warehouse, k
         criteria = warehouse.rows("rubric_criteria", columns=["prompt", "kind"], blueprint=key)
         prompts = warehouse.rows("rubric_prompts", columns=["prompt", "ideal"], blueprint=key)
         head = warehouse.rows("rubric_blueprints", columns=["models", "judges"], blueprint=key).to_pylist()
-        if options.judges or will_be_judged(prompts, criteria, extracting=options.extract_points):
+        # Of a blueprint that is read now, the stage that judges finds out who does.
+        is_known = bool(head) or options.first != "ingest"
+        if options.judges or (is_known and will_be_judged(prompts, criteria, extracting=options.extract_points)):
             judges = chosen_judges(options.judges, head[0]["judges"] if head else [], models, options.scale)
             asked.update(judge.model.name for judge in judges)
         if head and options.first == "ask":

@@ -82,6 +82,18 @@ def test_the_named_command_makes_each_file_again_as_it_was_and_asks_nothing(
     assert [path for path, content in contents(damaged).items() if content != before[path]] == []
 
 
+@pytest.mark.parametrize("table", ["scores", "predictions"])
+def test_of_a_sample_no_other_question_is_made_again(table: str, ingested: Path) -> None:
+    """Baselines answered all questions of the round, and boards were of other ones."""
+    run_stages("--round", "S1", "--segment", "country:kenya", "--questions", "2")
+    (file,) = (ingested / "warehouse" / table).rglob("*.parquet")
+    before = file.read_bytes()
+    truncate(file)
+    (command,) = named(dtef("sql", f"SELECT * FROM {table}").stderr).values()
+    assert dtef(*command, "--no-roll-ups").exit_code == 0
+    assert file.read_bytes() == before
+
+
 READERS = {
     "leaderboard": ["--format", "json"],
     "costs": [],

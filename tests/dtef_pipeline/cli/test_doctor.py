@@ -157,6 +157,9 @@ def test_models_and_keys_are_told_and_no_key_is_shown(ingested: Path, monkeypatc
     assert "XAI_API_KEY" in found["models"]["found"]
     assert (found["panel"]["state"], found["panel"]["remedy"]) == ("problem", "export XAI_API_KEY=KEY")
     assert "planted" not in str(found)
+    for section, fault in {"rubric": "beta: 9", "qa": "strct: true", "games": "seed: 1", "preference": "ties: nope"}.items():
+        panel.write_text(f"models: [gpt-4.1]\n{section}: {{{fault}}}\n", encoding="utf-8")
+        assert f"{panel}:2: {section}.{fault.partition(':')[0]}: " in findings(1)["panel"]["found"]
     panel.write_text("models: [gpt-4.1]\nrounds: [GD9]\n", encoding="utf-8")
     assert f"{panel}:2: rounds: GD9" in findings(1)["panel"]["found"]
     monkeypatch.setenv("DTEF_MODELS", str(panel))

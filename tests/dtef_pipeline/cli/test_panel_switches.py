@@ -111,3 +111,11 @@ def test_a_faulty_key_is_named_with_file_line_and_what_is_allowed(
     with pytest.raises(ConfigError) as raised:
         run.with_switches()
     assert f"panel.yaml:2: {message}" in str(raised.value)
+
+
+@pytest.mark.parametrize("run", [rubric_run, qa_run])
+def test_a_section_that_nothing_reads_is_refused(run: Any, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`rubrics: {beta: 0}` ran with the usual beta."""
+    name_panel(state, monkeypatch, rubrics={"beta": 0})
+    with pytest.raises(ConfigError, match=r"panel\.yaml:1: rubrics: unknown key; known: .*rubric, qa"):
+        run.with_switches()

@@ -59,8 +59,8 @@ def prepare(family: str, folder: Path) -> list[str]:
 
 
 TABLES = {
-    "rubric": ["rubric_responses", "rubric_judgements", "rubric_scores", "rubric_prompts"],
-    "qa": ["qa_responses", "qa_scores", "qa_prompts"],
+    "rubric": ["rubric_blueprints", "rubric_responses", "rubric_judgements", "rubric_scores", "rubric_prompts"],
+    "qa": ["qa_items", "qa_responses", "qa_scores", "qa_prompts"],
     "games": ["episodes", "episode_turns", "episode_scores"],
 }
 
