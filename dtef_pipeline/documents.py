@@ -105,6 +105,10 @@ class Document:
             raise ConfigError("; ".join(self._located((*place, key), _unknown(known)) for key in unknown))
         return value
 
+    def section(self, name: str, model: type[_Model]) -> _Model | None:
+        """The mapping under a top-level key as a model; None where the key is absent or empty. Raises ConfigError as `checked`."""
+        return None if self.values.get(name) is None else self.checked(model, self.mapping((name,)), (name,))
+
     def error(self, place: Place, message: str) -> ConfigError:
         """What is wrong at a place, with its file, line and name."""
         return ConfigError(self._located(place, message))

@@ -8,14 +8,14 @@ from pathlib import Path
 import dagster as dg
 
 from assets.rubric.files import add, known_blueprints, read
-from assets.rubric.panel_part import rubric_panel
+from assets.rubric.panel_part import panel_or_usual
 from assets.stage.ranges import chosen_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.findings import TO_BE_NAMED
 from dtef_pipeline.rubric.model import ReadBlueprint
-from dtef_pipeline.rubric.night_panel import PANEL_SECTION, RubricPanel
+from dtef_pipeline.rubric.night_panel import PANEL_SECTION
 from dtef_pipeline.rubric.reading import blueprint_id, is_blueprint_file
 from dtef_pipeline.text.counted import and_more
 from resources.blueprint_files import RubricFile, content_hash, gone_below, noted
@@ -48,7 +48,7 @@ class BlueprintFolder:
     def __init__(self, context: dg.SensorEvaluationContext, store: Store, folder: Path) -> None:
         self._context, self._store, self._folder = context, store, folder
         # A panel with a fault fails the tick before anything is added, which would be taken for done at the next one.
-        self._panel = rubric_panel(Settings.from_environment()) or RubricPanel()
+        self._panel = panel_or_usual(Settings.from_environment())
         models = folder / MODELS_FOLDER
         self._models_dir = models if models.is_dir() else None
         self._before = {name: Seen(**seen) for name, seen in json.loads(context.cursor or "{}").items()}

@@ -18,10 +18,7 @@ Named = Iterable[tuple[str, str]]
 
 def load_drift_settings(path: Path) -> DriftSettings:
     """The section of a panel file; its defaults where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
-    document = _read_panel(path)
-    if document.values.get(DRIFT_SECTION) is None:
-        return DriftSettings()
-    return document.checked(DriftSettings, document.mapping((DRIFT_SECTION,)), (DRIFT_SECTION,))
+    return _read_panel(path).section(DRIFT_SECTION, DriftSettings) or DriftSettings()
 
 
 def names_models(drift: DriftSettings) -> bool:

@@ -86,7 +86,4 @@ class GamesPanel(Part):
 
 def load_games_panel(path: Path) -> GamesPanel | None:
     """The section of a panel file; None where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
-    document = read_document(path, "panel file", [GAMES_PANEL_SECTION])
-    if document.values.get(GAMES_PANEL_SECTION) is None:
-        return None
-    return document.checked(GamesPanel, document.mapping((GAMES_PANEL_SECTION,)), (GAMES_PANEL_SECTION,))
+    return read_document(path, "panel file", [GAMES_PANEL_SECTION]).section(GAMES_PANEL_SECTION, GamesPanel)

@@ -48,7 +48,4 @@ class VoteSettings(Part):
 
 def load_vote_settings(path: Path) -> VoteSettings | None:
     """The section of a panel file; None where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
-    document = read_document(path, "panel file", [PREFERENCE_SECTION])
-    if document.values.get(PREFERENCE_SECTION) is None:
-        return None
-    return document.checked(VoteSettings, document.mapping((PREFERENCE_SECTION,)), (PREFERENCE_SECTION,))
+    return read_document(path, "panel file", [PREFERENCE_SECTION]).section(PREFERENCE_SECTION, VoteSettings)

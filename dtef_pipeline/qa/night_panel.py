@@ -69,9 +69,7 @@ class QaPanel(QaAsked):
 
 def load_qa_panel(path: Path) -> QaPanel | None:
     """The section of a panel file; None where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
-    document = read_document(path, "panel file", [QA_PANEL_SECTION])
-    if document.values.get(QA_PANEL_SECTION) is None:
-        return None
-    section = document.mapping((QA_PANEL_SECTION,))
-    panel = document.checked(QaPanel, section, (QA_PANEL_SECTION,))
-    return panel.model_copy(update={"judges": str(path.parent.absolute() / panel.judges)}) if panel.judges else panel
+    panel = read_document(path, "panel file", [QA_PANEL_SECTION]).section(QA_PANEL_SECTION, QaPanel)
+    if panel is None or not panel.judges:
+        return panel
+    return panel.model_copy(update={"judges": str(path.parent.absolute() / panel.judges)})

@@ -136,8 +136,4 @@ class RubricPanel(RubricAsked):
 
 def load_rubric_panel(path: Path) -> RubricPanel | None:
     """The section of a panel file; None where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
-    document = read_document(path, "panel file", [PANEL_SECTION])
-    if document.values.get(PANEL_SECTION) is None:
-        return None
-    section = document.mapping((PANEL_SECTION,))
-    return document.checked(RubricPanel, section, (PANEL_SECTION,))
+    return read_document(path, "panel file", [PANEL_SECTION]).section(PANEL_SECTION, RubricPanel)
