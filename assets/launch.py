@@ -130,7 +130,7 @@ def materialize(
     failures = _failures(results, keys, instance.root_directory)
     made = [one for result in results for one in _materialized(instance, result.run_id)]
     superseded = sum(_values(made, "superseded", int))
-    skipped = tuple(file for result in results for file in _skipped(instance, result.run_id))
+    skipped = tuple(file for result in results for file in _skipped_files(instance, result.run_id))
     last = dg.AssetKey(names[-1])
     done = tuple(dict.fromkeys(one.partition for one in made if one.asset_key == last and one.partition))
     taken_away = tuple(str(one.partition) for one in made if TAKEN_AWAY in one.metadata)
@@ -198,7 +198,7 @@ def _materialized(instance: dg.DagsterInstance, run_id: str) -> list[dg.AssetMat
     return [entry.asset_materialization for entry in logged if entry.asset_materialization]
 
 
-def _skipped(instance: dg.DagsterInstance, run_id: str) -> list[tuple[str, str]]:
+def _skipped_files(instance: dg.DagsterInstance, run_id: str) -> list[tuple[str, str]]:
     run = instance.get_run_by_id(run_id)
     return list(json.loads(run.tags.get(SKIPPED_TAG, "{}")).items()) if run else []
 

@@ -19,16 +19,16 @@ _WHO_WAS_ASKED = {
 
 def remake_command(remake: str, levels: Mapping[str, str], tell: Tell) -> str:
     """The command of a `TableSpec`, for the file of these levels."""
-    found = {"{options}": _given({f"--{level}": [value] for level, value in levels.items()})}
+    found = {"{options}": _spell_options({f"--{level}": [value] for level, value in levels.items()})}
     for place, (option, columns) in _WHO_WAS_ASKED.items():
         if place in remake:
-            found[place] = _given(_asked(option, tell(columns).to_pydict()))
+            found[place] = _spell_options(_options_of_asked(option, tell(columns).to_pydict()))
     for place, options in found.items():
         remake = remake.replace(place, options)
     return " ".join(remake.split())
 
 
-def _asked(option: str, told: Mapping[str, Sequence[object]]) -> dict[str, list[str]]:
+def _options_of_asked(option: str, told: Mapping[str, Sequence[object]]) -> dict[str, list[str]]:
     if not told["draw"]:
         return {}
     names = zip(*(told[name] for name in ("persona", "model") if name in told), strict=True)
@@ -46,5 +46,5 @@ def _spans(seeds: set[int]) -> list[str]:
     return [",".join(spans)] if spans else []
 
 
-def _given(options: Mapping[str, Sequence[str]]) -> str:
+def _spell_options(options: Mapping[str, Sequence[str]]) -> str:
     return " ".join(f"{option} {shlex.quote(value)}" for option, values in options.items() for value in values)

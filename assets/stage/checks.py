@@ -66,14 +66,14 @@ def partition_verdict(
     partitioned = context.has_partition_key or context.has_partition_key_range
     own = set(chosen_partitions(context)) - failed_partitions(context) if partitioned else set()
     holds_up = own.intersection(key for key, _ in offenders)
-    first = sorted([*offenders, *_skipped(context)], key=lambda offender: offender[0] not in own)
+    first = sorted([*offenders, *_skipped_files(context)], key=lambda offender: offender[0] not in own)
     result = verdict([f"{key}: {what}" for key, what in first], checked=checked, severity=severity)
     keys = list(dict.fromkeys(key for key, _ in first))
     result = result.with_metadata({**(result.metadata or {}), "partitions": dg.MetadataValue.json(keys)})
     return result if holds_up else make_nonblocking(result)
 
 
-def _skipped(context: dg.AssetCheckExecutionContext) -> Iterator[Offender]:
+def _skipped_files(context: dg.AssetCheckExecutionContext) -> Iterator[Offender]:
     warehouse: Warehouse = context.resources.store.warehouse
     tables = {check.asset_key.to_user_string() for check in context.selected_asset_check_keys}
     for path, said in warehouse.skipped.items():

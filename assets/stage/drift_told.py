@@ -18,10 +18,10 @@ from dtef_pipeline.drift.verdict_text import (
     all_moved,
     beside_judges,
     by_verdict,
-    moved_by,
     moved_words,
     night_words,
     place_words,
+    shift_words,
 )
 
 
@@ -58,7 +58,7 @@ def _said(row: Mapping[str, Any], subject: Subject) -> str:
     judged = f"; {told}" if (told := beside_judges(row)) else ""
     if row["verdict"] != "drift":
         return f"{who}: {row['reason']}{judged}{night}"
-    size = moved_by(row["shift"])
+    size = shift_words(row["shift"])
     bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
     since = f" since {row['first_snapshot']}"
     changes = "".join(f"; {one['before']} -> {one['after']}" for one in row.get("changes") or ())

@@ -238,14 +238,14 @@ class Predictor:
         existing = self.warehouse.read_earlier("predictions", **at)
         if existing is None or self.options.from_store:
             told = self.warehouse.rows("scores", columns=["prompt_id"], **at) if existing is None else existing
-            restored = self._restored(plan, told["prompt_id"].to_pylist())
+            restored = self._restore(plan, told["prompt_id"].to_pylist())
             existing = restored if existing is None else CALLS.merged(existing, restored, plan.blueprints)
         merged = CALLS.merged(existing, new, plan.blueprints)
         stands = pc.is_in(existing["prompt_id"], plan.blueprints["prompt_id"].combine_chunks())
         self.superseded[plan.key] = pc.sum(pc.cast(pc.invert(stands), pa.int64())).as_py() or 0
         return merged
 
-    def _restored(self, plan: Plan, told: Sequence[str]) -> pa.Table:
+    def _restore(self, plan: Plan, told: Sequence[str]) -> pa.Table:
         """The rows that follow from the response store: of all models with stored responses, and of the baselines of the round's scores.
 
         `told`: ids of the prompts that the partition's other rows are of. Baselines answer these and the ones with a stored response; all
@@ -258,17 +258,17 @@ class Predictor:
             if (model := spec_of(stored.name, stored.variant)) is None:
                 self.warehouse.warn(f"{plan.key}: not restored, since it is not spelled as a model: {stored.variant}")
                 continue
-            asked = self._sampled(prompts, survey, model) if same else prompts
+            asked = self._smallest_sample(prompts, survey, model) if same else prompts
             served = sources(asked["prompt_id"].to_pylist(), same, model.variant, stored.draws, snapshot, self._known)
             rows, requests = CALLS.asked(asked, model, stored.draws, snapshot, served)
             rows = CALLS.settled(rows, self._stored(requests.keys), {})
             found.append(rows.filter(pc.not_equal(rows["call_status"], "error")))
         if known := {*told, *pa.concat_tables(found)["prompt_id"].to_pylist()}:
             prompts = prompts.filter(pc.is_in(prompts["prompt_id"], pa.array(known, pa.string())))
-        baselines = self._scored_baselines(split_partition_key(plan.key)[0])
+        baselines = self._baselines_of_scores(split_partition_key(plan.key)[0])
         return pa.concat_tables([*found, *(self._computed(plan.key, prompts, survey, *one) for one in baselines)])
 
-    def _sampled(self, prompts: pa.Table, survey: pa.Table, model: ModelSpec) -> pa.Table:
+    def _smallest_sample(self, prompts: pa.Table, survey: pa.Table, model: ModelSpec) -> pa.Table:
         """The prompts of the smallest sample with all that have a response of their own: that of a duplicate also serves unasked ones."""
         keys = request_keys(prompts["prompt_id"].to_pylist(), model.variant, 0, self.options.snapshot)
         own = pc.is_in(pa.array(keys, pa.string()), pa.array(self._known(keys), pa.string()))
@@ -278,7 +278,7 @@ class Predictor:
             within = within & pc.less_equal(pc.field(order), last)
         return prompts.filter(pc.is_in(prompts[KEYS.item], survey.filter(within)[KEYS.item].combine_chunks()))
 
-    def _scored_baselines(self, round_id: str) -> list[tuple[ModelSpec, int]]:
+    def _baselines_of_scores(self, round_id: str) -> list[tuple[ModelSpec, int]]:
         """The baselines with scores in the round and snapshot, else the two references, and the draws of each: no response store has them."""
         rows = self.warehouse.rows("scores", columns=[*MODEL, "snapshot", "draw"], round=round_id)
         of_snapshot = pc.equal(rows["snapshot"], self.options.snapshot)

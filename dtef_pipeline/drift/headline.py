@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import early_series, moved_by, night_headline, place_words
+from dtef_pipeline.drift.verdict_text import early_series, night_headline, place_words, shift_words
 
 
 def headline(checks: pa.Table, subject: Subject) -> str:
@@ -29,7 +29,7 @@ def _headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
     if drifted:
         worst = max(drifted, key=lambda row: (abs(row["shift"]), row["model"]))
         return (
-            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {_where(worst, subject)}, {moved_by(worst['shift'])} "
+            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {_where(worst, subject)}, {shift_words(worst['shift'])} "
             f"since {worst['first_snapshot']}." + (f" {len(watched)} more to watch." if watched else "")
         )
     if watched:

@@ -245,14 +245,14 @@ def _drifts_in(
 def _about(found: _Found, drifts_in: str | None, parsed_shift: float | None) -> Iterator[str]:
     """What of the scores moved, and how far beyond the other models; nothing where all is plain."""
     if drifts_in == "parse rate":
-        yield f"a drift of the parse rate: the responses that could be parsed moved by {_signed(parsed_shift)}"
+        yield f"a drift of the parse rate: the responses that could be parsed moved by {_with_sign(parsed_shift)}"
     elif drifts_in == "score":
-        yield f"not settled on parsed responses alone, which moved by {_signed(parsed_shift)}"
+        yield f"not settled on parsed responses alone, which moved by {_with_sign(parsed_shift)}"
     if found.verdict != "none" and found.control:
-        yield f"beyond the other models of these nights ({', '.join(found.control.models)}): {_signed(found.apart_shift)}"
+        yield f"beyond the other models of these nights ({', '.join(found.control.models)}): {_with_sign(found.apart_shift)}"
 
 
-def _signed(value: float | None) -> str:
+def _with_sign(value: float | None) -> str:
     return "an unknown amount" if value is None else f"{value:+.4f}"
 
 

@@ -96,10 +96,10 @@ def all_moved(row: Mapping[str, Any]) -> bool:
 
 def night_words(row: Mapping[str, Any]) -> str:
     """`all models together moved down by 0.0812 since 2026-03-06`: of a row of which `all_moved` is true."""
-    return f"all models together moved {moved_by(row['night_shift'])} since {row['night_first_snapshot']}"
+    return f"all models together moved {shift_words(row['night_shift'])} since {row['night_first_snapshot']}"
 
 
-def moved_by(shift: float) -> str:
+def shift_words(shift: float) -> str:
     """`down by 0.0812`."""
     return f"{'up' if shift > 0 else 'down'} by {abs(shift):.4f}"
 
