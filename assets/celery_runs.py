@@ -1,24 +1,47 @@
-"""The run launcher of several machines (`deploy/celery/dagster.yaml`): each run is a task of Celery, which a worker on any machine takes.
+"""Runs as tasks of Celery (`deploy/celery/dagster.yaml`): the run launcher, and the worker on any machine that takes them
+(`celery --app assets.celery_runs worker`).
 
 Dagster's own launcher goes by what Celery's result backend noted last. A worker whose machine is gone notes nothing more, so its run would
-stay `STARTED` for good. With this one, the process of a run gives signs of life in the backend, and looks there whether it was told to end
-(`assets/celery_worker.py`): both reach a run whose worker is being stopped, or has lost the broker for a while.
+stay `STARTED` for good; and a message that Redis delivers late is a second task for a run that is at work. So here the process of a run gives
+signs of life in the backend, and looks there whether it is to end: both reach a run whose worker is being stopped, or has lost the broker for
+a while.
 """
 
+import os
+import signal
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
 
 import dagster as dg
+from celery.signals import task_failure, task_postrun, task_prerun, worker_init
 from celery.states import READY_STATES
 from dagster_celery.config import TASK_EXECUTE_JOB_NAME
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG as TASK_TAG
+from dagster_celery.tasks import create_execute_job_task
 from kombu.exceptions import OperationalError
 from redis.exceptions import AuthenticationError, RedisError
 
-from assets.stage.dagster_internals import CheckRunHealthResult, ConfigurableClassData, LaunchRunContext, WorkerStatus
+from assets.stage.dagster_internals import (
+    CheckRunHealthResult,
+    ConfigurableClassData,
+    ExecuteRunArgs,
+    LaunchRunContext,
+    WorkerStatus,
+    named_run_launcher,
+    storage_settings,
+    unpack_value,
+)
+from resources.failures import does_not_start, first_line, links
+from resources.settings import Settings
 
 SETTINGS: Mapping[str, Any] = {
     # A process per run, as with Dagster's own launcher: what a run leaves in memory ends with it.
@@ -43,8 +66,14 @@ AWAIT_BROKER_S = 3600.0
 """How long a run that is to be launched waits for a broker that is away."""
 REPORT_FOR_S = 1800.0
 """How long it is tried to say that a run was not begun."""
+BEAT_S = 2.0
 _GONE_AFTER = "gone_after_seconds"
 _FORGOTTEN_AFTER_S = 24 * 3600.0
+_WORKER_PID = os.getpid()
+"""In a worker: runs are in forks of this process."""
+_ended: dict[str, threading.Event] = {}
+"""By task, set when it is over."""
+_reports: list[subprocess.Popen[bytes]] = []
 
 
 def sign_key(task_id: str) -> str:
@@ -173,3 +202,112 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
         """What Celery noted last. (Dagster's own asks a result for its worker, which has none until the task has ended.)"""
         task_id = run.tags.get(TASK_TAG)
         return f"Celery's task {task_id}: {self.celery.AsyncResult(task_id).state}" if task_id else None
+
+
+@cache
+def worker_app() -> Any:
+    """Celery's application in a worker, with the settings of the launcher in `dagster.yaml`. One line says why there is none."""
+    home = Settings.from_environment().dagster_home
+    celery = _celery(_launcher(home), home)
+    # What every run needs, and a fork of this process has: six seconds of a core.
+    import assets.definitions  # noqa: F401
+    import resources.gateway.direct_client  # noqa: F401
+
+    create_execute_job_task(celery)
+    return celery
+
+
+def __getattr__(name: str) -> Any:
+    """`app`, which Celery looks for in this module: nothing but a worker has one."""
+    if name == "app":
+        return worker_app()
+    raise AttributeError(name)
+
+
+def _launcher(home: Path) -> WatchedCeleryRunLauncher:
+    if not (home / "dagster.yaml").is_file():
+        raise _cannot_start(f"there is no {home / 'dagster.yaml'}; copy deploy/celery/dagster.yaml there, or mend DAGSTER_HOME")
+    try:
+        storage_settings(home)
+        launcher = named_run_launcher(home)
+    except Exception as error:  # Dagster has many
+        raise _cannot_start(does_not_start(home, error)) from None
+    if not isinstance(launcher, WatchedCeleryRunLauncher):
+        named = f"{type(launcher).__module__}.{type(launcher).__name__}"
+        raise _cannot_start(
+            f"{home / 'dagster.yaml'} has the run launcher {named}; a worker needs that of deploy/celery/dagster.yaml"
+        )
+    if not launcher.broker:  # Celery would look for one of its own kind on this machine, for ever
+        raise _cannot_start(f"{home / 'dagster.yaml'} names no broker, or a variable that is empty, such as DTEF_BROKER")
+    return launcher
+
+
+def _celery(launcher: WatchedCeleryRunLauncher, home: Path) -> Any:
+    """Celery's application, after a look at the addresses. What an error says of one may hold its password, so its kind alone is shown."""
+    try:
+        celery = launcher.celery
+        for address in (launcher.broker, launcher.backend):
+            urlsplit(address or "").port  # noqa: B018 - raises ValueError
+        celery.connection_for_read().transport_cls  # noqa: B018 - looks for what the address names
+        celery.backend.as_uri()
+    except Exception as error:  # of any of Celery's transports
+        raise _cannot_start(
+            f"Celery does not take the broker that {home / 'dagster.yaml'} names ({type(error).__name__}): an address is as "
+            "redis://:PASSWORD@HOST:6379/0 or rediss://...?ssl_cert_reqs=required; in a password, write %40 for @ and %2F for /"
+        ) from None
+    return celery
+
+
+def _cannot_start(why: str) -> SystemExit:
+    return SystemExit(f"dtef: no worker can be started here: {why} (docs/several-machines.md)")
+
+
+@worker_init.connect(weak=False)
+def _require_storage(**_: Any) -> None:
+    """A worker that cannot write down what becomes of its runs takes none."""
+    try:
+        with dg.DagsterInstance.get() as instance:
+            instance.get_runs_count()
+    except Exception as error:
+        said = first_line(links(error)[0])
+        raise SystemExit(f"dtef: this worker takes no run, as Dagster's storage cannot be reached: {said}") from None
+
+
+def _beat(task_id: str, ended: threading.Event) -> None:
+    """Give signs of life, and end the run of this process in order when it was told to: calls in flight are given time."""
+    told = False
+    while not ended.is_set():
+        with suppress(Exception):  # the broker is away, and this is tried again
+            backend = worker_app().backend
+            backend.set(sign_key(task_id), str(time.monotonic_ns()))
+            if not told and backend.get(end_key(task_id)):
+                told = True
+                os.kill(os.getpid(), signal.SIGTERM)
+        ended.wait(BEAT_S)
+
+
+@task_prerun.connect(weak=False)
+def _begun(task_id: str, **_: Any) -> None:
+    _ended[task_id] = threading.Event()
+    threading.Thread(target=_beat, args=(task_id, _ended[task_id]), daemon=True).start()
+
+
+@task_postrun.connect(weak=False)
+def _over(task_id: str, kwargs: Mapping[str, Any], retval: Any = None, **_: Any) -> None:
+    _ended.pop(task_id, threading.Event()).set()
+    if retval != 0:  # Until its failure is known, no further run fails here.
+        report_not_begun(_run_id(kwargs), f"it ended with {retval!r}")
+
+
+@task_failure.connect(weak=False)
+def _lost(kwargs: Mapping[str, Any], exception: BaseException, **_: Any) -> None:
+    """The worker itself is told of a run whose process is gone. It reports in a process of its own, which holds nothing up."""
+    if os.getpid() == _WORKER_PID:
+        report = "import sys; from assets.celery_runs import report_not_begun; report_not_begun(*sys.argv[1:])"
+        command = [sys.executable, "-c", report, _run_id(kwargs), repr(exception)]
+        _reports.append(subprocess.Popen(command, stdin=subprocess.DEVNULL))  # noqa: S603 - our own interpreter and arguments
+
+
+def _run_id(kwargs: Mapping[str, Any]) -> str:
+    """Of the arguments of Dagster's task."""
+    return str(unpack_value(kwargs["execute_job_args_packed"], as_type=ExecuteRunArgs).run_id)

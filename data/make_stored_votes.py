@@ -24,8 +24,8 @@ import numpy as np
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.vote_records import record_line, void_id
 from dtef_pipeline.preference.who_met import PlayersPair
-from resources.exported_votes import export_votes
 from resources.settings import Settings
+from resources.vote_files import export_votes
 from resources.votes import VoteStore
 
 _REVIEWERS, _PAIRS_EACH, _VOTES_SEED = 8, 16, 15

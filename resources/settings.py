@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AliasGenerator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.origins import listed_hosts
@@ -18,80 +20,73 @@ ALLOWED_HOSTS = "DTEF_ALLOWED_HOSTS"
 """Name of the variable with the host names under which browsers reach Dagster's web server and the HTTP API."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Places of the warehouse, the response store, the user's models and the landing folder of surveys.
+def _limits(given: str) -> dict[str, int]:
+    """`openai=60, openai/127.0.0.1:8000=4` as a mapping."""
+    found: dict[str, int] = {}
+    for item in filter(None, map(str.strip, given.split(","))):
+        provider, _, limit = (part.strip() for part in item.rpartition("="))
+        if not provider or provider in found or not limit.isdecimal() or int(limit) < 1:
+            raise ValueError(item)
+        found[provider] = int(limit)
+    return found
 
-    `DTEF_WAREHOUSE` (folder or `s3://bucket/prefix`), `DTEF_RESPONSES` (file or database URL), `DTEF_MODELS` (a YAML file that
-    adds to the shipped models), `DTEF_SURVEYS` (folder the `new_round` sensor watches), `DTEF_BLUEPRINTS` (folder that the sensor
-    `new_blueprint` watches), `DTEF_PANEL` (a YAML file that says
-    what is asked every night), `DTEF_BATTERIES` (a YAML file that corrects what was asked as one battery),
-    `DTEF_WEBHOOK` (URL that verdicts on drift are sent to: a secret, never shown whole), `DAGSTER_HOME`,
-    `DTEF_SOCIOSCOPE_URL` (server that looks up chunks of interviews: of its URL only the host is shown), `DTEF_SOCIOSCOPE_AUTH` (its secret,
-    which is read where it is sent, and kept nowhere), `DTEF_SOCIOSCOPE_MODEL` (what the server is told to answer with, where it wants that),
-    `DTEF_SCENARIOS` (folder with scenarios of games, `<league>/<scenario>.yaml`, that adds to the shipped ones), `DTEF_PERSONAS` (folder with
-    personas, `*.yaml`, that adds to the shipped ones and that `dtef games import personas` writes to),
-    `DTEF_API_TOKENS` (a YAML file with the hashes of the tokens that the HTTP API takes),
-    `DTEF_ALLOWED_HOSTS` (names under which browsers reach Dagster's web server and the HTTP API, besides those of this computer:
-    `dtef.example.org, dagster.example.org`),
-    `DTEF_API_ANY_MODEL` (1: the HTTP API takes any litellm string as a model, not those of the models files alone),
-    `DTEF_PARTITIONS_PER_RUN` (the most partitions of one run of a backfill, so that several workers share it; not set: as few runs as can be),
-    `DTEF_PROVIDER_LIMITS` (calls in flight at once to a provider over all runs that share the response store: `openai=60,anthropic=20`),
-    `DTEF_BROKER` (the queue of runs that several machines share: `redis://:PASSWORD@HOST:6379/0`, never shown whole),
-    `DTEF_SANDBOX` (how programs that models wrote are kept apart: `auto`, or the name of a level),
-    `DTEF_TRACEBACK` (1: commands show the traceback of every error).
+
+def _secret_variable(_: str) -> str:
+    return SOCIOSCOPE_AUTH
+
+
+class Settings(BaseModel):
+    """The variables of the environment, each named `DTEF_` and the field in capitals; a blank one counts as not set.
+
+    `DTEF_BROKER` and `DAGSTER_POSTGRES_URL` are read by Dagster, which `dagster.yaml` tells of them.
     """
 
-    warehouse: str
-    responses: str
-    models: Path | None
-    surveys: Path
-    dagster_home: Path
-    panel: Path | None
-    batteries: Path | None
-    webhook: str | None = field(repr=False)
-    traceback: bool = False
-    blueprints: Path | None = None
-    sandbox: str = "auto"
-    socioscope_url: str | None = field(default=None, repr=False)
-    socioscope_auth_env: str | None = None
-    """Name of the variable with the secret of the server; None: it is not set, and the server gets none."""
-    socioscope_model: str | None = None
-    scenarios: Path | None = None
-    personas: Path | None = None
-    api_tokens: Path | None = None
-    allowed_hosts: tuple[str, ...] = ()
-    api_any_model: bool = False
-    partitions_per_run: int | None = None
-    # Left out of the hash: settings are keys of caches, and a mapping has none.
-    provider_limits: Mapping[str, int] = field(default_factory=dict, hash=False)
+    model_config = ConfigDict(frozen=True, alias_generator=AliasGenerator(validation_alias=lambda name: f"DTEF_{name.upper()}"))
+
+    warehouse: str = Field(str(HOME / "warehouse"), description="a folder, or s3://bucket/prefix")
+    responses: str = Field(str(HOME / "responses.sqlite"), description="a file, or the URL of a database")
+    dagster_home: Path = Field((HOME / "dagster").absolute(), validation_alias="DAGSTER_HOME", description="a full path")
+    models: Path | None = Field(None, description="a YAML file that adds to the shipped models")
+    surveys: Path = Field(HOME / "surveys", description="the folder that the sensor `new_round` watches")
+    blueprints: Path | None = Field(None, description="the folder that the sensor `new_blueprint` watches")
+    panel: Path | None = Field(None, description="a YAML file that says what is asked every night")
+    batteries: Path | None = Field(None, description="a YAML file that corrects what was asked as one battery")
+    scenarios: Path | None = Field(None, description="a folder of `<league>/<scenario>.yaml` that adds to the shipped ones")
+    personas: Path | None = Field(None, description="a folder of `*.yaml` that `dtef games import personas` writes to")
+    webhook: str | None = Field(None, repr=False, description="the URL that verdicts on drift are sent to: a secret")
+    socioscope_url: str | None = Field(None, repr=False, description="the server that looks up chunks of interviews")
+    socioscope_auth_env: Annotated[str | None, BeforeValidator(_secret_variable)] = Field(
+        None, validation_alias=SOCIOSCOPE_AUTH, description="its secret, of which the variable's name alone is kept"
+    )
+    socioscope_model: str | None = Field(None, description="what that server is told to answer with")
+    sandbox: str = Field("auto", description="how programs that models wrote are kept apart: auto, or a level")
+    api_tokens: Path | None = Field(None, description="a YAML file with the hashes of the tokens that the HTTP API takes")
+    api_any_model: bool = Field(False, description="1: the HTTP API takes any model that litellm knows")
+    allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(listed_hosts)] = Field(
+        (), description="names of hosts, such as dtef.example.org, under which browsers reach Dagster and the HTTP API"
+    )
+    partitions_per_run: int | None = Field(
+        None, ge=1, description="a whole number from 1: the most partitions of one run of a backfill"
+    )
+    provider_limits: Annotated[dict[str, int], BeforeValidator(_limits)] = Field(
+        {}, description="PROVIDER=CALLS, calls in flight at once, each provider once, such as openai=60,anthropic=20"
+    )
+    traceback: bool = Field(False, description="1: commands show the traceback of every error")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        env = os.environ if environment is None else environment
-        return cls(
-            warehouse=env.get("DTEF_WAREHOUSE") or str(HOME / "warehouse"),
-            responses=env.get("DTEF_RESPONSES") or str(HOME / "responses.sqlite"),
-            models=Path(env["DTEF_MODELS"]) if env.get("DTEF_MODELS") else None,
-            surveys=Path(env.get("DTEF_SURVEYS") or HOME / "surveys"),
-            dagster_home=Path(env["DAGSTER_HOME"]) if env.get("DAGSTER_HOME") else (HOME / "dagster").absolute(),
-            panel=Path(env["DTEF_PANEL"]) if env.get("DTEF_PANEL") else None,
-            batteries=Path(env["DTEF_BATTERIES"]) if env.get("DTEF_BATTERIES") else None,
-            webhook=env.get("DTEF_WEBHOOK") or None,
-            blueprints=Path(env["DTEF_BLUEPRINTS"]) if env.get("DTEF_BLUEPRINTS") else None,
-            sandbox=env.get("DTEF_SANDBOX") or "auto",
-            socioscope_url=env.get("DTEF_SOCIOSCOPE_URL", "").strip() or None,
-            socioscope_auth_env=SOCIOSCOPE_AUTH if env.get(SOCIOSCOPE_AUTH, "").strip() else None,
-            socioscope_model=env.get("DTEF_SOCIOSCOPE_MODEL", "").strip() or None,
-            scenarios=Path(env["DTEF_SCENARIOS"]) if env.get("DTEF_SCENARIOS") else None,
-            personas=Path(env["DTEF_PERSONAS"]) if env.get("DTEF_PERSONAS") else None,
-            api_tokens=Path(env["DTEF_API_TOKENS"]) if env.get("DTEF_API_TOKENS") else None,
-            allowed_hosts=_hosts(ALLOWED_HOSTS, env.get(ALLOWED_HOSTS, "")),
-            api_any_model=env.get(API_ANY_MODEL, "0") not in ("", "0"),
-            partitions_per_run=_positive("DTEF_PARTITIONS_PER_RUN", env.get("DTEF_PARTITIONS_PER_RUN", "").strip()),
-            provider_limits=_limits("DTEF_PROVIDER_LIMITS", env.get("DTEF_PROVIDER_LIMITS", "")),
-            traceback=env.get("DTEF_TRACEBACK", "0") not in ("", "0"),
-        )
+        """Raises ConfigError with the variable and what it may be."""
+        given = os.environ if environment is None else environment
+        try:
+            return cls.model_validate({name: value.strip() for name, value in given.items() if value.strip()})
+        except ValidationError as error:
+            name = str(error.errors()[0]["loc"][0])
+            allowed = next(one.description for one in cls.model_fields.values() if one.validation_alias == name)
+            raise ConfigError(f"{name} is {given[name][:80]!r}; allowed: {allowed}") from None
+
+    def __hash__(self) -> int:
+        """Settings are keys of caches."""
+        return hash(repr(self))
 
     @property
     def home_problem(self) -> str | None:
@@ -128,33 +123,6 @@ class Settings:
             "DTEF_PERSONAS": self.personas,
         }
         return found | {name: str(path.absolute()) for name, path in files.items() if path}
-
-
-def _positive(name: str, given: str) -> int | None:
-    """A whole number from 1; None: nothing is given."""
-    if given and not (given.isascii() and given.isdigit() and int(given)):
-        raise ConfigError(f"{name} is {given!r}; allowed: a whole number from 1")
-    return int(given) if given else None
-
-
-def _hosts(name: str, given: str) -> tuple[str, ...]:
-    try:
-        return listed_hosts(given)
-    except ValueError as error:
-        raise ConfigError(f"{name} has {str(error)[:80]!r}; allowed: names of hosts, such as dtef.example.org") from None
-
-
-def _limits(name: str, given: str) -> dict[str, int]:
-    """`openai=60, openai/127.0.0.1:8000=4` as a mapping."""
-    found: dict[str, int] = {}
-    for item in filter(None, map(str.strip, given.split(","))):
-        provider, _, limit = (part.strip() for part in item.rpartition("="))
-        if not provider or provider in found or (number := _positive(f"{name}: {provider}", limit)) is None:
-            raise ConfigError(
-                f"{name} has {item!r}; allowed: PROVIDER=CALLS, each provider once, such as openai=60,anthropic=20"
-            )
-        found[provider] = number
-    return found
 
 
 def shipped(name: str) -> Path:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from dtef_pipeline.preference.judged_pairs import requests_said
 from dtef_pipeline.preference.vote_records import RECORD_FIELDS, Record
 from dtef_pipeline.text.well_formed import well_formed
-from resources.responses.database import ResponseDatabase
+from resources.responses.database import ResponseDatabase, chunks
 from resources.responses.schema_versions import add_missing_columns, schema_found
 
 VOTE_SCHEMA_VERSION = 4
@@ -136,6 +136,18 @@ actions = sa.Table(
     # `before` and `after` are JSON objects.
     *_texts("what", "before", "after"),
 )
+LEFT_SIDE = paired_responses.alias("of_left")
+RIGHT_SIDE = paired_responses.alias("of_right")
+SIDE_TEXTS = (
+    LEFT_SIDE.c.text.label("left_text"),
+    RIGHT_SIDE.c.text.label("right_text"),
+    LEFT_SIDE.c.player.label("left_player"),
+    RIGHT_SIDE.c.player.label("right_player"),
+    LEFT_SIDE.c.names.label("left_names"),
+    RIGHT_SIDE.c.names.label("right_names"),
+    pairs.c.blinding,
+)
+"""The texts, the players who wrote them with their names as JSON, and the version of the blinding."""
 TABLE_OF_KIND: Mapping[str, sa.Table] = {
     "manifest": manifests,
     "response": paired_responses,
@@ -149,6 +161,21 @@ TABLE_OF_KIND: Mapping[str, sa.Table] = {
 """In the order in which they refer to each other."""
 _KEPT_AS_JSON = frozenset({"names", "request_keys"})
 _TIMES_KEPT = frozenset({"made_at", "said_at", "voted_at", "voided_at"})
+
+
+def with_sides(statement: sa.Select[Any]) -> sa.Select[Any]:
+    """A statement on pairs, with the response on the left and the one on the right of each."""
+    return statement.join(LEFT_SIDE, LEFT_SIDE.c.response_id == pairs.c.left_id).join(
+        RIGHT_SIDE, RIGHT_SIDE.c.response_id == pairs.c.right_id
+    )
+
+
+def rows_with(
+    connection: sa.Connection, database: ResponseDatabase, statement: sa.Select[Any], values: Iterable[str]
+) -> Iterator[sa.RowMapping]:
+    """The rows of a statement on `database.listed`, which stands for the values, however many there are."""
+    for chunk in chunks(sorted(values)):
+        yield from connection.execute(statement, database.keys(chunk)).mappings()
 
 
 def make_vote_tables(database: ResponseDatabase) -> str:

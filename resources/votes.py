@@ -3,41 +3,68 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
 
+from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair, UnknownVote, VoidedAlready
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, compared_text, count_replaced_names, shown_as_a
 from dtef_pipeline.preference.blinding import Blinding, blinding
+from dtef_pipeline.preference.own_judges import is_own_pair
 from dtef_pipeline.preference.vote_records import (
     Record,
     RunManifest,
     pair_of,
     pair_record,
+    request_record,
     response_of,
     response_record,
+    run_record,
     void_id,
     vote_of,
 )
 from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair, keyed_pair
+from dtef_pipeline.preference.who_met import CastVote, PlayersPair
 from dtef_pipeline.text.well_formed import well_formed
 from resources import vote_tables as tables
 from resources.database_stores import DatabaseStore, utc_now
-from resources.judge_ids import JUDGE_KIND, refuse_judge
-from resources.pair_sides import LEFT_SIDE, RIGHT_SIDE, with_sides
-from resources.responses.database import ResponseDatabase
-from resources.vote_audit import audit_statement, players_statement, texts_statement, why_incomplete
-from resources.vote_runs import runs_behind
+from resources.responses.database import ResponseDatabase, asking_runs, responses
+from resources.vote_queries import JUDGE_KIND, audit_statement, players_statement, refuse_judge, texts_statement, why_incomplete
+from resources.vote_tables import LEFT_SIDE, RIGHT_SIDE, SIDE_TEXTS, with_sides
 
 _LOOKED_AT_TOGETHER = 500
 """Pairs whose texts are compared."""
+
+_ALL_PAIRS = with_sides(
+    sa.select(
+        *(tables.pairs.c[name] for name in ("pair_id", "family", "item_id", "replaced")),
+        LEFT_SIDE.c.player.label("left"),
+        RIGHT_SIDE.c.player.label("right"),
+    ).order_by(tables.pairs.c.pair_id)
+)
+_ALL_CAST = (
+    sa.select(
+        *(tables.votes.c[name] for name in ("pair_id", "reviewer_id", "reviewer_kind", "choice", "shown_as_a")),
+        tables.voids.c.void_id,
+    )
+    .join(tables.voids, tables.voids.c.vote_id == tables.votes.c.vote_id, isouter=True)
+    .order_by(tables.votes.c.vote_id)
+)
+_VOTED_TEXTS = with_sides(
+    sa.select(tables.votes.c.vote_id, tables.pairs.c.pair_id, *SIDE_TEXTS)
+    .select_from(tables.votes)
+    .join(tables.pairs, tables.pairs.c.pair_id == tables.votes.c.pair_id)
+    .join(tables.voids, tables.voids.c.vote_id == tables.votes.c.vote_id, isouter=True)
+    .where(tables.voids.c.void_id.is_(None))
+    .order_by(tables.votes.c.vote_id)
+)
 
 
 class VoteStore(DatabaseStore):
@@ -67,7 +94,7 @@ class VoteStore(DatabaseStore):
         }
 
         def work(connection: sa.Connection) -> int:
-            every = records | runs_behind(connection, self.database, records["response"])
+            every = records | _runs_behind(connection, self.database, records["response"])
             added = {
                 kind: tables.add_rows(connection, self.database, kind, every[kind])
                 for kind in tables.TABLE_OF_KIND
@@ -332,6 +359,104 @@ def votes_of_store(
 
 
 def _players_vote(row: Mapping[str, Any]) -> PlayersVote:
-    better = "tie" if row["choice"] == "tie" else "left" if (row["choice"] == "A") == (row["shown_as_a"] == "left") else "right"
     values = {name: row[name] for name in PlayersVote.__slots__ if name in row}
-    return PlayersVote(**{**values, "preferred": better, "leak_risk": row["replaced"] > 0})
+    return PlayersVote(**{**values, "preferred": _preferred(row), "leak_risk": row["replaced"] > 0})
+
+
+def _preferred(row: Mapping[str, Any]) -> Literal["left", "right", "tie"]:
+    if row["choice"] == "tie":
+        return "tie"
+    return "left" if (row["choice"] == "A") == (row["shown_as_a"] == "left") else "right"
+
+
+def pairs_and_votes(store: VoteStore) -> tuple[list[PlayersPair], list[CastVote]]:
+    """The pairs and the votes of one moment, voided ones too. Raises StoreError when the store cannot be read."""
+    found, said = store.database.read(
+        lambda connection: tuple(connection.execute(one).mappings().all() for one in (_ALL_PAIRS, _ALL_CAST))
+    )
+    made = [
+        PlayersPair(row["pair_id"], row["family"], row["item_id"], row["left"], row["right"], row["replaced"] > 0)
+        for row in found
+    ]
+    return made, [_cast(row) for row in said]
+
+
+def _cast(row: Mapping[str, Any]) -> CastVote:
+    judge = row["reviewer_id"] if row["reviewer_kind"] == JUDGE_KIND else None
+    return CastVote(row["pair_id"], judge, _preferred(row), row["void_id"] is not None)
+
+
+def votes_on_equal_texts(store: VoteStore) -> tuple[int, list[str]]:
+    """How many votes count, and the ids of those on two texts that differ in nothing but case and white space as reviewers read them; texts
+    that nobody has count as different."""
+    rows = store.rows(_VOTED_TEXTS)
+    names = store.hidden_names()
+    alike = {pair: read_alike(row, names) for pair, row in {row["pair_id"]: row for row in rows}.items()}
+    return len(rows), [row["vote_id"] for row in rows if row["left_text"] and alike[row["pair_id"]]]
+
+
+def _runs_behind(connection: sa.Connection, database: ResponseDatabase, paired: Sequence[Record]) -> dict[str, list[Record]]:
+    """Records of the runs behind paired responses, and of which one made which request; none of requests whose run is not known."""
+    keys = {key for record in paired for key in record["request_keys"]}
+    run = asking_runs.c
+    statement = (
+        sa.select(responses.c.request_key, run.code_version, run.config_hash)
+        .join(asking_runs, run.run_id == responses.c.run_id)
+        .where(responses.c.request_key.in_(database.listed))
+    )
+    asked_by = {
+        row["request_key"]: AskingRun(row["code_version"], row["config_hash"])
+        for row in tables.rows_with(connection, database, statement, keys)
+    }
+    requests = [
+        request_record(record["response_id"], key, asked_by[key].run_id)
+        for record in paired
+        for key in dict.fromkeys(record["request_keys"])
+        if key in asked_by
+    ]
+    return {"run": [run_record(one) for one in sorted(set(asked_by.values()))], "request": requests}
+
+
+class JudgedPair(NamedTuple):
+    """A vote as a judge gives it: it is not asked how certain it is."""
+
+    pair_id: str
+    choice: Choice
+    justification: str
+
+
+def add_judge(store: VoteStore, reviewer_id: str) -> None:
+    """Make the judge known as one, whose id every export may show. Done again, it changes nothing."""
+    if reviewer_id not in store.reviewers():
+        store.say_of_reviewer(reviewer_id, consent=True, reviewer_kind=JUDGE_KIND)
+
+
+def own_pairs(store: VoteStore, reviewer_id: str, own_servers: Collection[str] = ()) -> frozenset[str]:
+    """Ids of the pairs with a response of the judge's own maker; `own_servers`: as of `is_self_judged`."""
+    statement = with_sides(sa.select(tables.pairs.c.pair_id, LEFT_SIDE.c.player, RIGHT_SIDE.c.player))
+    rows = store.database.read(lambda connection: connection.execute(statement).all())
+    return frozenset(pair_id for pair_id, one, other in rows if is_own_pair(reviewer_id, one, other, own_servers))
+
+
+def pairs_voted_on_in_its_name(store: VoteStore, reviewer_id: str, family: str | None = None) -> int:
+    """How many pairs the judge is not asked about because a vote that is not its own stands under its id."""
+    vote, pair = tables.votes.c, tables.pairs.c
+    statement = sa.select(sa.func.count()).where(vote.reviewer_id == reviewer_id, vote.reviewer_kind != JUDGE_KIND)
+    if family is not None:
+        statement = statement.join_from(tables.votes, tables.pairs, pair.pair_id == vote.pair_id).where(pair.family == family)
+    return int(store.database.read(lambda connection: connection.scalar(statement)) or 0)
+
+
+def take_judged(store: VoteStore, reviewer_id: str, judged: Sequence[JudgedPair]) -> int:
+    """Store a judge's votes under the time of now, in one transaction; returns how many are new. On each pair its first vote stays."""
+    now = store.clock()
+    records: list[Record] = [
+        store.vote_record(Ballot(one.pair_id, reviewer_id, one.choice, 1, one.justification), now, JUDGE_KIND)
+        | {"confidence": None}
+        for one in judged
+    ]
+
+    def work(connection: sa.Connection) -> int:
+        return tables.add_rows(connection, store.database, "vote", records)
+
+    return store.database.write(work) if records else 0

@@ -21,8 +21,7 @@ from dtef_pipeline.errors import UnknownPair
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.blinding import Blinding
-from resources.pair_sides import LEFT_SIDE, RIGHT_SIDE, with_sides
-from resources.vote_tables import paired_responses, pairs, votes
+from resources.vote_tables import LEFT_SIDE, RIGHT_SIDE, paired_responses, pairs, votes, with_sides
 from resources.votes import VoteStore
 
 LayOut = Callable[[str, BlindedPair], BlindedPair]

@@ -106,7 +106,7 @@ class Machines:
         self.start("daemon", "dagster._daemon", "run", "-w", str(workspace))
 
     def start_worker(self, name: str) -> None:
-        self.start(name, "celery", "--app", "assets.celery_worker", "worker", "--hostname", f"{name}@%h", "--loglevel", "info")
+        self.start(name, "celery", "--app", "assets.celery_runs", "worker", "--hostname", f"{name}@%h", "--loglevel", "info")
 
     def await_workers(self, *names: str) -> None:
         for name in names:

@@ -5,8 +5,7 @@ import dagster as dg
 from assets.preference.voted_scores import preference_scores
 from assets.stage.checks import asset_check, verdict
 from assets.stage.resources import Store
-from resources.paired_players import votes_on_equal_texts
-from resources.votes import VoteStore
+from resources.votes import VoteStore, votes_on_equal_texts
 
 _SHARES_APART = 1e-9
 

@@ -14,25 +14,27 @@ PREFERENCE_GROUP = {"group_name": _IN_GROUP}
 """Where the assets stand in the UI."""
 
 
-PREFERENCE_VOTES = dg.AssetSpec(
-    "preference_votes",
-    description="""The votes on pairs of responses that count: those in the response store that nobody voided, of people and of models that
-    judge. Their data version is their number and a hash: with another vote, or one voided, `preference_scores` is stale. Observe it in the UI,
-    or have `dtef rollup --family preference` do so.""",
-    owners=OWNERS,
-    kinds={"sql"},
-    group_name=_IN_GROUP,
+_VOTES = dg.AssetKey("preference_votes")
+
+
+@dg.multi_observable_source_asset(
+    specs=[
+        dg.AssetSpec(
+            _VOTES,
+            description="""The votes on pairs of responses that count: those in the response store that nobody voided, of people and of models
+            that judge. Their data version is their number and a hash: with another vote, or one voided, `preference_scores` is stale. Observe
+            it in the UI, or have `dtef rollup --family preference` do so.""",
+            owners=OWNERS,
+            kinds={"sql"},
+            group_name=_IN_GROUP,
+        )
+    ]
 )
-
-
-@dg.multi_observable_source_asset(specs=[PREFERENCE_VOTES])
 def preference_votes(store: Store) -> dg.ObserveResult:
     """Looks at the votes that there are now."""
     votes = every_vote(store)
     kinds = {f"votes_{kind}": sum(vote.reviewer_kind == kind for vote in votes) for kind in REVIEWER_KINDS}
-    return dg.ObserveResult(
-        asset_key=PREFERENCE_VOTES.key, data_version=dg.DataVersion(version_of_votes(votes)), metadata=kinds
-    )
+    return dg.ObserveResult(asset_key=_VOTES, data_version=dg.DataVersion(version_of_votes(votes)), metadata=kinds)
 
 
 def every_vote(store: Store) -> list[PlayersVote]:
@@ -43,4 +45,4 @@ def every_vote(store: Store) -> list[PlayersVote]:
 
 def note_votes(instance: dg.DagsterInstance, version: str) -> None:
     """Tell Dagster the version of the votes that there is now."""
-    instance.report_runless_asset_event(dg.AssetObservation(PREFERENCE_VOTES.key, tags=observation_tags(version)))
+    instance.report_runless_asset_event(dg.AssetObservation(_VOTES, tags=observation_tags(version)))

@@ -13,8 +13,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.preference.published_scores import preference_scores as scores_of_votes
 from dtef_pipeline.preference.stored_votes import WhichVotes, counted_votes, version_of_votes
 from dtef_pipeline.preference.who_met import who_met
-from resources.paired_players import pairs_and_votes
-from resources.votes import VoteStore
+from resources.votes import VoteStore, pairs_and_votes
 
 _SHOWN_SCORES = (
     "family",

@@ -16,7 +16,7 @@ from dtef_pipeline.qa.transcripts.metadata import spelled_filter
 from dtef_pipeline.qa.transcripts.payload import model_string
 from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP, LookedUp, RemoteRetriever
 from dtef_pipeline.qa.transcripts.retriever import Retrieval, SourceText
-from resources.look_up_server import look_up_server
+from resources.json_posts import look_up_server
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 

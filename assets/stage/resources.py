@@ -24,12 +24,12 @@ from dtef_pipeline.identity import digest
 from resources.evaluations import QUEUE_TAG
 from resources.gateway import Gateway
 from resources.gateway.progress import Display, ModelProgress, RunProgress, shown_progress
+from resources.json_posts import Webhook
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from resources.run_manifests import this_run
 from resources.settings import Settings
 from resources.warehouse import Warehouse
-from resources.webhook import Webhook
 
 SKIPPED_TAG = "dtef/skipped_files"
 """Of a run that skipped files that cannot be read, as JSON: by path, what was logged of it."""

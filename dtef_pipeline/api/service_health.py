@@ -26,7 +26,7 @@ from resources.evaluation_counts import count_unended, last_event_at
 from resources.evaluations import QUEUE_SENSOR
 from resources.failures import is_damaged
 from resources.responses.damage import damage_of
-from resources.vote_counts import votes_since
+from resources.vote_queries import votes_since
 
 if TYPE_CHECKING:
     from assets.daemon_state import DaemonState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from weakref import WeakKeyDictionary
 
-from resources.vote_counts import numbers_of_votes
+from resources.vote_queries import numbers_of_votes
 from resources.votes import VoteStore
 
 _known: WeakKeyDictionary[VoteStore, tuple[tuple[int, int], str]] = WeakKeyDictionary()

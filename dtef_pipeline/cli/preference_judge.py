@@ -24,12 +24,11 @@ from dtef_pipeline.text.counted import counted
 from resources.gateway import Gateway
 from resources.gateway.askable import refuse_early
 from resources.gateway.progress import RunProgress, shown_progress
-from resources.judged_votes import JudgedPair, add_judge, own_pairs, pairs_voted_on_in_its_name, take_judged
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.run_manifests import this_run
 from resources.settings import Settings
-from resources.votes import VoteStore
+from resources.votes import JudgedPair, VoteStore, add_judge, own_pairs, pairs_voted_on_in_its_name, take_judged
 
 _PAIRS_JUDGED_TOGETHER = 500
 

@@ -26,15 +26,12 @@ from dtef_pipeline.report.terminal import render
 from dtef_pipeline.report.vote_page import vote_page
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.printable import printable
-from resources.added_votes import AddedVotes, add_lines
-from resources.exported_votes import export_votes, import_votes
-from resources.judge_ids import JUDGE_KIND, refuse_judge
-from resources.judged_votes import own_pairs
 from resources.known_models import known_models
 from resources.settings import Settings
-from resources.vote_lines import Line
+from resources.vote_files import AddedVotes, Line, add_lines, export_votes, import_votes
+from resources.vote_queries import JUDGE_KIND, refuse_judge
 from resources.vote_tables import time_of
-from resources.votes import VoteStore
+from resources.votes import VoteStore, own_pairs
 
 _EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")
 

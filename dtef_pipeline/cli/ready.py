@@ -18,10 +18,10 @@ from dtef_pipeline.survey.baselines.names import BASELINES
 from resources.failures import does_not_start, in_words, links, unset_variables
 from resources.gateway.askable import refuse_absent_imported, refuse_early
 from resources.gateway.budget import Accounts
+from resources.json_posts import Webhook
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
-from resources.webhook import Webhook
 
 
 def check_settings(settings: Settings) -> Models:

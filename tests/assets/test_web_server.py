@@ -143,5 +143,5 @@ def test_hosts_are_those_of_this_computer_of_the_address_and_of_the_setting(monk
     assert hosts("0.0.0.0") == {"0.0.0.0", "dtef.example.org", "dagster.example.org"}
     for wrong in ("https://dtef.example.org", "*", "*.example.org", "a b/c"):
         monkeypatch.setenv("DTEF_ALLOWED_HOSTS", wrong)
-        with pytest.raises(ConfigError, match=r"DTEF_ALLOWED_HOSTS has '.*'; allowed: names of hosts"):
+        with pytest.raises(ConfigError, match=r"DTEF_ALLOWED_HOSTS is '.*'; allowed: names of hosts"):
             guard(Starlette(), "127.0.0.1")

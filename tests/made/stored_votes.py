@@ -11,9 +11,8 @@ from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.vote_records import Record
 from dtef_pipeline.preference.votes import PairedResponse, VotePair, paired_response
 from resources import vote_tables as tables
-from resources.judged_votes import JudgedPair, take_judged
 from resources.settings import Settings
-from resources.votes import VoteStore
+from resources.votes import JudgedPair, VoteStore, take_judged
 
 PLAYERS = ("alpha", "beta")
 

@@ -16,7 +16,7 @@ from dtef_pipeline.errors import SourceError, StoreError
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest, record_line, response_record
-from resources.exported_votes import export_votes, import_votes
+from resources.vote_files import export_votes, import_votes
 from resources.votes import VoteStore, votes_of_store
 from tests.made.voted import responses, vectors
 

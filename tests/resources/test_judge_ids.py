@@ -11,9 +11,8 @@ from dtef_pipeline.errors import BallotError, SourceError
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from resources import vote_tables as tables
-from resources.exported_votes import export_votes, import_votes
-from resources.judged_votes import JudgedPair, add_judge, pairs_voted_on_in_its_name, take_judged
-from resources.votes import VoteStore
+from resources.vote_files import export_votes, import_votes
+from resources.votes import JudgedPair, VoteStore, add_judge, pairs_voted_on_in_its_name, take_judged
 from tests.made.voted import responses
 
 NOT_YET_A_JUDGE = "pairs(openai/gpt-4.1-mini[temperature=0])#844a6136"

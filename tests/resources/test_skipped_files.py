@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.errors import UnreadableFile
+from resources.parquet_files import opened
 from resources.warehouse import FILES_NAMED, Warehouse
-from resources.whole_files import opened
 from tests.made.scores import scores_table
 
 SEGMENTS = [f"country:c{n}" for n in range(4)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +57,7 @@ def test_only_models_of_the_files_are_named_over_http(
     settings: Settings, family: str, field: str, form: str, model: str
 ) -> None:
     """A model string says where the prompt goes and whose credentials are used: `oobabooga/http://...` was accepted."""
-    closed = dataclasses.replace(settings, api_any_model=False)
+    closed = settings.model_copy(update={"api_any_model": False})
     with pytest.raises(UnfitManifest) as refusal:
         planned_with(closed, family, field, form.format(model))
     assert refusal.value.faults[0].path == field
@@ -78,7 +77,7 @@ def test_what_the_files_hold_and_what_asks_no_server_may_be_named(settings: Sett
     (tmp_path / "models.yaml").write_text(
         "models: {mine: {model: openai/of-mine}}\ncollections: {two: [mine]}\n", encoding="utf-8"
     )
-    closed = dataclasses.replace(settings, api_any_model=False, models=tmp_path / "models.yaml")
+    closed = settings.model_copy(update={"api_any_model": False, "models": tmp_path / "models.yaml"})
     names = [MODEL, f"{MODEL}@temperature=0.5", "openai/gpt-4.1-mini", "core", "mine", "two", "openai/of-mine"]
     for name in [*names, "baselines", "baseline/uniform", "local/smollm2-135m", "imported/x", "stored/amber"]:
         assert models_named(closed, "models", [name]).specs

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
-from resources.exported_votes import export_votes
+from resources.vote_files import export_votes
 from resources.vote_tables import add_rows
 from resources.votes import VoteStore
 from resources.warehouse import Warehouse

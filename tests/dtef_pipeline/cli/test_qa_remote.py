@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stamina
 import yaml
 
 from assets.launch import materialize
 from dtef_pipeline.cli.ready import dagster_instance
-from resources.gateway.retries import Backoff
-from resources.json_endpoint import SECRET_LEFT_OUT
+from resources.json_posts import ATTEMPTS, SECRET_LEFT_OUT
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import TABLES, Warehouse
@@ -79,8 +79,7 @@ def played(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Serve
     (state / "corpus.json").write_text(json.dumps(corpus), encoding="utf-8")
     players = QaPlayers(evidence={text_of(name): ("Bo", (FAR,)) for name in NAMES})
     interviews = Interviews()
-    monkeypatch.setattr("resources.json_endpoint.Backoff", lambda **_: Backoff(first=0.01, longest=0.1))
-    with FakeLLM(reply=players.reply) as model, serving(interviews) as server:
+    with stamina.set_testing(True, attempts=ATTEMPTS), FakeLLM(reply=players.reply) as model, serving(interviews) as server:
         spec = {"model": "openai/honest", "api_base": model.base_url, "retries": 1}
         late = {**spec, "model": "openai/late"}
         (state / "models.yaml").write_text(yaml.safe_dump({"models": {"honest": spec, "late": late}}), encoding="utf-8")

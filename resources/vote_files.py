@@ -1,0 +1,473 @@
+"""Votes, pairs and their responses as JSON lines, to keep them and to move them between stores.
+
+An export is sorted and canonical: exported, imported into an empty store and exported again, it is the same bytes. An import reads all of
+its file first and adds all of it or nothing, and nothing that contradicts what is there.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import sqlalchemy as sa
+
+from dtef_pipeline.errors import BallotError, SourceError, StoreError
+from dtef_pipeline.preference.ballots import Ballot
+from dtef_pipeline.preference.pseudonyms import ExportNames, export_names, exported_contents, is_shown
+from dtef_pipeline.preference.vote_records import (
+    BALLOT_KIND,
+    Record,
+    key_field,
+    parsed_line,
+    read_record,
+    record_line,
+    void_id,
+    vote_of,
+)
+from dtef_pipeline.text.counted import and_more
+from resources import vote_tables as tables
+from resources.responses.database import ResponseDatabase
+from resources.vote_queries import JUDGE_KIND, NOT_OF_A_JUDGE, judges_among, of_a_judge
+from resources.votes import VoteStore
+
+EXPORT_ACTION = "export"
+"""What the actions of administrators call an export. `contents` in it is what the names of the export were made of."""
+_LONGEST_LINE = 8_000_000
+"""Bytes."""
+_NEITHER = "is neither in the store nor in the file"
+_MAY_DIFFER: Mapping[str, frozenset[str]] = {
+    "response": frozenset({"manifest_id", "names"}),
+    "request": frozenset({"run_id"}),
+    "pair": frozenset({"replaced", "blinding", "made_at"}),
+    "vote": frozenset({"vote_id", "reviewer_id", "choice", "shown_as_a"}),
+}
+"""Fields in which two records of one thing may differ: who asked or paired first does not matter, and more names are known later."""
+_OF_THE_STORE = frozenset({"voted_at", "reviewer_kind"})
+"""Fields of a vote that no reviewer hands in."""
+_ALLOWED_AGAIN = {"vote": "one vote of a reviewer on a pair, of which the first stays, also when it was voided"}
+_CLOCKS_DIFFER_BY = timedelta(days=1)
+"""How far ahead of this computer's clock a time of another one may be."""
+_LENGTH_OF_PAIR_ID = 32
+_SHARED_BY_SIDES = ("family", "item_id", "draw")
+
+
+class Line(NamedTuple):
+    """One record of a file, and where it stands."""
+
+    where: str
+    number: int | None
+    kind: str
+    record: Record
+    is_ballot: bool = False
+    """Whether a reviewer hands it in, so that it has no time of its own."""
+    is_of_another_tool: bool = False
+    """Whether it stood in no store like this one before."""
+
+    def having(self, **values: object) -> Line:
+        """The line with other values in its record."""
+        return self._replace(record=self.record | values)
+
+
+Lines = Mapping[str, Sequence[Line]]
+"""By kind."""
+
+
+def under_own_pairs(connection: sa.Connection, database: ResponseDatabase, lines: Lines) -> Lines:
+    """The lines with the ids that pairs of the same two responses have here already, or before in the file.
+
+    Stores with different salts give them different ids. A ballot is on what this store has shown, so it keeps its id.
+    """
+    own = {_sides(line.record): line.record["pair_id"] for line in reversed(lines["pair"])}
+    columns = tables.pairs.c
+    statement = sa.select(columns.pair_id, columns.left_id, columns.right_id).where(columns.left_id.in_(database.listed))
+    for row in tables.rows_with(connection, database, statement, {left for left, _ in own}):
+        own[_sides(row)] = row["pair_id"]
+    own_id = {line.record["pair_id"]: own[_sides(line.record)] for line in lines["pair"]}
+    return {
+        kind: [
+            line.having(pair_id=own_id.get(line.record["pair_id"], line.record["pair_id"]))
+            if kind in ("pair", "vote") and not line.is_ballot
+            else line
+            for line in of_kind
+        ]
+        for kind, of_kind in lines.items()
+    }
+
+
+def _sides(record: Mapping[str, Any] | sa.RowMapping) -> tuple[str, str]:
+    return record["left_id"], record["right_id"]
+
+
+def export_votes(store: VoteStore, path: Path, who: str = "", *, justifications: bool = True) -> int:
+    """Write the lines of `exported_lines` to a file; returns their number. Raises StoreError also when the file cannot be written."""
+    lines = exported_lines(store, str(path), who, justifications=justifications)
+    _write(path, lines)
+    return len(lines)
+
+
+def exported_lines(store: VoteStore, where: str, who: str = "", *, justifications: bool = True) -> list[str]:
+    """All that the store holds, but its salt and the actions of administrators, as lines without their ends.
+
+    Reviewers without consent are written under pseudonyms, their votes under ids of this export and with the day alone. `where` and `who`:
+    what is written and who exports, for the record. `justifications`: False leaves out what people wrote, of all of them.
+
+    Raises StoreError when the store cannot be read.
+    """
+    records = store.database.read(_everything)
+    records["reviewer"] = _all_reviewers(records)
+    if not justifications:
+        records["vote"] = [one | {"justification": ""} if one["reviewer_kind"] == "person" else one for one in records["vote"]]
+    contents = exported_contents(records)
+    lines = sorted(
+        (kind, str(record[key_field(kind)]), record_line(kind, record))
+        for kind, rows in _renamed(records, export_names(contents, store.salt)).items()
+        for record in rows
+    )
+    done = {"file": where, "lines": len(lines), "contents": contents, "justifications": justifications}
+    store.database.write(lambda one: tables.note_action(one, who, store.clock(), EXPORT_ACTION, {}, done))
+    return [line for _, _, line in lines]
+
+
+def import_votes(store: VoteStore, path: Path, who: str = "") -> AddedVotes:
+    """Add the records of a file. Those that are there already with the same content stay as they are.
+
+    Raises SourceError, with file and line, for a line that is no record, that contradicts what is there, or that is about a pair or response
+    that is neither there nor in the file: nothing was added. Or StoreError for a file that cannot be read.
+    """
+    return add_lines(store, list(read_lines(path)), who, str(path))
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """The checked records of a file. Raises SourceError with file and line."""
+    try:
+        with path.open("rb") as file:
+            opened = gzip.GzipFile(fileobj=file) if _is_compressed(path) else file
+            yield from checked_lines(str(path), cast(Iterable[bytes], opened))
+    except (OSError, EOFError, zlib.error) as error:
+        raise StoreError(f"{path}: cannot be read: {error}") from None
+
+
+def checked_lines(where: str, lines: Iterable[bytes]) -> Iterator[Line]:
+    """The checked records of lines; blank ones are passed over. Raises SourceError with `where` and the line."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield Line(where, number, *_read(where, number, line))
+
+
+def _everything(connection: sa.Connection) -> dict[str, list[Record]]:
+    """All records of one moment, by kind and in the order of their ids."""
+    found = {}
+    for kind, table in tables.TABLE_OF_KIND.items():
+        rows = connection.execute(sa.select(table).order_by(*table.primary_key.columns)).mappings()
+        found[kind] = [tables.record_of(kind, row) for row in rows]
+    return found
+
+
+def _all_reviewers(records: Mapping[str, Sequence[Record]]) -> list[Record]:
+    """What holds of each reviewer who voted or of whom something was said; of one without a word, that nothing was."""
+    found = tables.latest_reviewers(records["reviewer"])
+    for vote in records["vote"]:
+        found.setdefault(
+            vote["reviewer_id"],
+            {
+                "reviewer_id": vote["reviewer_id"],
+                "reviewer_kind": vote["reviewer_kind"],
+                "consent": False,
+                "pseudonymous": False,
+                "said_at": None,
+            },
+        )
+    return [found[one] for one in sorted(found)]
+
+
+def _renamed(records: Mapping[str, list[Record]], names: ExportNames) -> Mapping[str, list[Record]]:
+    """The records as they are told, with reviewers hidden who may not be shown, and what they did."""
+    hidden = {one["reviewer_id"] for one in records["reviewer"] if not is_shown(one)}
+    theirs = {one["vote_id"] for one in records["vote"] if one["reviewer_id"] in hidden}
+    return {
+        kind: [
+            names.hidden(kind, one) if one.get("reviewer_id") in hidden or one.get("vote_id") in theirs else one for one in rows
+        ]
+        for kind, rows in records.items()
+    }
+
+
+def _read(where: str, number: int, line: bytes) -> tuple[str, Record]:
+    try:
+        if len(line) > _LONGEST_LINE:
+            raise BallotError(f"got a line of {len(line):,} bytes; allowed: {_LONGEST_LINE:,}")
+        return read_record(parsed_line(line))
+    except BallotError as error:
+        raise SourceError(str(error), where=where, line=number) from None
+    except (ValueError, RecursionError) as error:
+        said = f"{error.msg}, character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else "cannot be decoded"
+        raise SourceError(f"not JSON ({said})", where=where, line=number, allowed="one JSON object a line") from None
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            # No name and no time in the compressed file, which would make it other bytes each time.
+            with gzip.GzipFile("", "wb", 6, file, mtime=0) if _is_compressed(path) else nullcontext(file) as opened:
+                opened.writelines(f"{line}\n".encode() for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _is_compressed(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
+
+
+class AddedVotes(NamedTuple):
+    """What became of a file: how many records of each kind are new, and how many were there already."""
+
+    added: dict[str, int]
+    known: int
+
+
+def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) -> AddedVotes:
+    """Add records in one transaction, all or none of them; what is there already with the same content stays as it is.
+
+    Raises SourceError, with file and line, for one that contradicts what is there, and for one that is about something that is neither there
+    nor among the records.
+    """
+    now = store.clock()
+    by_kind: dict[str, list[Line]] = {kind: [] for kind in tables.TABLE_OF_KIND}
+    for line in lines:
+        _check_times(line, now)
+        if line.kind == BALLOT_KIND:
+            # A ballot becomes a vote here: only this store knows what it showed as A.
+            record = store.vote_record(Ballot(**line.record), now)
+            line = line._replace(kind="vote", record=record, is_ballot=True)
+        by_kind[line.kind].append(line)
+
+    def work(connection: sa.Connection) -> AddedVotes:
+        told = under_own_names(connection, store.database, store.salt, by_kind)
+        here = under_own_pairs(connection, store.database, told)
+        fresh = {kind: _fresh(connection, store.database, kind, of_kind) for kind, of_kind in here.items()}
+        _check_references(connection, store.database, fresh)
+        _check_judges(connection, store.database, fresh)
+        fresh["reviewer"] = _who_is_new(fresh, here)
+        added = {
+            kind: tables.add_rows(connection, store.database, kind, [line.record for line in of_kind])
+            for kind, of_kind in fresh.items()
+            if of_kind
+        }
+        if added:
+            tables.note_action(connection, who, now, "import", {}, {"file": source, "new": added})
+        return AddedVotes(added, len(lines) - sum(added.values()))
+
+    return store.database.write(work, alone=True)
+
+
+def _check_times(line: Line, now: datetime) -> None:
+    """Raises SourceError for a record of the future."""
+    for name, value in line.record.items():
+        if isinstance(value, datetime) and value > now + _CLOCKS_DIFFER_BY:
+            raise _refused(line, f"{name}: {value.isoformat()} has not come yet", f"a time until now, {now.isoformat()}")
+
+
+def _fresh(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> list[Line]:
+    """The lines of a kind that are not there yet. Raises SourceError for one that contradicts what is there, or before it in the file."""
+    known: dict[Hashable, Record] = {}
+    for record in _there(connection, database, kind, lines):
+        known |= dict.fromkeys(_keys(kind, record), record)
+    fresh = []
+    for line in lines:
+        keys = _keys(kind, line.record)
+        earlier = [known[key] for key in keys if key in known]
+        content = _content(line, line.record)
+        if any(_content(line, record) != content for record in earlier):
+            raise _refused(
+                line, f"{kind} {line.record[key_field(kind)]} is there already with other content", _ALLOWED_AGAIN.get(kind)
+            )
+        if not earlier:
+            known |= dict.fromkeys(keys, line.record)
+            fresh.append(line)
+    return fresh
+
+
+def _there(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> Iterator[Record]:
+    """The records that are there under the ids of the lines; of votes also those of the same reviewers on the same pairs."""
+    key = key_field(kind)
+    yield from _records(connection, database, kind, key, {line.record[key] for line in lines})
+    if kind == "vote":
+        # Pairs may have many more votes than those that are asked for. The ids of pairs are equally long, and looked up by an index.
+        vote, asked = tables.votes, database.listed.subquery()
+        pair_ids = sa.select(sa.func.substr(asked.c[0], 1, _LENGTH_OF_PAIR_ID))
+        same = sa.and_(vote.c.pair_id.in_(pair_ids), (vote.c.pair_id + vote.c.reviewer_id).in_(database.listed))
+        keys = {line.record["pair_id"] + line.record["reviewer_id"] for line in lines}
+        for row in tables.rows_with(connection, database, sa.select(vote).where(same), keys):
+            yield tables.record_of(kind, row)
+
+
+def _keys(kind: str, record: Record) -> tuple[Hashable, ...]:
+    """What no two records have in common."""
+    if kind == "reviewer":
+        return ((record["reviewer_id"], record["said_at"]),)
+    if kind == "vote":
+        return record["vote_id"], (record["pair_id"], record["reviewer_id"])
+    return (record[key_field(kind)],)
+
+
+def _content(line: Line, record: Record) -> Record:
+    """What has to be the same in two records of one key. A vote under the same id may have come back under a pseudonym."""
+    ignored = _MAY_DIFFER.get(line.kind, frozenset()) | (_OF_THE_STORE if line.is_ballot else frozenset())
+    if line.kind == "vote" and not line.is_ballot and not line.record["justification"]:
+        # An export may have left it out.
+        ignored |= {"justification"}
+    content = {name: value for name, value in record.items() if name not in ignored}
+    # "A" of left and right is "B" of right and left: what counts is which response was preferred.
+    return content | {"preferred": vote_of(record).preferred} if line.kind == "vote" else content
+
+
+def _check_references(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
+    """Raises SourceError for a record about something that is not there."""
+    for kind, name, other in (
+        ("response", "manifest_id", "manifest"),
+        ("request", "run_id", "run"),
+        ("request", "response_id", "response"),
+        ("vote", "pair_id", "pair"),
+        ("void", "vote_id", "vote"),
+    ):
+        wanted = {line.record[name] for line in fresh[kind]} - {None}
+        found = _found(connection, database, other, wanted, fresh)
+        for line in fresh[kind]:
+            if line.record[name] is not None and line.record[name] not in found:
+                raise _refused(line, f"{name}: {line.record[name]} {_NEITHER}")
+    _check_requests(connection, database, fresh)
+    wanted = {line.record[name] for line in fresh["pair"] for name in ("left_id", "right_id")}
+    responses = _found(connection, database, "response", wanted, fresh)
+    for line in fresh["pair"]:
+        for name in ("left_id", "right_id"):
+            response = responses.get(line.record[name])
+            if response is None:
+                raise _refused(line, f"{name}: {line.record[name]} {_NEITHER}")
+            if any(response[one] != line.record[one] for one in _SHARED_BY_SIDES):
+                raise _refused(line, f"{name}: {line.record[name]} is of another family, item or draw than the pair")
+
+
+def _check_requests(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
+    wanted = {line.record["response_id"] for line in fresh["request"]}
+    found = _found(connection, database, "response", wanted, fresh)
+    for line in fresh["request"]:
+        if line.record["request_key"] not in (keys := found[line.record["response_id"]]["request_keys"]):
+            raise _refused(line, "request_key: no request of the response has it", and_more(keys, 3) or "none")
+
+
+def _check_judges(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
+    """Raises SourceError for a person's vote under the id of a judge, known here or in the file. One that another store took before this was
+    refused comes in: its exports can be imported."""
+    of_people = [line for line in fresh["vote"] if line.is_ballot or line.is_of_another_tool]
+    judges = judges_among(connection, database, {line.record["reviewer_id"] for line in of_people})
+    judges |= {
+        line.record["reviewer_id"]
+        for kind in ("reviewer", "vote")
+        for line in fresh[kind]
+        if line.record["reviewer_kind"] == JUDGE_KIND
+    }
+    for line in of_people:
+        if line.record["reviewer_id"] in judges:
+            raise _refused(line, of_a_judge(line.record["reviewer_id"]), NOT_OF_A_JUDGE)
+
+
+def _found(
+    connection: sa.Connection, database: ResponseDatabase, kind: str, wanted: Iterable[str], fresh: Lines
+) -> dict[str, Record]:
+    """The records of these ids that are in the file or there."""
+    key = key_field(kind)
+    found = {line.record[key]: line.record for line in fresh[kind]}
+    there = _records(connection, database, kind, key, set(wanted) - found.keys())
+    return found | {record[key]: record for record in there}
+
+
+def _records(connection: sa.Connection, database: ResponseDatabase, kind: str, name: str, wanted: set[str]) -> Iterator[Record]:
+    """The stored records of a kind with one of these values in a field."""
+    table = tables.TABLE_OF_KIND[kind]
+    statement = sa.select(table).where(table.c[name].in_(database.listed))
+    return (tables.record_of(kind, row) for row in tables.rows_with(connection, database, statement, wanted))
+
+
+def _who_is_new(fresh: Lines, by_kind: Lines) -> list[Line]:
+    """The reviewers to add. A pseudonym all of whose votes are there already is somebody who is known by another name."""
+    voting = {line.record["reviewer_id"] for line in fresh["vote"]}
+    voted = {line.record["reviewer_id"] for line in by_kind["vote"]}
+    return [
+        line
+        for line in fresh["reviewer"]
+        if not line.record["pseudonymous"] or line.record["reviewer_id"] in voting or line.record["reviewer_id"] not in voted
+    ]
+
+
+def _refused(line: Line, problem: str, allowed: str | None = None) -> SourceError:
+    return SourceError(problem, where=line.where, line=line.number, allowed=allowed or "a record that agrees with all others")
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a file has under names that this store gave it."""
+
+    reviewers: set[str] = field(default_factory=set)
+    """Pseudonyms."""
+    votes: dict[str, Record] = field(default_factory=dict)
+    """The votes here, by their ids in the file."""
+    voided: dict[str, Record] = field(default_factory=dict)
+    """What voids them, by the ids that they have here."""
+
+
+def under_own_names(connection: sa.Connection, database: ResponseDatabase, salt: str, lines: Lines) -> Lines:
+    """The lines with the ids and times that their votes have here, where they come from an export of this store. No vote comes in twice."""
+    pseudonyms = {line.record["reviewer_id"] for line in lines["reviewer"] if line.record["pseudonymous"]}
+    known = _known(connection, database, salt, pseudonyms) if pseudonyms else _Known()
+    if not known.reviewers:
+        return lines
+    return {kind: [one for line in of_kind if (one := _back(kind, line, known))] for kind, of_kind in lines.items()}
+
+
+def _back(kind: str, line: Line, known: _Known) -> Line | None:
+    """The line as the store would say it; None for a pseudonym of a reviewer who is known here by another name."""
+    if kind == "reviewer":
+        return None if line.record["reviewer_id"] in known.reviewers else line
+    if kind not in ("vote", "void") or (vote := known.votes.get(line.record["vote_id"])) is None:
+        return line
+    if kind == "vote":
+        return line.having(**{name: vote[name] for name in ("vote_id", "reviewer_id", "voted_at")})
+    voided = known.voided.get(vote["vote_id"], line.record)
+    return line.having(vote_id=vote["vote_id"], void_id=void_id(vote["vote_id"]), voided_at=voided["voided_at"])
+
+
+def _known(connection: sa.Connection, database: ResponseDatabase, salt: str, pseudonyms: set[str]) -> _Known:
+    found = _Known()
+    everybody = {
+        one
+        for table in (tables.votes, tables.reviewers)
+        for one in connection.scalars(sa.select(table.c.reviewer_id).distinct())
+    }
+    for names in _names_given(connection, salt):
+        told = {name: one for one in everybody if (name := names.reviewer(one)) in pseudonyms}
+        found.reviewers |= told.keys()
+        for vote in _records(connection, database, "vote", "reviewer_id", set(told.values())):
+            found.votes[names.vote(vote["vote_id"])] = vote
+    by_id = {vote["vote_id"] for vote in found.votes.values()}
+    found.voided = {one["vote_id"]: one for one in _records(connection, database, "void", "vote_id", by_id)}
+    return found
+
+
+def _names_given(connection: sa.Connection, salt: str) -> Iterator[ExportNames]:
+    said = connection.scalars(sa.select(tables.actions.c.after).where(tables.actions.c.what == EXPORT_ACTION))
+    for contents in {json.loads(one)["contents"] for one in said}:
+        yield export_names(contents, salt)

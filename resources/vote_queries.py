@@ -1,0 +1,267 @@
+"""What is asked of the tables of votes: where a vote comes from, what votes say of players, how many there are, and
+which ids are those of judges."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.errors import BallotError
+from dtef_pipeline.preference.own_judges import is_id_of_judge
+from resources import vote_tables as tables
+from resources.responses.database import ResponseDatabase, responses
+from resources.vote_tables import (
+    LEFT_SIDE,
+    RIGHT_SIDE,
+    SIDE_TEXTS,
+    judging_requests,
+    manifests,
+    paired_requests,
+    paired_responses,
+    paired_runs,
+    pairs,
+    run_requests,
+    voids,
+    votes,
+    with_sides,
+)
+
+JUDGE_KIND = "judge"
+NOT_OF_A_JUDGE = "the id of a person, which no judge has"
+_OF_VOTE = (
+    "vote_id",
+    "pair_id",
+    "reviewer_id",
+    "reviewer_kind",
+    "choice",
+    "shown_as_a",
+    "confidence",
+    "justification",
+    "voted_at",
+)
+_OF_STORED = ("prompt_id", "model", "model_variant", "served_model", "fingerprint", "answered_at")
+
+
+def audit_statement(vote_id: str) -> sa.Select[Any]:
+    """One row per side and request of a vote: vote -> pair -> response -> request key -> stored response and the run that asked for it;
+    and -> manifest of the pair's making."""
+    of_vote = judging_requests.c.vote_id == votes.c.vote_id
+    # Neither engine aggregates in the order in which rows were added.
+    in_order = (
+        sa.select(judging_requests.c.request_key).where(of_vote).order_by(judging_requests.c.place).correlate(votes).subquery()
+    )
+    judging = sa.select(sa.func.aggregate_strings(in_order.c.request_key, " ")).scalar_subquery()
+    side = sa.case((paired_responses.c.response_id == pairs.c.left_id, "left"), else_="right").label("side")
+    asked_for = sa.and_(
+        run_requests.c.response_id == paired_requests.c.response_id,
+        run_requests.c.request_key == paired_requests.c.request_key,
+    )
+    return (
+        sa.select(
+            *(votes.c[name] for name in _OF_VOTE),
+            voids.c.admin.label("voided_by"),
+            voids.c.reason.label("voided_because"),
+            *(pairs.c[name] for name in ("family", "item_id", "draw", "replaced")),
+            side,
+            *(paired_responses.c[name] for name in ("response_id", "player", "snapshot")),
+            paired_requests.c.request_key,
+            *(responses.c[name] for name in _OF_STORED),
+            *(paired_runs.c[name] for name in ("run_id", "code_version", "config_hash")),
+            *(manifests.c[name].label(f"paired_{name}") for name in ("manifest_id", "code_version", "config_hash")),
+            judging.label("judge_request_keys"),
+        )
+        .select_from(votes)
+        .join(pairs, pairs.c.pair_id == votes.c.pair_id)
+        .join(paired_responses, paired_responses.c.response_id.in_([pairs.c.left_id, pairs.c.right_id]))
+        .join(paired_requests, paired_requests.c.response_id == paired_responses.c.response_id, isouter=True)
+        .join(responses, responses.c.request_key == paired_requests.c.request_key, isouter=True)
+        .join(run_requests, asked_for, isouter=True)
+        .join(paired_runs, paired_runs.c.run_id == run_requests.c.run_id, isouter=True)
+        .join(manifests, manifests.c.manifest_id == paired_responses.c.manifest_id, isouter=True)
+        .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
+        .where(votes.c.vote_id == vote_id)
+        .order_by(side, paired_requests.c.place)
+    )
+
+
+def why_incomplete(row: Mapping[str, Any]) -> str | None:
+    """Why a row of the audit does not lead back to a run; None: it does."""
+    if row["request_key"] is None:
+        return "the response came from a file of another tool: no request stands behind it"
+    if row["run_id"] is not None:
+        return None
+    if is_computed(row["player"]):
+        return "the response was computed from the data: no model was asked"
+    if row["prompt_id"] is None:
+        return "the stored response is not in this store, and the pair came from a file that says nothing of runs"
+    return "the pair was made before runs were noted, or of a response that was stored before or came from a file"
+
+
+def players_statement(family: str | None, reviewer_kind: str, leaks: bool) -> sa.Select[Any]:
+    """One row per vote that is not voided, with the players and the lengths of their texts."""
+    statement = with_sides(
+        sa.select(
+            pairs.c.family,
+            pairs.c.item_id,
+            LEFT_SIDE.c.player.label("left"),
+            RIGHT_SIDE.c.player.label("right"),
+            votes.c.choice,
+            votes.c.shown_as_a,
+            votes.c.reviewer_id,
+            votes.c.reviewer_kind,
+            votes.c.confidence,
+            votes.c.justification,
+            pairs.c.replaced,
+            sa.func.length(LEFT_SIDE.c.text).label("left_length"),
+            sa.func.length(RIGHT_SIDE.c.text).label("right_length"),
+        )
+        .select_from(votes)
+        .join(pairs, pairs.c.pair_id == votes.c.pair_id)
+        .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
+        .where(voids.c.void_id.is_(None), votes.c.reviewer_kind == reviewer_kind)
+        .order_by(votes.c.vote_id)
+    )
+    if family is not None:
+        statement = statement.where(pairs.c.family == family)
+    return statement if leaks else statement.where(pairs.c.replaced == 0)
+
+
+def texts_statement(pair_ids: Sequence[str]) -> sa.Select[Any]:
+    """One row per pair: `left_text` and `right_text`, `left_player` and `right_player`, names and blinding."""
+    return with_sides(sa.select(pairs.c.pair_id, *SIDE_TEXTS)).where(pairs.c.pair_id.in_(pair_ids))
+
+
+_DAY_US = 24 * 3600 * 1_000_000
+
+
+class VotesOfReviewer(NamedTuple):
+    """One reviewer."""
+
+    reviewer_id: str
+    reviewer_kind: str
+    n_votes: int
+    last_at: datetime | None
+    """None: imported votes without a time."""
+
+
+class VoteCounts(NamedTuple):
+    """All votes of a store, voided ones too."""
+
+    n_votes: int
+    n_voided: int
+    n_pairs: int
+    by_day: Mapping[date, int]
+    """Votes of people and of judges by day (UTC), only of days with some, in their order."""
+    n_without_time: int
+    """Votes that were imported without a time, and so are of no day."""
+    by_choice: Mapping[str, int]
+    """Of A, B and tie."""
+    by_side: Mapping[str, int]
+    """Of left and right: votes for the response that is stored on this side of its pair."""
+    reviewers: Sequence[VotesOfReviewer]
+    """Those with the most votes first."""
+
+
+def vote_counts(database: ResponseDatabase) -> VoteCounts:
+    """How many there are now."""
+    vote = tables.votes.c
+    day = (vote.voted_at // _DAY_US).label("day")
+    number = sa.func.count().label("n")
+    statements = {
+        "days": sa.select(day, number).group_by(day).order_by(day),
+        "choices": sa.select(vote.choice, vote.shown_as_a, number).group_by(vote.choice, vote.shown_as_a),
+        "reviewers": sa.select(vote.reviewer_id, vote.reviewer_kind, number, sa.func.max(vote.voted_at).label("last"))
+        .group_by(vote.reviewer_id, vote.reviewer_kind)
+        .order_by(number.desc(), vote.reviewer_id),
+        "voided": sa.select(sa.func.count().label("n")).select_from(tables.voids),
+        "pairs": sa.select(sa.func.count().label("n")).select_from(tables.pairs),
+    }
+    found = database.read(
+        lambda connection: {name: connection.execute(one).mappings().all() for name, one in statements.items()}
+    )
+    choices, sides = _chosen(found["choices"])
+    days = {row["day"]: row["n"] for row in found["days"]}
+    n_without_time = days.pop(None, 0)
+    return VoteCounts(
+        n_votes=sum(choices.values()),
+        n_voided=found["voided"][0]["n"],
+        n_pairs=found["pairs"][0]["n"],
+        by_day={(tables.BEGINNING + timedelta(days=at)).date(): number for at, number in days.items()},
+        n_without_time=n_without_time,
+        by_choice=choices,
+        by_side=sides,
+        reviewers=[
+            VotesOfReviewer(row["reviewer_id"], row["reviewer_kind"], row["n"], tables.time_of(row["last"]))
+            for row in found["reviewers"]
+        ],
+    )
+
+
+def votes_since(database: ResponseDatabase, since: datetime) -> int:
+    """Votes from this time on."""
+    statement = sa.select(sa.func.count()).where(tables.votes.c.voted_at >= tables.microseconds(since))
+    return database.read(lambda connection: int(connection.execute(statement).scalar_one()))
+
+
+def numbers_of_votes(database: ResponseDatabase) -> tuple[int, int]:
+    """How many votes there are, voided ones too, and how many of them are voided."""
+
+    def counted(connection: sa.Connection) -> tuple[int, int]:
+        votes, voids = (
+            connection.scalar(sa.select(sa.func.count()).select_from(table)) or 0 for table in (tables.votes, tables.voids)
+        )
+        return votes, voids
+
+    return database.read(counted)
+
+
+def latest_actions(database: ResponseDatabase, most: int, before: int | None = None) -> list[dict[str, Any]]:
+    """What administrators and operators did, the last first, as `VoteStore.actions` tells it; `before`: the place they are before."""
+    action = tables.actions.c
+    statement = sa.select(tables.actions).order_by(action.place.desc()).limit(most)
+    if before is not None:
+        statement = statement.where(action.place < before)
+    return database.read(lambda connection: [dict(row) for row in connection.execute(statement).mappings()])
+
+
+def start_of_days(now: datetime, days: int) -> datetime:
+    """The midnight (UTC) at which the last so many days begin, today among them."""
+    today = datetime(now.year, now.month, now.day, tzinfo=UTC)
+    return today - timedelta(days=days - 1)
+
+
+def _chosen(rows: Sequence[Any]) -> tuple[dict[str, int], dict[str, int]]:
+    choices, sides = dict.fromkeys(("A", "B", "tie"), 0), dict.fromkeys(("left", "right"), 0)
+    for row in rows:
+        choices[row["choice"]] = choices.get(row["choice"], 0) + row["n"]
+        if row["choice"] in ("A", "B"):
+            is_left = (row["choice"] == "A") == (row["shown_as_a"] == "left")
+            sides["left" if is_left else "right"] += row["n"]
+    return choices, sides
+
+
+def judges_among(connection: sa.Connection, database: ResponseDatabase, ids: Collection[str]) -> set[str]:
+    """Those of the ids that are of judges: they have the form of one, or a judge is known or has voted under them."""
+    found = {one for one in ids if is_id_of_judge(one)}
+    for table in (tables.reviewers, tables.votes):
+        columns = table.c
+        known = sa.select(columns.reviewer_id).where(
+            columns.reviewer_kind == JUDGE_KIND, columns.reviewer_id.in_(database.listed)
+        )
+        found |= {row["reviewer_id"] for row in tables.rows_with(connection, database, known.distinct(), set(ids) - found)}
+    return found
+
+
+def refuse_judge(database: ResponseDatabase, reviewer_id: str, field: str = "reviewer_id") -> None:
+    """Raises BallotError where the id of a person is that of a judge."""
+    if database.read(lambda connection: judges_among(connection, database, [reviewer_id])):
+        said = f"{of_a_judge(reviewer_id, field)}; allowed: {NOT_OF_A_JUDGE}"
+        raise BallotError(said, [(field, said.removeprefix(f"{field}: "))])
+
+
+def of_a_judge(reviewer_id: str, field: str = "reviewer_id") -> str:
+    return f"{field}: the id {reviewer_id[:80]!r} belongs to a judge"
