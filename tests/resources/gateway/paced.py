@@ -15,8 +15,7 @@ from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts
 from resources.gateway.dispatch import Dispatch
 from resources.gateway.queues import Job, ModelQueue, ModelState
-from resources.gateway.retries import Backoff
-from resources.gateway.rules import Rules
+from resources.gateway.retries import Backoff, Rules
 from resources.gateway.slots import ProviderSlots
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber
 from resources.responses.claims import Claimed

@@ -14,8 +14,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import GatewayError
 from resources.gateway import Gateway, local_model
-from resources.gateway.chat_turns import shortened
-from resources.gateway.local_model import letter_probabilities, prompt, rotations, stem_of
+from resources.gateway.local_model import letter_probabilities, prompt, rotations, shortened, stem_of
 from resources.responses.store import ResponseStore
 
 SPEC = ModelSpec(name="local/smollm2-135m", model="local/smollm2-135m")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import SPEAKERS, Message, Request
 from resources.gateway import Gateway
-from resources.gateway.chat_turns import chat_prompt, chat_tokens, defused, fitted, shortened
+from resources.gateway.local_model import chat_prompt, chat_tokens, defused, fitted, shortened
 from resources.responses.store import ResponseStore
 
 SPEC = ModelSpec(name="local/smollm2-135m", model="local/smollm2-135m")

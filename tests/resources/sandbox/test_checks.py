@@ -171,7 +171,8 @@ NOT_PLAIN = (
 def test_a_subclass_crosses_as_the_value_of_its_base_and_other_objects_are_refused() -> None:
     """Solutions that return a Counter or a defaultdict were counted wrong. What the subclass says of itself does not count."""
     program = "import collections, enum\ndef f(x):\n    return eval(x)"
-    of_base = f"for value, base in [{' '.join(SUBCLASSES.split(chr(10)))}]:\n    found = candidate(value)\n    assert type(found) is type(base), value"
+    cases = " ".join(SUBCLASSES.splitlines())
+    of_base = f"for value, base in [{cases}]:\n    found = candidate(value)\n    assert type(found) is type(base), value"
     refused = (
         f"for value in {NOT_PLAIN}:\n    try:\n        candidate(value)\n    except TypeError as error:\n"
         "        assert 'no plain data' in str(error)\n    else:\n        assert False, value"
