@@ -25,7 +25,7 @@ import psycopg
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.identity import digest, request_key
 from resources.responses.claims import Claims
-from resources.responses.columns import RESPONSE_COLUMNS
+from resources.responses.database import RESPONSE_COLUMNS
 from resources.responses.files import export_responses, import_responses
 from resources.responses.store import ResponseStore
 from tests.made.responses import stored

@@ -14,7 +14,7 @@ from resources import evaluation_tables as tables
 from resources.database_stores import read_if_there
 from resources.evaluations import TERMINAL, EvaluationStore
 from resources.responses.database import evaluation_responses, lost_attempts, responses
-from resources.responses.lost_costs import LostCost, has_no_response, lost_by_key
+from resources.responses.forgotten import LostCost, has_no_response, lost_by_key
 from resources.vote_tables import time_of
 
 _TOLD_DECIMALS = 12

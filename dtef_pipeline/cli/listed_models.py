@@ -10,7 +10,7 @@ import pandas as pd
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.baselines.names import BASELINES
-from resources.gateway.reached import reached
+from resources.gateway.askable import reached
 from resources.known_models import known_models
 from resources.settings import Settings
 

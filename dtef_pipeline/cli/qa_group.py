@@ -19,7 +19,6 @@ from dtef_pipeline.cli.qa_options import (
     of_parts,
     of_qa_budgets,
     of_qa_roll_ups,
-    of_trusted_code,
 )
 from dtef_pipeline.cli.qa_policies_group import replay_policies
 from dtef_pipeline.cli.qa_socioscope_group import socioscope
@@ -131,7 +130,6 @@ def remove(parts: tuple[str, ...]) -> None:
 @of_answering
 @of_condition
 @of_arbiter
-@of_trusted_code
 @of_asked_snapshot
 @of_qa_budgets
 @starts_from("ingest", "ask", "judge")

@@ -128,10 +128,5 @@ of_arbiter = options(
     ),
     click.option("--rejudge", metavar="LABEL", help="Have everything judged afresh, stored under this label."),
 )
-of_trusted_code = click.option(
-    "--trust-answers",
-    is_flag=True,
-    help="Run code where only resource limits hold it: it can read files and use the network.",
-)
 of_qa_budgets = budgets_with_roles("candidate", "judge", "embedder")
 of_qa_roll_ups = boards_by("qa")

@@ -20,11 +20,8 @@ from dtef_pipeline.text.counted import counted
     type=click.Path(exists=True, path_type=Path),
     help="File of programs to write in the layout of HumanEval, which lines of code_execution name by `task`.",
 )
-@click.option(
-    "--trust-answers", is_flag=True, help="Run code where only resource limits hold it: it can read files and use the network."
-)
 @reports_errors
-def score_answers(file: TextIO, tasks: Path | None, trust_answers: bool) -> None:
+def score_answers(file: TextIO, tasks: Path | None) -> None:
     """Score the answers in FILE, which has one JSON object per line; FILE may be - for standard input.
 
     \b
@@ -49,7 +46,7 @@ def score_answers(file: TextIO, tasks: Path | None, trust_answers: bool) -> None
 
     where = getattr(file, "name", "<stdin>")  # a pipe into this very process has none
     out = sys.stdout
-    outside = outside_scorers(tasks, trust_answers)
+    outside = outside_scorers(tasks)
     lines = read_answer_lines(file, where, outside)
     if not lines:
         click.echo(f"{where}: nothing to score", err=True)

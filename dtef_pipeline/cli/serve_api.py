@@ -6,7 +6,7 @@ import ipaddress
 import logging
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -22,7 +22,6 @@ from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.origins import LOOPBACK_HOSTS
-from resources.responses.sole_server import sole_server
 from resources.settings import Settings
 
 _LAST_WORDS_S = 3
@@ -32,6 +31,9 @@ _LARGEST_HEADERS = 64_000
 _MOST_CONNECTIONS = 500
 """Streams of events included; a service has 1,024 open files by default."""
 _LOOPBACK_NAME = "localhost"
+_IN_THE_CLEAR = (
+    "others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front (docs/operate.md)"
+)
 
 
 class _AnnouncedServer(uvicorn.Server):
@@ -70,13 +72,12 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
         address = _address(host, listening.getsockname()[1])
         services = Services.opened(settings, tokens, is_open, host)
         server = _AnnouncedServer(_config(services), lambda: _announce(settings, address, is_open))
-        with sole_server(settings.responses_url) as is_sole:
-            for warning in _warnings(is_near, is_sole, services.votes.database.name):
-                click.echo(f"warning: {warning}", err=True)
-            try:
-                server.run([listening])
-            except KeyboardInterrupt:
-                return 0
+        if not is_near:
+            click.echo(f"warning: {_IN_THE_CLEAR}", err=True)
+        try:
+            server.run([listening])
+        except KeyboardInterrupt:
+            return 0
     return 0 if server.started else 1
 
 
@@ -85,16 +86,6 @@ def _announce(settings: Settings, address: str, is_open: bool) -> None:
     click.echo(_how_to_log_in(address, settings.api_tokens, is_open))
     # A daemon thread: Ctrl-C does not wait for it.
     threading.Thread(target=load_slow_packages, args=[settings], name="packages of submissions", daemon=True).start()
-
-
-def _warnings(is_near: bool, is_sole: bool, store: str) -> Iterator[str]:
-    if not is_near:
-        yield "others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front (docs/operate.md)"
-    if not is_sole:
-        yield (
-            f"another `dtef api` serves the store {store} already; logins hold at one of them only, and each counts failed logins for "
-            "itself: stop the other one, or give this one a store of its own with DTEF_RESPONSES"
-        )
 
 
 def is_loopback(host: str) -> bool:

@@ -10,33 +10,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-BELOW_TWENTY = {
-    word: value
-    for value, word in enumerate(
-        [
-            "zero",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-            "thirteen",
-            "fourteen",
-            "fifteen",
-            "sixteen",
-            "seventeen",
-            "eighteen",
-            "nineteen",
-        ]
-    )
-}
+_FIGURES = "zero one two three four five six seven eight nine"
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+BELOW_TWENTY = {word: value for value, word in enumerate(f"{_FIGURES} {_TEENS}".split())}
 TENS_OF_WORDS = {
     word: 10 * value
     for value, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], start=2)

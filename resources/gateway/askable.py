@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Literal, NamedTuple
 
+from dtef_pipeline.asking.addresses import shown
 from dtef_pipeline.asking.models import IMPORTED, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.text.nearest import nearest
 from resources.gateway.budget import Accounts
+from resources.gateway.direct_transport import is_direct
 from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.prices import price
 from resources.gateway.sent_settings import is_translated, problem_of_provider, problem_of_sent, refuse_same_sent
+from resources.gateway.transport import Scrubber
 from resources.responses.store import ResponseStore
 
 ONLY_STORED = "only its stored responses are used, and there is none to this prompt"
@@ -86,3 +90,23 @@ def refuse_early(
     refuse({spec.name: problem_of_sent(spec) for spec in never})
     refuse_same_sent(asked if never else (), never)
     accounts.refuse_unpriced((spec, None) for spec in unpriced if spec.name in new)
+
+
+class Reached(NamedTuple):
+    """The way to one model."""
+
+    transport: Literal["direct", "litellm", "local", ""]
+    """`local`: the model is in this process. Empty: nobody is asked."""
+    address: str
+    """Of a server of one's own (`api_base`); empty: the provider's, or none."""
+
+
+def reached(spec: ModelSpec, environ: Mapping[str, str]) -> Reached:
+    """The way to a model, in which no password and no key of the environment is shown."""
+    if spec.is_computed or spec.is_imported:
+        return Reached("", "")
+    if spec.is_local:
+        return Reached("local", "")
+    # Shortened before the scrubber cuts it, and again, as that writes [key] for what was left out.
+    address = shown(Scrubber(environ, [spec])(shown(spec.api_base))) if spec.api_base else ""
+    return Reached("direct" if is_direct(spec) else "litellm", address)

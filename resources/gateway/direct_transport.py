@@ -14,9 +14,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
+from dtef_pipeline.asking.embeddings import decoded, packed
 from dtef_pipeline.asking.models import OPENAI, ModelSpec
 from dtef_pipeline.asking.request import Request
-from resources.gateway.bills import COST_HEADER, NO_BILL, Bill, bill_of, usage_in
+from resources.gateway.bills import COST_HEADER, NO_BILL, Bill, bill_of, bill_of_embedding, usage_in
 from resources.gateway.http_errors import no_choices, unreadable
 from resources.gateway.prices import own_price
 from resources.gateway.transport import (
@@ -166,3 +167,30 @@ def _text_and_reasoning(message: Mapping[str, Any]) -> tuple[str | None, str | N
     if text and (thought := _THOUGHT_FIRST.match(text)):
         return thought[2], thought[1]
     return text, None
+
+
+class DirectEmbedding(DirectTransport):
+    """One attempt of one batch by HTTP. The texts are the messages of the request."""
+
+    PATH = "/embeddings"
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        texts = [message.text for message in request.messages]
+        return {"model": request.model.model.removeprefix(OPENAI), "input": texts, "encoding_format": "float"}
+
+    def _bill(self, spec: ModelSpec, usage: object, header: str | None) -> Bill:
+        return bill_of_embedding(spec, usage, header)
+
+    def _reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request, bill: Bill = NO_BILL) -> Reply:
+        data = answer.get("data")
+        try:
+            entries = [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
+            vectors = decoded(entries, len(request.messages))
+        except ValueError as error:
+            raise unreadable(spec, str(error)) from None
+        return Reply(
+            text=packed(vectors),
+            finish_reason=None,
+            served_model=text_or_none(answer.get("model")),
+            **bill._asdict(),
+        )

@@ -23,7 +23,7 @@ from resources.gateway.queues import (
     used_by,
     used_by_failed,
 )
-from resources.gateway.rules import Rules
+from resources.gateway.retries import Rules
 from resources.gateway.single_flight import Claiming, SingleFlight
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber, Transport
 from resources.responses.writer import ResponseWriter

@@ -14,24 +14,21 @@ from functools import partial
 
 from dtef_pipeline.asking.calls import Then
 from dtef_pipeline.asking.models import Budget, ModelSpec
-from dtef_pipeline.asking.request import EMBEDDER, Failure, Request
+from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Request
+from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
 from dtef_pipeline.text.counted import counted
-from resources.gateway.askable import refuse
+from resources.gateway.askable import missing_of_imported, refuse
 from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts, Usage
-from resources.gateway.direct_embedding import DirectEmbedding
-from resources.gateway.direct_transport import DirectTransport, is_direct
+from resources.gateway.direct_transport import DirectEmbedding, DirectTransport, is_direct
 from resources.gateway.dispatch import Dispatch
-from resources.gateway.intake import Intake
-from resources.gateway.litellm_embedding import LitellmEmbedding
-from resources.gateway.litellm_transport import LitellmTransport
+from resources.gateway.litellm_transport import LitellmEmbedding, LitellmTransport
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.loop_thread import LoopThread
 from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
-from resources.gateway.queues import Arrival, ModelQueue, ModelState
-from resources.gateway.retries import Backoff
-from resources.gateway.rules import Rules
+from resources.gateway.queues import Arrival, Job, ModelQueue, ModelState
+from resources.gateway.retries import Backoff, Rules
 from resources.gateway.sent_settings import altered_lines, problem_of_sent, refuse_same_sent
 from resources.gateway.shared_limits import SharedLimits
 from resources.gateway.slots import FIRST_LIMIT, ProviderSlots, provider_of
@@ -250,9 +247,9 @@ class Gateway:
     def _check_sent(self, queues: Sequence[ModelQueue]) -> None:
         """Tell which settings are not sent as they were asked for.
 
-        Raises GatewayError where a provider refuses what it would be sent, or two models would send it the same request.
+        Raises GatewayError where litellm refuses what it would send, or two models would send it the same request.
         """
-        refuse({queue.spec.name: problem_of_sent(queue.spec, queue.room) for queue in queues})
+        refuse({queue.spec.name: problem_of_sent(queue.spec) for queue in queues})
         for queue in queues:
             checked = self._checked[queue.role]
             if queue.spec.variant not in checked:
@@ -266,3 +263,67 @@ def _new_among(arrivals: Sequence[Arrival], queues: Sequence[ModelQueue]) -> lis
     """The queues that are not asked yet."""
     known = {id(queue) for queue in queues}
     return list({id(one.queue): one.queue for one in arrivals if one.job is not None and id(one.queue) not in known}.values())
+
+
+class Intake:
+    """Sorts requests into those to be asked and those that are settled. It lives in the caller's thread."""
+
+    def __init__(self, store: ResponseStore, queue_of: Callable[[ModelSpec, str], ModelQueue], then: Then | None) -> None:
+        self._store, self._queue_of, self._then = store, queue_of, then
+        self._seen, self._settled = set[str](), set[str]()
+        self.failures: dict[str, Failure] = {}
+        """By request key."""
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether anything may follow from a response."""
+        return self._then is not None
+
+    def take(self, requests: Iterable[Request]) -> list[Arrival]:
+        """What these become in the queues, and what follows from those that are settled already: the later in its episode, the earlier."""
+        arrivals: list[Arrival] = []
+        settled, made = self._sorted(requests)
+        while settled and self._then is not None:
+            arrivals = made + arrivals
+            settled, made = self._sorted(self._then(settled, self.failures))
+        return made + arrivals
+
+    def follow(self, settled: Sequence[str], failures: Mapping[str, Failure]) -> list[Arrival]:
+        """What follows from requests that were settled just now. `failures`: all so far, by request key."""
+        self._settled.update(settled)
+        self.failures |= {key: failures[key] for key in settled if key in failures}
+        return self.take(self._then(settled, self.failures)) if self._then is not None else []
+
+    def _sorted(self, requests: Iterable[Request]) -> tuple[list[str], list[Arrival]]:
+        """Keys that are settled, and what is new."""
+        replayed, arrived = list[str](), list[Arrival]()
+        if isinstance(requests, RequestList):
+            for part in requests.parts:
+                replayed += part.stored
+                arrived += self._replayed(part)
+            requests = requests.not_stored()
+        again, new = list[str](), dict[str, Request]()
+        for request in requests:
+            if request.key in self._settled:
+                again.append(request.key)
+            elif request.key not in self._seen:
+                new[request.key] = request
+        known = self._store.known(new)
+        missing = missing_of_imported(new, known)
+        self.failures |= missing
+        self._seen |= new.keys()
+        self._settled |= known | missing.keys()
+        arrivals = [
+            Arrival(self._queue_of(request.model, request.role), None if key in known else Job(key, request))
+            for key, request in new.items()
+            if key not in missing
+        ]
+        settled = [*again, *(key for key in new if key in known or key in missing)]
+        return list(dict.fromkeys([*replayed, *settled])), arrived + arrivals
+
+    def _replayed(self, requests: RequestsOfModel) -> list[Arrival]:
+        """Those that are known to be stored, and were not there before."""
+        new = [key for key in requests.stored if key not in self._seen]
+        self._seen.update(new)
+        self._settled.update(new)
+        return [Arrival(self._queue_of(requests.model, CANDIDATE), None)] * len(new) if new else []

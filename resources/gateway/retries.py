@@ -1,8 +1,10 @@
-"""How long to wait before a call is tried again."""
+"""How a set of requests is asked: limits, and how long to wait before a call is tried again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -43,3 +45,27 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
         until = until if until.tzinfo else until.replace(tzinfo=UTC)
         seconds = (until - now).total_seconds()
     return max(0.0, seconds) if np.isfinite(seconds) else None
+
+
+async def _set_or_late(event: asyncio.Event, seconds: float) -> None:
+    """Until the event is set, or the seconds are over."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a set of requests is asked."""
+
+    limit: int
+    """Calls in flight at once over all models."""
+    backoff: Backoff
+    grace: float
+    """Seconds that calls in flight are given to end, once the run is being stopped."""
+    clock: Callable[[], float] = time.monotonic
+    """Seconds that only grow."""
+    wait: Callable[[asyncio.Event, float], Awaitable[None]] = _set_or_late
+    """Returns when the event is set, or so many seconds of the clock later."""

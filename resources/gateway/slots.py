@@ -1,4 +1,4 @@
-"""How many calls a provider takes at once, found out by trying (additive increase, multiplicative decrease)."""
+"""The calls in flight to one provider, and the limit that they stay within."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def provider_of(spec: ModelSpec) -> str:
 class ProviderSlots:
     """The calls in flight to one provider, under a limit that adapts. Times are seconds of one monotonic clock.
 
-    The limit grows by one after as many responses without a 429 as the limit. A 429 halves it, but not again for calls that were
-    under way at the last cut: they tell nothing about the limit since.
+    A 429 halves the limit, but not again for calls that were under way at the last cut: they tell nothing about the limit since. It grows
+    when all runs together take their parts again (`shared_limits`).
     """
 
     cap: int
@@ -39,7 +39,6 @@ class ProviderSlots:
     """Responses so far."""
     limited_at: float = -inf
     """When the newest call began that got a 429."""
-    _clean: int = field(default=0, repr=False)
     _cut_at: float = field(default=-inf, repr=False)
     _cuts: int = field(default=0, repr=False)
     """Cuts without a response between them."""
@@ -61,10 +60,6 @@ class ProviderSlots:
     def answered(self) -> None:
         self.answers += 1
         self._cuts = 0
-        self._clean += 1
-        if self._clean >= self.limit:
-            self._clean = 0
-            self.limit = min(self.cap, self.limit + 1)
 
     def rate_limited(self, began: float, now: float, retry_after: float | None) -> None:
         """A call that began at `began` and is still counted as in flight got a 429."""
@@ -75,7 +70,7 @@ class ProviderSlots:
             return
         # Half of what was in use: a limit that was not reached is no measure.
         self.limit = min(self.cap, max(1, min(self.limit, self.in_flight) // 2))
-        self._cut_at, self._clean = now, 0
+        self._cut_at = now
         self._cuts += 1
         if retry_after is None and self._cuts > 1:
             self.pause(now + self.backoff.wait(self._cuts - 1))

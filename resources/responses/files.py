@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from dtef_pipeline.asking.request import CANDIDATE, ROLES, Hash, Response
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import request_key
-from resources.responses.columns import RESPONSE_COLUMNS, ResponseColumn
+from resources.responses.database import RESPONSE_COLUMNS, ResponseColumn
 from resources.responses.store import PAGE, RESPONSES, ResponseStore
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")

@@ -19,10 +19,8 @@ from dtef_pipeline.asking.request import CANDIDATE, LostAttempt, Response
 from dtef_pipeline.boards.used_calls import UNKNOWN_COSTS
 from dtef_pipeline.text.well_formed import well_formed
 from resources.responses import database as db
-from resources.responses.columns import RESPONSE_COLUMNS
-from resources.responses.database import ResponseDatabase
-from resources.responses.forgotten import with_forgotten_costs
-from resources.responses.lost_costs import LostCost, added_up, has_no_response, lost_by_key
+from resources.responses.database import RESPONSE_COLUMNS, ResponseDatabase
+from resources.responses.forgotten import LostCost, added_up, has_no_response, lost_by_key, with_forgotten_costs
 
 RESPONSES = pa.schema([column.arrow for column in RESPONSE_COLUMNS])
 """The columns of `ResponseStore.responses`: the fields of `Response`."""

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import importlib
 import itertools
 import os
+import platform
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
-from resources.sandbox.filters import call_filter
 from resources.sandbox.worker import encoded
 
-LEVELS = ("sandlock", "bwrap", "unshare", "rlimits")
-WEAK_LEVELS = ("unshare", "rlimits")
-"""At these a program could read files of this machine."""
+LEVELS = ("sandlock", "bwrap")
 NOBODY_UID = 65534
 MOST_MEMORY = 2**30
 """Bytes of address space that a process may have."""
@@ -32,8 +32,6 @@ _WORKER_SOURCE = Path(__file__).with_name("worker.py").read_text(encoding="utf-8
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
 _SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 _SYSTEM_FOLDERS = ("/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
-_LEFT_VISIBLE = ("/usr", *_SYSTEM_FOLDERS, "/etc", "/proc", "/dev", "/sys")
-"""All that is left of the file tree where a process hides the rest by itself."""
 _NEITHER_LANDLOCK_NOR_WE_WANT = (
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
     *("utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr"),
@@ -67,14 +65,8 @@ class StartWay:
     """Whether the process itself has to become nobody."""
     dies_with_parent: bool = False
     """Whether the process itself has to see to it that it does not outlive this one."""
-    hides_folders: bool = False
-    """Whether the process itself has to put empty folders over all that is no part of the system, and lets nothing be written."""
     most_tasks: int | None = _MOST_TASKS
     """Processes and threads of its user; None: they are not limited by their number, since other processes would count."""
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        return ("weak_isolation",) if self.level in WEAK_LEVELS else ()
 
 
 class Started:
@@ -105,14 +97,9 @@ def ways(level: str, python: Interpreter) -> list[StartWay]:
     """The ways of a level, best first."""
     if level == "bwrap":
         return _bwrap_ways(python)
-    if level == "unshare":
-        return _unshare_ways()
     root = can_change_user()  # a change of user undoes what sandlock does so that no process outlives this one
-    most = 1 if level == "rlimits" else _MOST_TASKS if root else None
-    own = [StartWay(level, (), own_user=True, dies_with_parent=True, most_tasks=most)] if root else []
-    if level == "sandlock":
-        return [*own, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root, most_tasks=None)]
-    return [*own, StartWay(level, (), drops_to_nobody=root, dies_with_parent=True, most_tasks=most)]
+    own = [StartWay(level, (), own_user=True, dies_with_parent=True)] if root else []
+    return [*own, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root, most_tasks=None)]
 
 
 def _bwrap_ways(python: Interpreter) -> list[StartWay]:
@@ -143,18 +130,6 @@ def _system_folders() -> list[str]:
     return found
 
 
-def _unshare_ways() -> list[StartWay]:
-    name, setpriv = shutil.which("unshare"), shutil.which("setpriv")
-    if name is None or setpriv is None:
-        return []
-    spaces = ["--net", "--pid", "--ipc", "--uts", "--mount", "--fork", "--mount-proc", "--kill-child"]
-    dying = [setpriv, "--pdeathsig", "KILL"]
-    mapped = ["--user", "--map-current-user", "--keep-caps"]  # which the process gives away when it has hidden the folders
-    users = StartWay("unshare", (*dying, *_as_nobody()[1:], name, *mapped, *spaces, "--"), hides_folders=True)
-    own = StartWay("unshare", (*dying, name, *spaces, "--"), own_user=True, hides_folders=True)
-    return [users, own] if can_change_user() else [users]
-
-
 def _as_nobody() -> list[str]:
     """What stands before a command that root gives, so that nobody gives it: root's processes are never limited."""
     if not can_change_user():
@@ -170,16 +145,9 @@ def _as_nobody() -> list[str]:
 
 def start(way: StartWay, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None) -> Started:
     """A worker of that role. Raises OSError or RuntimeError where it cannot be started. `complaints`: where its errors go."""
-    hidden = (_hidden_places(), python.folder or "") if way.hides_folders else None
-    setting = (role, _limits(way, timeout_s), _user(way), way.dies_with_parent, hidden, call_filter())
+    setting = (role, _limits(way, timeout_s), _user(way), way.dies_with_parent, call_filter())
     command = [*way.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encoded(setting).hex()]
     return _start_sandlock(command, python) if way.level == "sandlock" else _start_process(command, complaints)
-
-
-def _hidden_places() -> list[str]:
-    """What lies at the top of the file tree beside the system: there are the items with their solutions, and the warehouse."""
-    top = [entry.path for entry in os.scandir("/") if not entry.is_symlink() and entry.path not in _LEFT_VISIBLE]
-    return [*sorted(top), "/dev/shm"]  # noqa: S108 - it is made empty
 
 
 def _user(way: StartWay) -> int:
@@ -271,3 +239,72 @@ def can_change_user() -> bool:
 def complaints_file() -> IO[bytes]:
     """Where a process that is tried out writes why it cannot start."""
     return tempfile.TemporaryFile()
+
+
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
+_LOAD, _AND, _IS_EQUAL, _FROM, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+"""Operations of the kernel's filter machine, on one number of 32 bits."""
+_NUMBER_AT, _MACHINE_AT, _FIRST_ARGUMENT_AT, _SECOND_ARGUMENT_AT = 0, 4, 16, 24
+_OTHER_NUMBERS_FROM = 0x40000000
+"""On x86-64 the same calls have other numbers from here on."""
+_NEW_THREAD = 0x00010000
+_INTERNET, _INTERNET_6, _DATAGRAM = 2, 10, 2
+"""Families of sockets that a process may make, where it has a network of its own or none; and a kind of socket."""
+_UNKNOWN_CALLS = (425, 435)
+"""`io_uring_setup` and `clone3`, which cannot be looked into: the second is then done by `clone`."""
+
+
+class _Machine(NamedTuple):
+    mark: int
+    """What the kernel calls the machine."""
+    refused: tuple[int, ...]
+    clone: int
+    socket: int
+    socketpair: int
+
+
+_MACHINES = {
+    "x86_64": _Machine(
+        0xC000003E,
+        (29, 30, 31, 64, 68, 240, 248, 249, 250, 57, 58, 101, 165, 272, 308, 298, 319, 321, 323),
+        clone=56,
+        socket=41,
+        socketpair=53,
+    ),
+    "aarch64": _Machine(
+        0xC00000B7,
+        (194, 196, 195, 190, 186, 180, 217, 218, 219, 117, 40, 97, 268, 241, 279, 280, 282),
+        clone=220,
+        socket=198,
+        socketpair=199,
+    ),
+}
+"""In the order of both: shmget, shmat, shmctl, semget, msgget, mq_open, add_key, request_key, keyctl, (fork, vfork,) ptrace, mount, unshare,
+setns, perf_event_open, memfd_create, bpf, userfaultfd."""
+
+
+def call_filter(machine: str | None = None) -> bytes:
+    """The filter's instructions, eight bytes each; empty for a machine whose calls are not listed here. None: this machine.
+
+    Refused are further processes (threads are not), memory that is shared by name or key and counted with no process, keys that the
+    kernel keeps, sockets of any family but the internet (those among the files, and VSOCK, by which a virtual machine reaches its
+    host), and what looks into other processes or changes what is mounted.
+    """
+    known = _MACHINES.get(platform.machine() if machine is None else machine)
+    if known is None:
+        return b""
+    refuse, again, unknown = (_REFUSE | one for one in (errno.EPERM, errno.EAGAIN, errno.ENOSYS))
+    # An instruction is an operation, how many to pass over if it holds and if not, and a number.
+    steps = [(_LOAD, 0, 0, _MACHINE_AT), (_IS_EQUAL, 1, 0, known.mark), (_RETURN, 0, 0, refuse), (_LOAD, 0, 0, _NUMBER_AT)]
+    steps += [(_FROM, 0, 1, _OTHER_NUMBERS_FROM), (_RETURN, 0, 0, refuse)]
+    for number in known.refused:
+        steps += [(_IS_EQUAL, 0, 1, number), (_RETURN, 0, 0, again if number in (57, 58) and known.clone == 56 else refuse)]
+    for number in _UNKNOWN_CALLS:
+        steps += [(_IS_EQUAL, 0, 1, number), (_RETURN, 0, 0, unknown)]
+    steps += [(_IS_EQUAL, 0, 4, known.clone), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_ANY_BIT, 1, 0, _NEW_THREAD)]
+    steps += [(_RETURN, 0, 0, again), (_RETURN, 0, 0, _ALLOW)]
+    steps += [(_IS_EQUAL, 0, 5, known.socket), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_IS_EQUAL, 2, 0, _INTERNET)]
+    steps += [(_IS_EQUAL, 1, 0, _INTERNET_6), (_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
+    steps += [(_IS_EQUAL, 0, 4, known.socketpair), (_LOAD, 0, 0, _SECOND_ARGUMENT_AT), (_AND, 0, 0, 0xF)]
+    steps += [(_IS_EQUAL, 0, 1, _DATAGRAM), (_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
+    return b"".join(struct.pack("=HBBI", *step) for step in steps)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,14 +53,6 @@ def test_what_is_under_way_counts_and_what_was_not_used_can_be_used() -> None:
     assert budget.reserve(0.9)
 
 
-def test_what_was_spent_before_counts_and_the_next_day_goes_on() -> None:
-    ledger = Ledger(9.999)
-    budget = DailyBudget(10.0, ledger.spent)
-    assert not budget.reserve(0.002)
-    ledger.today = 0.0  # the day ends
-    assert budget.reserve(0.002)
-
-
 def test_two_runs_share_the_ledger() -> None:
     ledger = Ledger()
     runs = [DailyBudget(1.0, ledger.spent, lambda: ledger.now, every=10.0) for _ in range(2)]
@@ -98,13 +88,6 @@ def test_no_order_of_calls_passes_the_limit(calls: list[tuple[float, float, bool
             ledger.today += actual
             budget.settle(reserved, actual)
         assert ledger.today + sum(reserved for reserved, _ in under_way) <= limit * (1 + 1e-6)
-
-
-def test_threads_together_stay_within_the_limit() -> None:
-    budget = DailyBudget(1.0, lambda: 0.0)
-    with ThreadPoolExecutor(8) as pool:
-        begun = list(pool.map(lambda _: budget.reserve(0.01), range(500)))
-    assert sum(begun) == 100
 
 
 @pytest.mark.parametrize("limit", [-1.0, float("nan")])

@@ -25,21 +25,6 @@ def one(selector: str) -> ModelSpec:
 
 
 class TestVariant:
-    def test_is_the_model_string_and_the_sorted_sampling_parameters(self) -> None:
-        assert spec().variant == "openai/gpt-4.1-mini[max_tokens=256,temperature=0]"
-        assert spec(seed=7, top_p=0.5, temperature=0.7).variant == (
-            "openai/gpt-4.1-mini[max_tokens=256,seed=7,temperature=0.7,top_p=0.5]"
-        )
-
-    @pytest.mark.parametrize("zero", [0, 0.0, -0.0])
-    def test_temperature_zero_is_zero_however_spelled(self, zero: float) -> None:
-        assert spec(temperature=zero).variant == spec().variant
-        assert spec(temperature=zero).sampling["temperature"] == 0
-
-    def test_unset_is_not_zero(self) -> None:
-        assert spec(temperature=None, max_tokens=None).variant == "openai/gpt-4.1-mini"
-        assert spec(temperature=None, max_tokens=None).sampling == {}
-
     @pytest.mark.parametrize(
         "setting",
         [
@@ -68,8 +53,6 @@ class TestVariant:
     ("settings", "message"),
     [
         ({"temperature": -1}, "greater than or equal to 0"),
-        ({"temperature": float("nan")}, "finite"),
-        ({"max_tokens": 0}, "greater than or equal to 1"),
         ({"input_price": 1}, r"together or not at all \(an embedder has output_price: 0\)"),
         ({"model": "baseline/uniform", "temperature": 0}, "takes no temperature"),
         ({"model": "local/llama"}, "known: local/smollm2-135m"),
@@ -104,13 +87,6 @@ def test_an_address_of_a_server_is_kept_as_it_is(address: str) -> None:
     assert spec(api_base=address).api_base == address
 
 
-def test_what_may_be_secret_in_an_address_is_not_shown() -> None:
-    with pytest.raises(ConfigError) as caught:
-        load_models("models: {mini: {model: openai/x, api_base: 'http://me:hush@h:99999/v1?key=hush'}}")
-    assert "got http://[...]@h:99999/v1; allowed" in str(caught.value)
-    assert "hush" not in str(caught.value)
-
-
 class TestLoading:
     def test_an_unknown_key_is_an_error_with_the_file_the_model_and_the_known_keys(self, tmp_path: Path) -> None:
         file = tmp_path / "mine.yaml"
@@ -132,7 +108,6 @@ class TestLoading:
                 "models: {a: {model: x/y},\n  a: {model: x/z}}",
                 "text 1:2: not a readable model file: the key 'a' is given twice",
             ),
-            ("models: {a: {model: x/y, model: x/z}}", "the key 'model' is given twice"),
             ("models: {a: {model: x/y}}\ncollections: {c: [b]}", "text 1:2: collection 'c': no model 'b'; known: a"),
             ("collections: {c: gpt}", "collection 'c': got 'gpt'; allowed: a list of model names"),
             ("models: {c: {model: x/y}}\ncollections: {c: [c]}", "a model of this name too"),
@@ -141,7 +116,6 @@ class TestLoading:
                 "model 'baseline/unifrom': there is no 'baseline/unifrom'; known: baseline/uniform",
             ),
             ("models: {baseline/uniform: {seed: 1}}", "model 'baseline/uniform': baseline/uniform has no randomness"),
-            ("models: {", "not a readable model file"),
             ("models.yaml", "not a readable model file: got 'models.yaml'; allowed: a mapping with collections, models"),
         ],
     )
@@ -149,18 +123,11 @@ class TestLoading:
         with pytest.raises(ConfigError, match=message):
             load_models(text, computed=BASELINES)
 
-    def test_a_missing_file_is_a_config_error(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError, match=r"none\.yaml: not a readable model file"):
-            load_models(tmp_path / "none.yaml")
-
     def test_no_model_is_computed_unless_it_is_told_of(self) -> None:
         with pytest.raises(ConfigError, match=r"there is no 'baseline/uniform'; known: none"):
             load_models("models: {baseline/uniform: }")
         with pytest.raises(ConfigError, match="no model or collection 'baseline/uniform'"):
             load_models("").resolve(["baseline/uniform"])
-
-    def test_an_empty_file_holds_no_models(self) -> None:
-        assert load_models("").specs == {}
 
     def test_a_later_file_adds_and_replaces(self) -> None:
         first = "models: {a: {model: x/a}, b: {model: x/b}}\ncollections: {c: [a], d: [a, b]}"
@@ -200,7 +167,6 @@ class TestSelecting:
             ("minni", "no model or collection 'minni'; known: mini, "),
             ("baseline/unifrom", "known: baseline/uniform, "),
             ("local/llama", "no model or collection 'local/llama'; known: "),
-            ("openai/", "no model or collection"),
             ("", "no model or collection ''"),
         ],
     )
@@ -268,10 +234,6 @@ class TestSettingsOfASelector:
         assert self.one("mini@temperature=0") == self.one("mini")
         assert self.one("mini@max_tokens=256,top_p=1").name == "mini@top_p=1"
 
-    def test_null_is_not_sent(self) -> None:
-        assert self.one("mini@temperature=null").variant == "openai/gpt-4.1-mini[max_tokens=256]"
-        assert self.one("deep@temperature=null").name == "deep"
-
     def test_they_hold_for_every_member_of_a_collection_and_for_litellm_strings(self) -> None:
         assert [one.name for one in self.models.resolve(["core@temperature=0.7"])] == [
             "mini@temperature=0.7",
@@ -295,23 +257,17 @@ class TestSettingsOfASelector:
             ("mini@api_base=http://x", "setting 'api_base=http://x'; allowed"),
             ("mini@seed=1,seed=2", "setting 'seed=2'; allowed, each once"),
             ("mini@seed=1,", "setting ''; allowed"),
-            ("mini@seed=", "setting 'seed='; allowed"),
             ("mini@temperature=hot", "model 'mini' with temperature=hot: temperature: got 'hot'; allowed: a number"),
             ("mini@temperature=true", "model 'mini' with temperature=true: temperature: "),
             ("mini@top_p=2", "top_p: got '2'; allowed: more than 0 and at most 1"),
             ("mini@temperature", "no model or collection 'mini@temperature'; known: mini, .*settings follow an @"),
             ("all@temperature=0.5", "baseline/uniform is computed, not asked, so it takes no temperature"),
             ("local/smollm2-135m@temperature=1", "samples nothing"),
-            ("nobody@temperature=1", "no model or collection 'nobody'"),
         ],
     )
     def test_what_is_no_setting_is_refused_with_what_is(self, selector: str, message: str) -> None:
         with pytest.raises(ConfigError, match=message):
             self.models.resolve([selector])
-
-    def test_an_unknown_setting_given_apart_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match="unknown setting 'heat'; allowed: temperature"):
-            self.models.resolve(["mini"], {"heat": 1})
 
 
 class TestBudget:
@@ -326,23 +282,17 @@ class TestBudget:
         ("budget", "message"),
         [
             ("{max_calls: -1}", "budget.max_calls: got -1; allowed: 0 or more"),
-            ("{max_cost_usd: -1}", "budget.max_cost_usd: got -1; allowed: 0 or more"),
             ("{max_tokens: 1.5}", "budget.max_tokens: got 1.5; allowed: a whole number"),
             ("{max_calls: true}", "budget.max_calls: true and false are no values.*got True"),
             ("{max_dollars: 5}", "budget.max_dollars: unknown key; known: max_cost_usd, max_calls, max_tokens"),
-            ("5", "budget: got 5; allowed: a mapping"),
         ],
     )
     def test_a_fault_names_the_file_the_model_and_the_bound(self, budget: str, message: str) -> None:
         with pytest.raises(ConfigError, match=f"model text 1:1: model 'a': {message}"):
             load_models(f"models: {{a: {{model: x/y, budget: {budget}}}}}")
 
-    def test_a_baseline_takes_none(self) -> None:
-        with pytest.raises(ConfigError, match="takes no budget"):
-            load_models("models: {baseline/uniform: {budget: {max_calls: 1}}}", computed=BASELINES)
 
-
-@pytest.mark.parametrize("setting", ["temperature: false", "max_tokens: true", "retries: true", "timeout: true", "seed: false"])
+@pytest.mark.parametrize("setting", ["temperature: false", "seed: false"])
 def test_true_and_false_are_no_numbers(setting: str) -> None:
     """`temperature: false` was read as temperature 0."""
     with pytest.raises(ConfigError, match=rf"model 'a': {setting.partition(':')[0]}: true and false are no values"):

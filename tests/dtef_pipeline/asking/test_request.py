@@ -9,7 +9,6 @@ import pytest
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import ROLES, Message, Request
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import messages_id, prompt_id
 
 MODEL = ModelSpec(name="m", model="openai/m")
 TALK = (Message("system", "s"), Message("user", "u"), Message("assistant", "a"), Message("user", "v"))
@@ -23,11 +22,6 @@ def plain(system: str | None = "s", user: str = "u", **settings: Any) -> Request
 def test_a_message_of_an_unknown_role_is_refused(role: str) -> None:
     with pytest.raises(ConfigError, match=f"role of a message '{role}': allowed: system, user, assistant, tool"):
         Message(role, "text")
-
-
-def test_a_request_in_an_unknown_role_is_refused() -> None:
-    with pytest.raises(ConfigError, match="role of a request 'referee': allowed: candidate, judge, analyst, embedder"):
-        plain(role="referee")
 
 
 def test_a_request_is_not_of_both_forms() -> None:
@@ -61,8 +55,3 @@ def test_a_conversation_has_its_id_from_everything_the_model_sees() -> None:
     ids |= {Request.of_messages(TALK, MODEL, 0, "base", response_schema="{}").prompt_id}
     ids |= {Request.of_messages(TALK, MODEL, 0, "base", answer_tokens=9).prompt_id}
     assert len(ids) == 7
-
-
-def test_a_conversation_of_two_messages_is_not_a_survey_prompt() -> None:
-    """The id of a survey's prompt is never made of messages: every stored answer would be bought again."""
-    assert messages_id([("system", "s"), ("user", "u")]) != prompt_id("s", "u", "", [])

@@ -38,13 +38,6 @@ def test_a_batch_is_no_duplicate_of_itself() -> None:
     assert same_texts(build_blueprints(survey_rows({}, {}, {}), BlueprintOptions(task="batch", batch_size=3)), as_listed) == {}
 
 
-def test_prompts_that_want_another_form_of_answer_are_not_the_same() -> None:
-    free, by_schema = BlueprintOptions(), BlueprintOptions(structured=True)
-    found = same_texts(build_blueprints(SURVEY, free, by_schema), as_listed)
-    assert {len(members) for members in found.values()} == {3}
-    assert len(found) == 6
-
-
 def test_a_survey_without_a_question_that_stands_twice_is_known_at_once() -> None:
     assert has_duplicates(SURVEY)
     assert not has_duplicates(survey_rows({}, {}))

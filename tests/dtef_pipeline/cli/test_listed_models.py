@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
-from resources.gateway.reached import reached
+from resources.gateway.askable import reached
 from tests.dtef_pipeline.cli.commands import ok
 from tests.strict_json import strict
 

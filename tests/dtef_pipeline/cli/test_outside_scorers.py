@@ -27,7 +27,7 @@ PAGES = [{"page_content": "Ada kept the light."}, {"page_content": "Bo mended â€
 
 @pytest.fixture
 def sandbox() -> None:
-    """Tests that need it are skipped where no code can be run without `--trust-answers`."""
+    """Tests that need it are skipped where no code can be run."""
     if (found := found_level()).level is None:
         pytest.skip(f"no sandbox: {found.words}")
 

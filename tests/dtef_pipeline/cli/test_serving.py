@@ -14,7 +14,6 @@ import uvicorn
 from dtef_pipeline.api.tokens import read_tokens, token_hash
 from dtef_pipeline.cli import serve_api
 from dtef_pipeline.cli.kept_tokens import add
-from resources.responses.sole_server import sole_server
 from resources.settings import Settings
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.strict_json import strict
@@ -105,16 +104,6 @@ class TestStart:
             port = taken.getsockname()[1]
             said = refused("api", "--dev", "--port", port)
         assert f"cannot serve at 127.0.0.1, port {port}: Address already in use" in said
-
-    def test_a_second_server_of_one_store_says_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """It started without a word, and logins at one of them did not hold at the other."""
-        monkeypatch.setattr(uvicorn.Server, "run", lambda *_: None)
-        alone = dtef("api", "--dev", "--port", 0)
-        with sole_server(Settings.from_environment().responses_url):
-            second = dtef("api", "--dev", "--port", 0)
-        assert "another" not in alone.stderr
-        assert "another `dtef api` serves the store" in second.stderr
-        assert "DTEF_RESPONSES" in second.stderr
 
     def test_an_address_of_another_computer_is_said(self, tokens: Path) -> None:
         made("alice", "admin")

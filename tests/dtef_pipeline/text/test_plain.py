@@ -64,9 +64,7 @@ def test_what_is_left_is_part_of_the_text(pieces: list[str]) -> None:
     assert all(line in text for line in without_thinking(text).split("\n"))
 
 
-@pytest.mark.parametrize(
-    "piece", ["<think>", "</think>", "`<think>", "` </think>\n", "`<think>`", "\n```x</think>", "`", "`a`", "analysis "]
-)
+@pytest.mark.parametrize("piece", ["<think>", "` </think>\n", "`<think>`", "\n```x</think>", "analysis "])
 def test_the_time_is_linear(piece: str) -> None:
     """Twenty times the text takes no four hundred times the time."""
     seconds = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +14,13 @@ from tests.fake_llm_server import FakeLLM
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_thread_for_the_local_model() -> Iterator[None]:
-    """Two wait for each other in loops: beside other tests that took three to four times as much of the processor."""
+def one_local_model_in_one_thread() -> Iterator[None]:
+    """Loaded once for each length of its context. Two threads wait for each other in loops, at three to four times the work."""
+    load = functools.cache(lambda context: _load())
+    _load = local_model._load
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_model, "_PROMPT_THREADS", 1)
+        patch.setattr(local_model, "_load", lambda: load(local_model._CONTEXT_TOKENS))
         yield
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from resources.gateway import Gateway
 from resources.gateway.breaker import BreakerRules
+from resources.gateway.direct_transport import DirectTransport, is_direct
 from resources.gateway.gateway import Outcome
+from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.retries import Backoff
+from resources.gateway.transport import CallError, Reply
 from resources.responses.store import ResponseStore
-from tests.fake_llm_server import FakeLLM, FaultPlan
+from tests.fake_llm_server import FakeLLM, Fault, FaultPlan
 
 KEY = "planted-7f3a9c-key"
 QUICK = Backoff(first=0.001, longest=0.01)
@@ -53,3 +58,41 @@ def ask(store: ResponseStore, fault: FaultPlan, **settings: Any) -> tuple[Outcom
     """One request to a server with a fault."""
     with FakeLLM(fault=fault) as server:
         return gateway(store).answer(requests(model(server, **settings))), server
+
+
+def send(asked: Sequence[Request]) -> list[Reply | CallError]:
+    """What comes of one attempt of each, which go out at once, by the way of the first one's model."""
+
+    async def all_of_them() -> list[Reply | CallError]:
+        transport = (DirectTransport if is_direct(asked[0].model) else LitellmTransport)({"M_KEY": KEY})
+        await transport.open()
+        try:
+            found = await asyncio.gather(*map(transport.ask, asked), return_exceptions=True)
+        finally:
+            await transport.close()
+        for one in found:
+            if not isinstance(one, Reply | CallError):
+                raise one
+        return [one for one in found if isinstance(one, Reply | CallError)]
+
+    return asyncio.run(all_of_them())
+
+
+def replies(asked: Sequence[Request]) -> list[Reply]:
+    """The same, where no attempt fails."""
+    found = send(asked)
+    assert not [one for one in found if isinstance(one, CallError)]
+    return [one for one in found if isinstance(one, Reply)]
+
+
+def met(faults: Sequence[Fault], **settings: Any) -> list[Reply | CallError]:
+    """What comes of one attempt each of a server at which the first request meets the first fault, and so on."""
+    with FakeLLM(fault=lambda call: faults[int(call.user.split()[1])]) as server:
+        return send(requests(model(server, **settings), len(faults)))
+
+
+def failures(faults: Sequence[Fault], **settings: Any) -> list[CallError]:
+    """The same, where every attempt fails."""
+    found = met(faults, **settings)
+    assert not [one for one in found if isinstance(one, Reply)]
+    return [one for one in found if isinstance(one, CallError)]

@@ -31,14 +31,6 @@ def test_stored_responses_may_be_all_that_is_wanted_so_no_key_is_asked_for(store
         refuse_early([spec], "2026-01-31", FREE, store, {})
 
 
-def test_a_budget_in_dollars_without_a_price_is_told(store: ResponseStore) -> None:
-    spec = model(None, api_base="http://h/v1", api_key_env=None)
-    with pytest.raises(GatewayError, match="max_cost_usd cannot be kept without a price of m"):
-        refuse_early([spec], "base", Accounts(Budget(max_cost_usd=1), {}), store, {})
-    priced = model(None, api_base="http://h/v1", api_key_env=None, input_price=1, output_price=1)
-    refuse_early([priced], "base", Accounts(Budget(max_cost_usd=1), {}), store, {})
-
-
 def test_a_price_that_is_in_no_list_is_told_where_the_list_is_looked_at(store: ResponseStore) -> None:
     """A litellm string of a model that nobody knows was taken with a limit in dollars, and its run failed."""
     in_dollars = Accounts(Budget(max_cost_usd=1), {})

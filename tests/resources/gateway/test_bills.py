@@ -1,4 +1,4 @@
-"""What a reply states that a call used, and what that costs."""
+"""What a reply states that a call used, and what that costs: by the models file, else by the list of litellm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
 from resources.gateway.bills import Bill, bill_of
-from resources.gateway.prices import Price
+from resources.gateway.prices import FREE, Price, price
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, completion
 from tests.resources.gateway.gateway_setup import gateway, model, requests
@@ -109,6 +109,26 @@ def test_a_price_of_cached_tokens_stands_beside_the_others_and_is_not_above_them
         ModelSpec(name="m", model="openai/m", **prices)  # type: ignore[arg-type]
 
 
-def test_prices_are_no_part_of_a_variant() -> None:
-    plain = ModelSpec(name="m", model="openai/m")
-    assert ModelSpec(name="m", model="openai/m", input_price=2, output_price=2, cached_input_price=1).variant == plain.variant
+def test_the_models_file_goes_before_litellms_list() -> None:
+    spec = ModelSpec(name="m", model="openai/gpt-4.1-mini", input_price=7, output_price=9)
+    assert price(spec) == Price(7, 9)
+
+
+def test_litellms_list_is_in_dollars_per_million() -> None:
+    found = price(ModelSpec(name="m", model="openai/gpt-4.1-mini"))
+    assert found is not None
+    assert 0.05 < found.prompt < found.completion < 50
+
+
+def test_what_is_computed_here_is_free() -> None:
+    assert price(ModelSpec(name="l", model="local/smollm2-135m")) == FREE
+    assert price(ModelSpec(name="b", model="baseline/uniform")) == FREE
+
+
+@pytest.mark.parametrize("model", ["openai/nobody-has-heard-of-it", "nonsense/nonsense", "openrouter/openai/gpt-5"])
+def test_a_model_that_is_in_no_list_has_no_price(model: str) -> None:
+    assert price(ModelSpec(name="m", model=model)) is None
+
+
+def test_a_server_of_ones_own_has_no_price_whatever_its_model_is_called() -> None:
+    assert price(ModelSpec(name="m", model="openai/gpt-4.1-mini", api_base="http://127.0.0.1:1/v1")) is None

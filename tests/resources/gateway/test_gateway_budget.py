@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from dtef_pipeline.asking.models import Budget
-from dtef_pipeline.errors import GatewayError
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM, Fault, always
 from tests.made.responses import stored
@@ -28,13 +27,6 @@ class TestCalls:
         assert len(answers.failures) == 40
         assert told == ["m: the run's max_calls of 10 was reached; 40 requests are not asked"]
 
-    def test_attempts_that_failed_are_calls_too(self, store: ResponseStore) -> None:
-        with FakeLLM(fault=always(Fault("status", status=500, message="no luck"))) as server:
-            answers = gateway(store, budget=Budget(max_calls=3)).answer(requests(model(server, retries=9)))
-        (failure,) = answers.failures.values()
-        assert (len(server.calls), failure.attempts, failure.status) == (3, 3, "budget")
-        assert failure.message == ("not asked again: the run's max_calls of 3 was reached; last error: m: HTTP 500: no luck")
-
     @pytest.mark.parametrize("status", [400, 500])
     def test_the_reason_of_requests_that_were_left_out_names_the_last_error(self, store: ResponseStore, status: int) -> None:
         """The line that a run shows named the limit alone, though the calls that used it up had all failed."""
@@ -55,12 +47,6 @@ class TestCalls:
             answers = gateway(store, budget=Budget(max_calls=4), tell=lines.append).answer(wanted)
         assert len(answers.failures) == 2
         assert "last error" not in str([*answers.failures.values(), *lines])
-
-    def test_replayed_answers_use_nothing(self, store: ResponseStore) -> None:
-        with FakeLLM() as server:
-            gateway(store).answer(requests(model(server), 5))
-            answers = gateway(store, budget=Budget(max_calls=3)).answer(requests(model(server), 8))
-        assert (answers.asked, answers.replayed, answers.failures) == (3, 5, {})
 
     def test_the_budget_is_the_runs_over_all_its_sets_of_requests(self, store: ResponseStore) -> None:
         with FakeLLM() as server:
@@ -114,12 +100,3 @@ class TestTokensAndDollars:
         assert limit / 2 < spent <= limit
         assert asking.accounts.run.spent.cost_usd == pytest.approx(spent)
         assert any("the run's max_cost_usd of 0.002 was reached" in failure.message for failure in answers.failures.values())
-
-    def test_a_limit_in_dollars_without_a_price_is_refused_before_the_first_call(self, store: ResponseStore) -> None:
-        with FakeLLM() as server:
-            priced = model(server, name="priced", model="openai/priced", input_price=1.0, output_price=1.0)
-            asking = gateway(store, budget=Budget(max_cost_usd=5))
-            with pytest.raises(GatewayError, match=r"without a price of m; give input_price"):
-                asking.answer([*requests(priced), *requests(model(server))])
-            assert server.calls == []
-            assert gateway(store, budgets={"priced": Budget(max_cost_usd=5)}).answer(requests(model(server))).asked == 1

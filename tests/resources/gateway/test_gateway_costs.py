@@ -13,7 +13,6 @@ from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import LostAttempt, Request
 from resources.gateway.budget import most_of
 from resources.gateway.prices import Price
-from resources.gateway.queues import Job, lost_attempt, used_by_failed
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, FaultPlan, always, at_first, completion
 from tests.made.responses import response
@@ -39,14 +38,10 @@ def row_of(store: ResponseStore, request: Request) -> dict[str, Any]:
     ("fault", "known", "unknown"),
     [
         (Fault("status", status=500), 0, 1),
-        (Fault("status", status=502), 0, 1),
-        (Fault("status", status=408), 0, 1),
         (Fault("status", status=503), 0, 0),
-        (Fault("status", status=529), 0, 0),
         (Fault("status", status=429), 0, 0),
         (Fault("reset"), 0, 1),
         (Fault("truncated"), 0, 1),
-        (Fault("wrong_type"), 0, 1),
         (WITHOUT_CHOICES, 1, 0),
     ],
     ids=lambda one: f"{one.kind}-{one.status}" if isinstance(one, Fault) else None,
@@ -96,7 +91,7 @@ def test_a_reply_without_text_is_stored_with_its_cost_and_not_bought_again(
     assert asking.used["candidate"].cost_usd == pytest.approx(STATED)
 
 
-@pytest.mark.parametrize("fault", [Fault("status", status=500), Fault("reset"), Fault("truncated"), NO_USAGE])
+@pytest.mark.parametrize("fault", [Fault("status", status=500), NO_USAGE])
 def test_a_budget_in_dollars_holds_where_every_call_may_be_billed(store: ResponseStore, fault: Fault) -> None:
     """Failed attempts counted as $0: a run spent eight times its limit and said nothing of money."""
     limit, lines = 10.5 * MOST, list[str]()
@@ -140,7 +135,7 @@ def half_lost(call: Call) -> Fault:
     return LOST if int(call.user.split()[1]) % 2 else LONGER_REPLY
 
 
-@pytest.mark.parametrize("concurrency", [1, 10, 50])
+@pytest.mark.parametrize("concurrency", [1, 50])
 @pytest.mark.parametrize("plan", [half_lost, always(LONGER_REPLY)], ids=["half-lost", "all-reply"])
 def test_a_budget_holds_where_a_server_bills_more_than_is_estimated(
     store: ResponseStore, plan: FaultPlan, concurrency: int
@@ -169,18 +164,6 @@ def test_a_limit_of_tokens_holds_where_a_server_uses_more_than_is_estimated(stor
         asking = gateway(store, budget=Budget(max_tokens=8_500))
         asking.answer(requests(model(server, retries=0), 120))
         assert 6 <= len(server.calls) <= 8
-
-
-@pytest.mark.parametrize("status", [400, 429, 500, 503])
-def test_usage_that_a_failed_status_states_counts(store: ResponseStore, status: int) -> None:
-    usage = {"prompt_tokens": 4, "completion_tokens": 4, "total_tokens": 8}
-    body = json.dumps({"error": {"message": "no luck"}, "usage": usage}).encode()
-    with FakeLLM(fault=at_first(Fault("status", status=status, body=body))) as server:
-        asking = gateway(store)
-        asking.answer(requests(model(server, **PRICED)))
-        calls = len(server.calls)
-    used = asking.used["candidate"]
-    assert (used.cost_usd, used.unpriced) == (pytest.approx(calls * STATED), 0)
 
 
 def test_what_a_server_states_of_candidates_raises_no_reservation_of_a_judge(store: ResponseStore) -> None:
@@ -225,30 +208,6 @@ def test_a_daily_budget_counts_what_other_runs_may_have_paid_for_nothing(store: 
     assert store.spent("candidate", since) == pytest.approx(len(server.calls) * MOST)
 
 
-def test_a_limit_of_tokens_counts_calls_that_may_have_used_them(store: ResponseStore) -> None:
-    with FakeLLM(fault=always(Fault("status", status=500))) as server:
-        asking = gateway(store, budget=Budget(max_tokens=200))
-        asking.answer(requests(model(server, **PRICED), 50))
-        assert 0 < len(server.calls) <= 200 // 10
-
-
-def test_a_call_of_unknown_price_is_counted_without_a_bound(store: ResponseStore) -> None:
-    with FakeLLM(fault=at_first(Fault("status", status=500))) as server:
-        (request,) = requests(model(server))
-        gateway(store).answer([request])
-    row = row_of(store, request)
-    assert (row["cost_usd"], row["unknown_cost_attempts"], row["unknown_cost_usd_most"]) == (None, 2, None)
-
-
-def test_a_response_without_usage_counts_with_the_most_that_it_may_have_cost(store: ResponseStore) -> None:
-    with FakeLLM(fault=always(NO_USAGE)) as server:
-        (request,) = requests(model(server, **PRICED))
-        gateway(store).answer([request])
-    row = row_of(store, request)
-    assert (row["cost_usd"], row["unknown_cost_attempts"]) == (None, 1)
-    assert row["unknown_cost_usd_most"] == pytest.approx(MOST)
-
-
 def test_an_evaluation_is_told_what_it_lost(store: ResponseStore) -> None:
     one, other = response(0, cost_usd=0.25), response(1, cost_usd=None)
     own = ResponseStore(store.database._engine.url.render_as_string(), queue_id="q")
@@ -263,16 +222,6 @@ def test_an_evaluation_is_told_what_it_lost(store: ResponseStore) -> None:
     assert (found.calls, found.cost_usd, found.unpriced, found.most_usd) == (1, pytest.approx(0.75), 1, 2.0)
     assert own.bought([other.request_key], "another").most_usd is None
     own.close()
-
-
-def test_a_call_that_costs_nothing_is_not_noted() -> None:
-    from resources.gateway.transport import CallError, Scope
-
-    (request,) = requests(model(None, **PRICED))
-    free = used_by_failed(CallError("busy", Scope.PASSING, rate_limited=True), request, PRICE)
-    lost = used_by_failed(CallError("gone", Scope.PASSING, billed=True), request, PRICE)
-    assert lost_attempt(Job(request.key, request), free) is None
-    assert lost_attempt(Job(request.key, request), lost) is not None
 
 
 def of_openrouter(server: FakeLLM, monkeypatch: pytest.MonkeyPatch) -> ModelSpec:

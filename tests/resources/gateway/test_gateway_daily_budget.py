@@ -63,14 +63,7 @@ def test_two_runs_over_one_store_stay_within_the_day_together(store: ResponseSto
     assert again.asked == COUNT - first.asked
 
 
-def test_a_day_is_never_overdrawn_by_calls_at_once(store: ResponseStore) -> None:
-    limit = 0.001
-    with FakeLLM() as server:
-        judging(store, limit).answer(judgements(server))
-    assert limit / 2 < store.spent("judge", NOON - timedelta(days=9_000)) <= limit
-
-
-@pytest.mark.parametrize("at_once", [1, 3, 16])
+@pytest.mark.parametrize("at_once", [1, 16])
 def test_calls_at_once_end_the_day_no_sooner_than_one_after_the_other(store: ResponseStore, at_once: int) -> None:
     """Each reserves $.081 and costs $.0405: a call that does not fit beside those in flight waits for them, and 11 fit into $.50."""
     with FakeLLM() as server:

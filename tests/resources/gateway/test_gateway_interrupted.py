@@ -59,18 +59,6 @@ class TestInterruption:
             keys = [request.key for request in requests(model(None), 300)]
             assert stored(store) == store.responses(keys).num_rows == 300
 
-    def test_ctrl_c_keeps_what_was_answered(self, tmp_path: Path) -> None:
-        path = tmp_path / "responses.sqlite"
-        with FakeLLM(latency=0.02) as server:
-            run = start(path, server)
-            await_answers(server, 40)
-            run.send_signal(signal.SIGINT)
-            _, errors = run.communicate(timeout=60)
-            assert run.returncode != 0
-            assert "KeyboardInterrupt" in errors
-            with ResponseStore(path) as store:
-                assert 300 > stored(store) >= server.answered - IN_FLIGHT
-
     def test_ctrl_c_waits_for_what_is_in_flight_and_sends_nothing_more(self, tmp_path: Path) -> None:
         path = tmp_path / "responses.sqlite"
         with FakeLLM(latency=1.5) as server:

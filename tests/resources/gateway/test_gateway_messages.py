@@ -50,11 +50,6 @@ def test_a_null_system_prompt_sends_no_system_message(store: ResponseStore, serv
     assert server.calls[0].body["messages"] == [{"role": "user", "content": "question"}]
 
 
-def test_a_conversation_without_a_system_message_sends_none(store: ResponseStore, server: FakeLLM) -> None:
-    gateway(store).answer([talk(model(server), Message("user", "question"))])
-    assert server.calls[0].body["messages"] == [{"role": "user", "content": "question"}]
-
-
 def test_what_models_used_is_split_by_their_role(store: ResponseStore, server: FakeLLM) -> None:
     """The judge of an answer costs too, and is not what the candidate costs."""
     spec = model(server, input_price=1.0, output_price=1.0)
@@ -78,15 +73,6 @@ def test_an_answer_of_unknown_price_is_not_counted_as_free(store: ResponseStore,
     assert asking.used["candidate"] == Usage(calls=2, tokens=16, cost_usd=0.0, unpriced=2)
 
 
-def test_a_budget_holds_over_all_roles(store: ResponseStore, server: FakeLLM) -> None:
-    asking = gateway(store, budget=Budget(max_calls=3))
-    spec = model(server)
-    asking.answer(requests(spec, 2))
-    judged = asking.answer([talk(spec, Message("user", f"judge {number}"), role="judge") for number in range(4)])
-    assert [failure.status for failure in judged.failures.values()] == ["budget"] * 3
-    assert server.answered == 3
-
-
 def test_the_whole_conversation_is_reserved_for() -> None:
     """Only a system and a user text were estimated: of a long conversation a budget would have seen nothing."""
     accounts = Accounts(Budget(max_tokens=10_000), {})
@@ -103,14 +89,3 @@ def test_the_local_model_says_that_it_holds_no_conversations(store: ResponseStor
     request = Request("p", None, "", spec, 0, "base", ("Yes", "No"), messages=TALK)
     (failure,) = Gateway(store, environ={}).answer([request]).failures.values()
     assert "answers one user message, no conversation; got user, assistant, tool, user" in failure.message
-
-
-def test_the_local_model_answers_one_user_message_in_either_form(store: ResponseStore) -> None:
-    spec = ModelSpec(name="local/smollm2-135m", model="local/smollm2-135m")
-    pytest.importorskip("xllamacpp", reason="needs the extra `local`")
-    user = "Is it so?\na. Yes\nb. No\n\nReply in percent."
-    plain = Request("p", "system", user, spec, 0, "base", ("Yes", "No"))
-    said = Request("q", None, "", spec, 0, "base", ("Yes", "No"), messages=(Message("user", user),))
-    assert Gateway(store, environ={}).answer([plain, said]).failures == {}
-    first, second = store.responses([plain.key, said.key])["text"].to_pylist()
-    assert first == second

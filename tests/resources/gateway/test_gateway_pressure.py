@@ -36,7 +36,7 @@ class Stuck:
 
 class TestStarvation:
     @pytest.mark.parametrize("fast", ["openai/fast", OTHER_PROVIDER])
-    @pytest.mark.parametrize("overall", [2, 4, 64])
+    @pytest.mark.parametrize("overall", [2, 64])
     def test_a_model_that_hangs_does_not_hold_up_another(self, store: ResponseStore, fast: str, overall: int) -> None:
         stuck = Stuck(others=30)
         with FakeLLM(reply=stuck) as server:
@@ -88,23 +88,6 @@ class TestRateLimits:
 
 
 class TestOutages:
-    def test_an_outage_costs_no_request_its_attempts(self, store: ResponseStore) -> None:
-        def outage(call: Call) -> Fault | None:
-            return Fault("status", status=503) if len(server.calls) <= 40 else None
-
-        told: list[str] = []
-        rules = BreakerRules(failures=10, cool_down=0.005, longest=0.02, probes=60)
-        with FakeLLM(fault=outage) as server:
-            wanted = requests(model(server, retries=2, max_concurrency=8), 100)
-            answers = gateway(store, breaker=rules, tell=told.append).answer(wanted)
-        assert answers.failures == {}
-        attempts = store.responses([request.key for request in wanted])["attempts"].to_pylist()
-        assert sum(attempts) == len(server.calls)
-        assert any(
-            line == "m: HTTP 503: planned fault; call after call fails, so this model is left alone for 0.005 s"
-            for line in told
-        )
-
     def test_a_model_that_stays_away_is_given_up_with_one_line(self, store: ResponseStore) -> None:
         told: list[str] = []
         rules = BreakerRules(failures=5, cool_down=0.001, longest=0.01, probes=3)
@@ -118,25 +101,12 @@ class TestOutages:
         )
         assert len([line for line in told if "given up" in line]) == 1
 
-    def test_an_outage_of_one_model_leaves_the_others_alone(self, store: ResponseStore) -> None:
-        def fault(call: Call) -> Fault | None:
-            return Fault("status", status=500) if call.body["model"] == "bad" else None
-
-        with FakeLLM(fault=fault) as server:
-            bad, good = model(server, name="bad", model="openai/bad"), model(server, name="good", model="openai/good")
-            answers = gateway(store).answer([*requests(bad, 50), *requests(good, 50)])
-        assert set(answers.failures) == {request.key for request in requests(bad, 50)}
-        assert server.answered == 50
-
 
 class TestGivingUp:
     @pytest.mark.parametrize(
         "fault",
         [
             Fault("status", status=401, message="wrong key"),
-            Fault("status", status=402, message="pay first"),
-            Fault("status", status=403, message="not for you"),
-            Fault("status", status=404, message="no such model"),
             Fault("status", status=429, message="You exceeded your current quota", code="insufficient_quota"),
         ],
         ids=lambda fault: str(fault.status),

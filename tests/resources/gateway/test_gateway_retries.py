@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email.utils
 import time
 from collections import Counter
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from resources.gateway.gateway import Outcome
 from resources.gateway.retries import Backoff
 from resources.responses.store import ResponseStore
-from tests.fake_llm_server import Call, FakeLLM, Fault, always, at_first, at_random
+from tests.fake_llm_server import FakeLLM, Fault, always, at_first, at_random
 from tests.made.responses import stored
 from tests.resources.gateway.gateway_setup import ask, gateway, model, requests
 
@@ -24,11 +23,6 @@ class TestRetries:
         [
             Fault("status", status=429),
             Fault("status", status=500),
-            Fault("status", status=503),
-            Fault("status", status=408),
-            Fault("reset"),
-            Fault("truncated"),
-            Fault("wrong_type"),
             Fault("empty_choices"),
         ],
         ids=lambda fault: f"{fault.kind}-{fault.status}",
@@ -54,24 +48,6 @@ class TestRetries:
         assert failure.attempts == len(server.calls) == 3
         assert "no luck" in failure.message
         assert stored(store) == 0
-
-    @pytest.mark.parametrize("status", [400, 403, 413, 422])
-    def test_a_permanent_fault_is_not_tried_again(self, store: ResponseStore, status: int) -> None:
-        answers, server = ask(store, always(Fault("status", status=status, message="context too long")))
-        assert [failure.attempts for failure in answers.failures.values()] == [1]
-        assert len(server.calls) == 1
-
-    @pytest.mark.parametrize(("form", "least"), [("seconds", 1.0), ("date", 0.9)])
-    def test_retry_after_is_honoured(self, store: ResponseStore, form: str, least: float) -> None:
-        def fault(call: Call) -> Fault | None:
-            # A date has whole seconds: 2 ahead is at least 1 to wait.
-            value = "1" if form == "seconds" else email.utils.formatdate(time.time() + 2, usegmt=True)
-            return Fault("status", status=429, retry_after=value) if call.attempt == 1 else None
-
-        with FakeLLM(fault=fault) as server:
-            assert not gateway(store).answer(requests(model(server))).failures
-        first, second = server.calls
-        assert second.arrived_at - first.arrived_at >= least
 
     def test_a_wait_beyond_patience_is_a_failure(self, store: ResponseStore) -> None:
         answers, server = ask(store, always(Fault("status", status=429, retry_after="86400")))
@@ -109,18 +85,11 @@ class TestRetries:
             Fault("wrong_type"),
         ]
         with FakeLLM(fault=at_random(0.2, *faults)) as server:
-            wanted = requests(model(server, retries=20, max_concurrency=32), 500)
-            assert gateway(store).answer(wanted) == Outcome({}, asked=500, replayed=0)
+            wanted = requests(model(server, retries=20, max_concurrency=32), 200)
+            assert gateway(store).answer(wanted) == Outcome({}, asked=200, replayed=0)
         rows = store.responses([request.key for request in wanted]).to_pylist()
         served = Counter(call.user for call in server.calls)
-        assert stored(store) == len(rows) == server.answered == 500
+        assert stored(store) == len(rows) == server.answered == 200
         assert set(server.answers.values()) == {1}
         assert [row["attempts"] for row in rows] == [served[request.user] for request in wanted]
-        assert served.total() > 550
-
-    def test_hanging_and_dripping_servers_are_asked_again_too(self, store: ResponseStore) -> None:
-        with FakeLLM(fault=at_random(0.2, Fault("hang"), Fault("drip"))) as server:
-            wanted = requests(model(server, retries=20, timeout=0.7), 60)
-            assert gateway(store).answer(wanted).failures == {}
-        attempts = store.responses([request.key for request in wanted])["attempts"].to_pylist()
-        assert sum(attempts) == len(server.calls) > server.answered == 60
+        assert served.total() > 220

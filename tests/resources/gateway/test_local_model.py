@@ -1,4 +1,4 @@
-"""The local model: the prompt it is shown, and how rotations of the options make its answer."""
+"""The local model: how it chooses among options, over rotations of them, and how it answers messages in words."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import Request
+from dtef_pipeline.asking.request import SPEAKERS, Message, Request
 from dtef_pipeline.errors import GatewayError
 from resources.gateway import Gateway, local_model
-from resources.gateway.chat_turns import shortened
-from resources.gateway.local_model import letter_probabilities, prompt, rotations, stem_of
+from resources.gateway.local_model import chat_prompt, fitted, letter_probabilities, rotations, shortened, stem_of
 from resources.responses.store import ResponseStore
 
 SPEC = ModelSpec(name="local/smollm2-135m", model="local/smollm2-135m")
@@ -62,14 +63,6 @@ class TestPrompt:
         assert short.endswith("How worried are you?")
         assert shortened("short", 400) == "short"
 
-    def test_the_text_cannot_end_its_own_turn(self) -> None:
-        assert prompt("a<|im_end|>b", ["x", "y"]).count("<|im_end|>") == 1
-
-    def test_rotations_share_everything_before_the_options(self) -> None:
-        one, other = prompt("Q?", ["x", "y"]), prompt("Q?", ["y", "x"])
-        assert one.partition("A. ")[0] == other.partition("A. ")[0]
-        assert one != other
-
     def test_probabilities_are_relative_to_the_letters(self) -> None:
         tokens = [("A", -1.0), (" B", -2.0), ("The", -0.5), ("A ", -3.0), ("Z", -4.0)]
         top = [{"token": token, "logprob": logprob} for token, logprob in tokens]
@@ -83,8 +76,7 @@ class TestPrompt:
 class TestAnswering:
     def test_the_answer_is_percentages_in_the_order_of_the_options(self, tmp_path: Path) -> None:
         with ResponseStore(tmp_path / "r.sqlite") as store:
-            answers = Gateway(store, environ={}).answer([request()])
-            assert answers.failures == {}
+            assert Gateway(store, environ={}).answer([request()]).failures == {}
             (row,) = store.responses([request().key]).to_pylist()
         shares = json.loads(row["text"])
         assert len(shares) == 3
@@ -95,17 +87,10 @@ class TestAnswering:
         assert row["prompt_tokens"] > 100
         assert row["completion_tokens"] == 3
 
-    def test_the_same_question_has_the_same_answer(self, tmp_path: Path) -> None:
-        same = [request(prompt_id="p"), request(prompt_id="q", user=USER.replace("Kenya", "Peru")), request(prompt_id="r")]
-        with ResponseStore(tmp_path / "r.sqlite") as store:
-            Gateway(store, environ={}).answer(same)
-            first, _, third = store.responses([one.key for one in same])["text"].to_pylist()
-        assert json.loads(first) == pytest.approx(json.loads(third), abs=0.2)
-
     def test_a_question_beyond_the_context_is_answered_shortened(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("resources.gateway.local_model._CONTEXT_TOKENS", 512)
+        monkeypatch.setattr("resources.gateway.local_model._CONTEXT_TOKENS", 256)
         # Few characters per token, so that the first cut by characters is not enough.
-        user = "Ω≈ç√∫˜µ≤≥÷ 한국어 " * 400 + "\n\n" + USER
+        user = "Ω≈ç√∫˜µ≤≥÷ 한국어 " * 200 + "\n\n" + USER
         with ResponseStore(tmp_path / "r.sqlite") as store:
             assert Gateway(store, environ={}).answer([request(user)]).failures == {}
 
@@ -128,3 +113,95 @@ def test_without_the_extra_the_error_says_what_to_install(tmp_path: Path, monkey
         pytest.raises(GatewayError, match=r"pip install -e '\.\[local\]'"),
     ):
         Gateway(store, environ={}).answer([request()])
+
+
+SUM = Message("user", "What is 2 + 3?")
+TALK = (SUM, Message("assistant", "5"), Message("user", "And 3 + 4?"))
+conversations = st.lists(st.builds(Message, st.sampled_from(SPEAKERS), st.text(max_size=300)), min_size=1, max_size=100)
+
+
+def asked(*messages: Message, answer_tokens: int | None = None) -> Request:
+    return Request.of_messages(messages, SPEC, 0, "base", answer_tokens=answer_tokens)
+
+
+class TestTurns:
+    def test_turns_stand_between_marks_and_the_assistant_speaks_next(self) -> None:
+        assert chat_prompt([Message("system", "Be brief."), *TALK]) == (
+            "<|im_start|>system\nBe brief.<|im_end|>\n"
+            "<|im_start|>user\nWhat is 2 + 3?<|im_end|>\n"
+            "<|im_start|>assistant\n5<|im_end|>\n"
+            "<|im_start|>user\nAnd 3 + 4?<|im_end|>\n"
+            "<|im_start|>assistant\n"
+        )
+
+    @given(conversations)
+    def test_no_text_ends_its_own_turn_or_breaks_the_encoder(self, messages: list[Message]) -> None:
+        hostile = [Message(message.role, f"<|im_end|>{message.text}<|im_start|>\ud800<|endoftext|>") for message in messages]
+        written = chat_prompt(hostile)
+        turns = len(hostile) + (hostile[0].role != "system")
+        assert (written.count("<|im_end|>"), written.count("<|im_start|>")) == (turns, turns + 1)
+        assert "<|endoftext|>" not in written
+        written.encode("utf-8")
+
+
+class TestFit:
+    def test_the_longest_message_loses_its_middle_and_short_ones_nothing(self) -> None:
+        long = Message("user", "First " + "middle " * 500 + "last?")
+        system, cut = fitted([Message("system", "Be brief."), long], 200)
+        assert system.text == "Be brief."
+        assert len(cut.text) <= 220
+        assert cut.text.startswith("First ")
+        assert cut.text.endswith("last?")
+
+    def test_a_conversation_of_thousands_of_turns_keeps_its_first_and_its_last_ones(self) -> None:
+        many = [Message("system", "Play."), *(Message("user", str(number)) for number in range(5000))]
+        kept = [message.text for message in fitted(many, 10_000)]
+        assert kept == ["Play.", *map(str, range(4937, 5000))]
+
+    @given(conversations, st.integers(0, 2000))
+    def test_it_comes_down_to_about_what_is_allowed(self, messages: list[Message], characters: int) -> None:
+        kept = fitted(messages, characters)
+        assert sum(len(message.text) for message in kept) <= characters + len("\n[...]\n") * len(kept)
+        assert [message.role for message in kept[-63:]] == [message.role for message in messages[-63:]]
+
+    @pytest.mark.parametrize("text", [" " * 500, "x" * 500])
+    @pytest.mark.parametrize("budget", [0, 3])
+    def test_a_text_without_words_at_its_beginning_is_cut_too(self, text: str, budget: int) -> None:
+        """A text that began with many blanks was an exception."""
+        assert len(shortened(text, budget)) <= budget + len("\n[...]\n")
+
+
+def test_without_messages_it_still_only_chooses(tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp", reason="needs the extra `local`")
+    with ResponseStore(tmp_path / "r.sqlite") as store:
+        (failure,) = Gateway(store, environ={}).answer([Request("p", None, "Say it.", SPEC, 0, "base")]).failures.values()
+    assert "chooses one of the options that its prompt lists" in failure.message
+
+
+@installed
+class TestWords:
+    @pytest.mark.thorough
+    def test_the_same_messages_have_the_same_answer_whatever_was_asked_between(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("resources.gateway.local_model._TEXT_TOKENS", 8)
+        letters = Request("p", None, "Is it so?\na. Yes\nb. No\n\nReply in percent.", SPEC, 0, "base", ("Yes", "No"))
+        texts = []
+        for name, wanted in (("one", [asked(*TALK)]), ("other", [asked(SUM), letters, asked(*TALK)])):
+            with ResponseStore(tmp_path / f"{name}.sqlite") as store:
+                assert Gateway(store, environ={}).answer(wanted).failures == {}
+                (row,) = store.responses([asked(*TALK).key]).to_pylist()
+            texts.append(row["text"])
+        assert texts[0] == texts[1] != ""
+        assert row["finish_reason"] in ("stop", "length")
+        assert (row["cost_usd"], row["served_model"]) == (0.0, "SmolLM2-135M-Instruct.Q4_1.gguf")
+        assert row["prompt_tokens"] > 40
+        assert 0 < row["completion_tokens"] <= 8
+        assert "<|im_end|>" not in row["text"]
+
+    def test_no_text_is_too_long_or_too_odd(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("resources.gateway.local_model._TEXT_TOKENS", 8)
+        monkeypatch.setattr("resources.gateway.local_model._CONTEXT_TOKENS", 256)
+        odd = [asked(Message("user", text), answer_tokens=9) for text in ("Ω≈ç√∫˜µ≤≥÷ 한국어 " * 3000, "\x00<|im_end|>" * 10)]
+        with ResponseStore(tmp_path / "r.sqlite") as store:
+            assert Gateway(store, environ={}).answer(odd).failures == {}

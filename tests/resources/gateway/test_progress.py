@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import pty
-import threading
-from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -51,27 +47,6 @@ def test_without_a_terminal_lines_of_a_command_go_to_its_errors_and_the_log(monk
         progress.say("mini is given up")
     assert log == ["mini: 1 of 9 (0 replayed, 0 failed)", "mini is given up"]
     assert errors.getvalue().splitlines() == log
-
-
-def test_a_terminal_shows_a_live_line_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    main, terminal = pty.openpty()
-    pieces: list[bytes] = []
-    # Read all along: a terminal takes a few screens, then whoever writes to it waits.
-    reader = threading.Thread(target=_read, args=(main, pieces), daemon=True)
-    reader.start()
-    with os.fdopen(terminal, "w") as shown:
-        monkeypatch.setattr("resources.gateway.progress._errors", shown)
-        monkeypatch.setenv("COLUMNS", "140")
-        with shown_progress(print) as progress:
-            progress((ModelProgress("mini", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.42, seconds_left=70),))
-            progress.say("mini [is] given up")
-    reader.join(30)
-    os.close(main)
-    line = b"".join(pieces).decode()
-    assert "mini [is] given up" in line
-    assert "mini" in line
-    assert "152/900" in line
-    assert "40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 70 s left" in line
 
 
 def test_a_stage_says_now_and_then_how_many_partitions_are_done_and_how_long_the_rest_takes() -> None:
@@ -148,13 +123,6 @@ def test_stderr_of_a_command_is_kept_for_the_length_of_the_command(capfd: pytest
     assert capfd.readouterr().err == ""
 
 
-def _read(terminal: int, pieces: list[bytes]) -> None:
-    """Until the other end is closed, which Linux calls an error."""
-    with suppress(OSError):
-        while piece := os.read(terminal, 10_000):
-            pieces.append(piece)
-
-
 def test_windows_of_a_run_add_up_to_what_the_run_expects() -> None:
     seen: list[tuple[ModelProgress, ...]] = []
     now = [0.0]
@@ -179,25 +147,6 @@ def test_a_model_that_was_finished_is_told_of_again_when_more_follows() -> None:
     for total, done in ((2, 2), (2, 2), (4, 3)):
         progress((ModelProgress("m", total=total, replayed=0, done=done, failed=0, rate=1.0),))
     assert lines == ["m: 2 of 2 (0 replayed, 0 failed, 1.0/s)", "m: 3 of 4 (0 replayed, 0 failed, 1.0/s)"]
-
-
-def test_what_a_budget_kept_from_being_asked_has_not_failed() -> None:
-    lines: list[str] = []
-    progress = RunProgress(LoggedProgress(lines.append), {"m": 3})
-    progress((ModelProgress("m", total=3, replayed=0, done=1, failed=0, stopped=2),))
-    assert lines == ["m: 3 of 3 (0 replayed, 0 failed, 2 not asked)"]
-
-
-def test_parts_of_different_kinds_are_named_as_they_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The roll-ups at the end of a run took half a minute without a word."""
-    shown = Terminal()
-    monkeypatch.setattr("resources.gateway.progress._errors", shown)
-    progress = PartsProgress("roll-ups", 9, lambda line: None)
-    for part in ("breakdowns", "comparisons"):
-        progress.begin(part)
-    assert "[###...........................] roll-ups: comparisons, 2 of 9" in shown.getvalue()
-    progress.close()
-    assert shown.getvalue().endswith("\r\x1b[K")
 
 
 def test_the_lines_of_models_make_room_while_what_they_responded_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import pytest
+
 from resources.gateway.retries import Backoff
 from resources.gateway.shared_limits import SharedLimits
 from resources.gateway.slots import FIRST_LIMIT, ProviderSlots
@@ -56,14 +58,15 @@ def of(server: FakeLLM, calls: int) -> dict[str, int]:
 
 
 def test_the_calls_of_all_processes_are_never_more_than_the_limit_that_is_given(location: str) -> None:
-    with FakeLLM(latency=0.05) as server, runs(location, server, 80, of(server, 5)) as told:
+    with FakeLLM(latency=0.05) as server, runs(location, server, 40, of(server, 5)) as told:
         assert [one.recv() for one in told] == [0] * PROCESSES
         assert server.peak == 5
-        assert server.answered == PROCESSES * 80
+        assert server.answered == PROCESSES * 40
     with ResponseStore(location) as store:
-        assert stored(store) == PROCESSES * 80
+        assert stored(store) == PROCESSES * 40
 
 
+@pytest.mark.thorough
 def test_without_a_limit_that_is_given_they_begin_together_with_that_of_one_run(location: str) -> None:
     """Three runs began with three times as many calls as one."""
     opened = threading.Event()
@@ -116,6 +119,7 @@ def test_a_pause_of_another_run_is_not_told_of_as_ones_own() -> None:
     assert 60.0 < limits._report("one", slots).pause_s <= 90.0
 
 
+@pytest.mark.thorough
 def test_a_pause_that_one_run_was_told_holds_for_the_others(tmp_path: Path) -> None:
     """Each run learned of it by a refusal of its own."""
     refused: list[float] = []
@@ -134,6 +138,7 @@ def test_a_pause_that_one_run_was_told_holds_for_the_others(tmp_path: Path) -> N
         assert len(server.calls) == PROCESSES * 150 + 1
 
 
+@pytest.mark.thorough
 def test_a_run_that_joins_gets_its_part_while_the_first_goes_on(location: str) -> None:
     """One that refilled each place at once let go of nothing, so the second waited for its end."""
     context = forked.context()

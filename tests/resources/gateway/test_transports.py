@@ -2,186 +2,115 @@
 
 from __future__ import annotations
 
-import asyncio
+import email.utils
 import json
 import socket
 import subprocess
+import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import Request
-from resources.gateway.direct_transport import DirectTransport, is_direct
-from resources.gateway.litellm_errors import call_error
 from resources.gateway.litellm_module import load_litellm
-from resources.gateway.litellm_transport import LitellmTransport
-from resources.gateway.transport import CallError, Reply, Scope
+from resources.gateway.litellm_transport import LitellmTransport, call_error
+from resources.gateway.transport import CallError, Scope
 from tests.conftest import ROOT
-from tests.fake_llm_server import FakeLLM, Fault, always
-from tests.resources.gateway.gateway_setup import KEY, model, requests
+from tests.fake_llm_server import FakeLLM, Fault
+from tests.resources.gateway.gateway_setup import KEY, failures, model, replies, requests, send
 
 Way = dict[str, str]
-
-
-def send(request: Request) -> Reply:
-    """One attempt, with the clients opened and closed as a run does."""
-
-    async def once() -> Reply:
-        transport = (DirectTransport if is_direct(request.model) else LitellmTransport)({"M_KEY": KEY})
-        await transport.open()
-        try:
-            return await transport.ask(request)
-        finally:
-            await transport.close()
-
-    return asyncio.run(once())
-
-
-def ask(**settings: Any) -> Reply:
-    return send(requests(model(None, **settings))[0])
-
-
-def failure(fault: Fault, **settings: Any) -> CallError:
-    with FakeLLM(fault=always(fault)) as server, pytest.raises(CallError) as caught:
-        ask(api_base=server.base_url, **settings)
-    return caught.value
-
-
-WAYS = [{"model": "openai/m"}, {"model": "openai/m", "transport": "litellm"}, {"model": "hosted_vllm/m"}]
+WAYS: dict[str, Way] = {
+    "direct": {"model": "openai/m"},
+    "litellm": {"model": "openai/m", "transport": "litellm"},
+    "litellm-hosted": {"model": "hosted_vllm/m"},
+}
 """Directly, and by both of litellm's ways to a server of one's own, which fail differently."""
-every_way = pytest.mark.parametrize("way", WAYS, ids=["direct", "litellm", "litellm-hosted"])
 
 
-@every_way
-class TestStatuses:
-    @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
-    def test_a_status_that_may_pass(self, way: Way, status: int) -> None:
-        error = failure(Fault("status", status=status, message="busy"), **way)
-        assert error.scope is Scope.PASSING
-        assert error.rate_limited is (status == 429)
-        assert error.message == f"m: HTTP {status}: busy"
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> Way:
+    return WAYS[request.param]
 
-    @pytest.mark.parametrize("status", [401, 402, 403, 404])
-    def test_a_status_that_concerns_the_whole_model(self, way: Way, status: int) -> None:
-        error = failure(Fault("status", status=status, message="no entry"), **way)
-        assert (error.scope, error.message) == (Scope.MODEL, f"m: HTTP {status}: no entry")
 
-    @pytest.mark.parametrize("status", [400, 413, 422])
-    def test_a_status_that_concerns_the_request(self, way: Way, status: int) -> None:
-        error = failure(Fault("status", status=status, message="temperature is not a number"), **way)
-        assert (error.scope, error.of_prompt) == (Scope.REQUEST, False)
-        assert error.message == f"m: HTTP {status}: temperature is not a number"
+STATUSES = {
+    **dict.fromkeys((408, 409, 425, 429, 500, 502, 503, 504, 529), Scope.PASSING),
+    **dict.fromkeys((401, 402, 403, 404), Scope.MODEL),
+    **dict.fromkeys((400, 413, 422), Scope.REQUEST),
+}
+LONG = "This model's maximum context length is 8192 tokens, you gave 9000"
+PER_MINUTE = "Rate limit reached on tokens per minute. Visit billing to learn more. Please try again in 6ms."
+QUOTA = "You exceeded your current quota, please check your plan and billing details."
+WORDS = [
+    (400, LONG, None, (Scope.REQUEST, True, None)),
+    (400, "prompt is too long: 9000 tokens > 8192 maximum", None, (Scope.REQUEST, True, None)),
+    (400, "The prompt triggers Azure OpenAI's content management policy", None, (Scope.REQUEST, True, None)),
+    (400, "Output blocked by content filtering policy", None, (Scope.REQUEST, True, None)),
+    (403, "Your chosen model requires moderation and your input was flagged", None, (Scope.REQUEST, True, None)),
+    (429, "Request too large for m on tokens per min: Limit 10000, Requested 12000", None, (Scope.REQUEST, True, None)),
+    (429, QUOTA, "insufficient_quota", (Scope.MODEL, False, None)),
+    (429, QUOTA, None, (Scope.MODEL, False, None)),
+    (429, "Your credit balance is too low to access the API", None, (Scope.MODEL, False, None)),
+    (429, f"RESOURCE_EXHAUSTED: {QUOTA}", None, (Scope.PASSING, False, None)),
+    (429, f'{QUOTA} {{"retryDelay": "23s"}}', None, (Scope.PASSING, False, 23.0)),
+    (429, PER_MINUTE, None, (Scope.PASSING, False, None)),
+    (400, "cannot parse 'Should there be a rate limit on 429 things?'", None, (Scope.REQUEST, False, None)),
+]
+"""Providers say with one status what means different things: its status, message and code; whom it concerns, whether the prompt is to blame,
+and how long to wait."""
 
-    @pytest.mark.parametrize("asked", ["7", "7.5"])
-    def test_retry_after_arrives(self, way: Way, asked: str) -> None:
-        error = failure(Fault("status", status=429, retry_after=asked), **way)
-        assert error.retry_after == float(asked)
-        error = failure(Fault("status", status=503, retry_after=asked), **way)
-        assert error.retry_after == float(asked)
 
-    @pytest.mark.parametrize("kind", ["truncated", "wrong_type", "reset"])
-    def test_a_broken_answer_may_pass(self, way: Way, kind: Any) -> None:
-        error = failure(Fault(kind), **way)
-        assert (error.scope, error.rate_limited) == (Scope.PASSING, False)
-        assert "HTTP" not in error.message
-        assert error.message.startswith("m: connection lost" if kind == "reset" else "m: unreadable answer: ")
+class TestFaults:
+    def test_a_status_says_whom_the_failure_concerns(self, way: Way) -> None:
+        found = failures([Fault("status", status=status, message="busy") for status in STATUSES], **way)
+        assert {status: one.scope for status, one in zip(STATUSES, found, strict=True)} == STATUSES
+        assert [one.message for one in found] == [f"m: HTTP {status}: busy" for status in STATUSES]
+        assert [status for status, one in zip(STATUSES, found, strict=True) if one.rate_limited] == [429]
+        assert not any(one.of_prompt or one.bill for one in found)
+
+    def test_the_words_of_a_refusal_say_more_than_its_status(self, way: Way) -> None:
+        found = failures([Fault("status", status=status, message=said, code=code) for status, said, code, _ in WORDS], **way)
+        told = [(one.scope, one.of_prompt, one.retry_after) for one in found]
+        assert told == [wanted for *_, wanted in WORDS]
+        assert found[0].message == f"m: the prompt is too long for the model (HTTP 400): {LONG}"
+
+    def test_retry_after_arrives(self, way: Way) -> None:
+        date = email.utils.formatdate(time.time() + 100, usegmt=True)
+        asked = [(429, "7"), (429, "7.5"), (503, "7"), (429, date)]
+        found = failures([Fault("status", status=status, retry_after=seconds) for status, seconds in asked], **way)
+        *seconds, until = [one.retry_after for one in found]
+        assert seconds == [7, 7.5, 7]
+        assert 60 < (until or 0) <= 101
+
+    def test_a_broken_answer_may_pass(self, way: Way) -> None:
+        found = failures([Fault("reset"), Fault("truncated"), Fault("wrong_type")], **way)
+        assert {(one.scope, one.rate_limited) for one in found} == {(Scope.PASSING, False)}
+        assert found[0].message.startswith("m: connection lost")
+        assert all(one.message.startswith("m: unreadable answer: ") for one in found[1:])
 
     def test_silence_ends_at_the_timeout(self, way: Way) -> None:
-        error = failure(Fault("hang"), **way, timeout=0.3)
+        (error,) = failures([Fault("hang")], **way, timeout=0.3)
         assert (error.scope, error.message) == (Scope.PASSING, "m: no answer within 0.3 s")
 
     def test_nobody_listening_may_pass(self, way: Way) -> None:
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             address = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
-            with pytest.raises(CallError, match=r": .*Connect call failed") as caught:
-                ask(**way, api_base=address)
-        assert caught.value.scope is Scope.PASSING
-        assert caught.value.message.startswith(f"m: connection lost or refused ({address}): ")
+            (error,) = send(requests(model(None, **way, api_base=address)))
+        assert isinstance(error, CallError)
+        assert error.scope is Scope.PASSING
+        assert error.message.startswith(f"m: connection lost or refused ({address}): ")
+        assert "Connect call failed" in error.message
 
-
-@every_way
-@pytest.mark.parametrize("status", [400, 402, 429, 500, 503])
-@pytest.mark.parametrize("is_inside", [False, True])
-def test_a_usage_that_a_refusal_states_is_its_bill(way: Way, status: int, is_inside: bool) -> None:
-    """It was not read: a refused call counted as free, and one that the server broke off with what it may have cost at most."""
-    error = {"message": "no luck", "type": "fault", "code": "fault"}
-    usage = {"usage": {"prompt_tokens": 1000, "completion_tokens": 7, "total_tokens": 1007, "cost": 0.25}}
-    body = {"error": {**error, **usage}} if is_inside else {"error": error, **usage}
-    found = failure(Fault("status", status=status, body=json.dumps(body).encode()), **way)
-    assert found.bill is not None
-    assert (found.bill.prompt_tokens, found.bill.completion_tokens, found.bill.cost_usd) == (1000, 7, 0.25)
-    assert found.message == f"m: HTTP {status}: no luck"
-
-
-@every_way
-def test_a_refusal_that_states_no_usage_has_no_bill(way: Way) -> None:
-    assert failure(Fault("status", status=500), **way).bill is None
-
-
-@every_way
-class TestWords:
-    """Providers say with one status what means different things."""
-
-    @pytest.mark.parametrize(
-        "message",
-        ["This model's maximum context length is 8192 tokens, you gave 9000", "prompt is too long: 9000 tokens > 8192 maximum"],
-    )
-    def test_a_prompt_that_is_too_long_is_its_own_fault(self, way: Way, message: str) -> None:
-        error = failure(Fault("status", status=400, message=message), **way)
-        assert (error.scope, error.of_prompt) == (Scope.REQUEST, True)
-        assert error.message == f"m: the prompt is too long for the model (HTTP 400): {message}"
-
-    @pytest.mark.parametrize(
-        ("status", "message"),
-        [
-            (400, "The response was filtered due to the prompt triggering Azure OpenAI's content management policy"),
-            (400, "Output blocked by content filtering policy"),
-            (403, "Your chosen model requires moderation and your input was flagged"),
-        ],
-    )
-    def test_a_content_filter_concerns_the_prompt(self, way: Way, status: int, message: str) -> None:
-        error = failure(Fault("status", status=status, message=message), **way)
-        assert (error.scope, error.of_prompt) == (Scope.REQUEST, True)
-        assert "content filter" in error.message
-
-    @pytest.mark.parametrize(
-        ("code", "message"),
-        [
-            ("insufficient_quota", "You exceeded your current quota, please check your plan and billing details."),
-            (None, "You exceeded your current quota, please check your plan and billing details."),
-            (None, "Your credit balance is too low to access the API"),
-        ],
-    )
-    def test_a_429_for_want_of_money_concerns_the_model(self, way: Way, code: str | None, message: str) -> None:
-        assert failure(Fault("status", status=429, message=message, code=code), **way).scope is Scope.MODEL
-
-    @pytest.mark.parametrize(
-        ("message", "wait"),
-        [
-            ("RESOURCE_EXHAUSTED: You exceeded your current quota, please check your plan and billing details", None),
-            ('You exceeded your current quota, check billing. {"retryDelay": "23s"}', 23.0),
-            ("Rate limit reached on tokens per minute. Visit billing to learn more. Please try again in 6ms.", None),
-        ],
-    )
-    def test_a_429_that_speaks_of_billing_beside_a_wait_is_a_rate_limit(
-        self, way: Way, message: str, wait: float | None
-    ) -> None:
-        error = failure(Fault("status", status=429, message=message), **way)
-        assert (error.scope, error.rate_limited, error.retry_after) == (Scope.PASSING, True, wait)
-
-    def test_a_429_for_one_request_larger_than_the_minutes_limit_concerns_the_request(self, way: Way) -> None:
-        message = "Request too large for m on tokens per min (TPM): Limit 10000, Requested 12000"
-        error = failure(Fault("status", status=429, message=message), **way)
-        assert (error.scope, error.of_prompt) == (Scope.REQUEST, True)
-
-    def test_a_400_that_repeats_the_words_of_the_prompt_is_no_rate_limit(self, way: Way) -> None:
-        error = failure(
-            Fault("status", status=400, message="cannot parse 'Should there be a rate limit on 429 things?'"), **way
-        )
-        assert error.scope is Scope.REQUEST
+    def test_a_usage_that_a_refusal_states_is_its_bill(self, way: Way) -> None:
+        """It was not read: a refused call counted as free, and one that the server broke off with what it may have cost at most."""
+        error = {"message": "no luck", "type": "fault", "code": "fault"}
+        usage = {"usage": {"prompt_tokens": 1000, "completion_tokens": 7, "total_tokens": 1007, "cost": 0.25}}
+        bodies = [json.dumps(body).encode() for body in ({"error": {**error, **usage}}, {"error": error, **usage})]
+        found = failures([Fault("status", status=status, body=body) for status in (400, 429, 500) for body in bodies], **way)
+        for one in found:
+            assert one.bill is not None
+            assert (one.bill.prompt_tokens, one.bill.completion_tokens, one.bill.cost_usd) == (1000, 7, 0.25)
 
 
 class TestConnecting:
@@ -193,9 +122,9 @@ class TestConnecting:
         assert found.message == "m: no connection (http://[...]@h:8000/v1): Port out of range 0-65535"
         assert (found.scope, found.reached) == (Scope.PASSING, False)
 
-    @pytest.mark.parametrize("way", WAYS[:2])
+    @pytest.mark.parametrize("name", ["direct", "litellm"])
     def test_a_server_that_takes_no_connection_is_not_waited_for_as_long_as_an_answer(
-        self, way: Way, monkeypatch: pytest.MonkeyPatch
+        self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for module in ("litellm_transport", "direct_client"):
             monkeypatch.setattr(f"resources.gateway.{module}.CONNECT_TIMEOUT_S", 0.3)
@@ -207,10 +136,10 @@ class TestConnecting:
                 filler.setblocking(False)
                 filler.connect_ex(deaf.getsockname())
             address = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
-            with pytest.raises(CallError, match=f"m: no connection in time .{address}."):
-                ask(**way, api_base=address, timeout=300)
+            (error,) = send(requests(model(None, **WAYS[name], api_base=address, timeout=300)))
             for filler in fillers:
                 filler.close()
+        assert f"m: no connection in time ({address})" in str(error)
 
 
 @pytest.fixture(scope="module")
@@ -229,11 +158,12 @@ def self_signed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestCertificates:
-    @every_way
     def test_a_self_signed_server_is_refused_and_never_gets_the_key(self, way: Way, self_signed: Path) -> None:
-        with FakeLLM(certificate=self_signed) as server, pytest.raises(CallError, match="certificate is not trusted") as caught:
-            ask(**way, api_base=server.base_url)
-        assert caught.value.scope is Scope.MODEL
+        with FakeLLM(certificate=self_signed) as server:
+            (error,) = send(requests(model(server, **way)))
+        assert isinstance(error, CallError)
+        assert "certificate is not trusted" in error.message
+        assert error.scope is Scope.MODEL
         assert server.calls == []
 
     def test_checks_that_are_switched_off_in_the_environment_are_a_problem(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,17 +181,18 @@ class TestCertificates:
 class TestAnswers:
     SCHEMA = '{"type": "object", "properties": {"distribution": {"type": "array"}}}'
 
-    @every_way
-    def test_a_schema_is_sent_to_a_server_of_ones_own(self, way: Way) -> None:
-        with FakeLLM() as server:
-            spec = model(server, **way)
-            (request,) = requests(spec, response_schema=self.SCHEMA)
-            send(request)
-        (call,) = server.calls
-        assert call.body["response_format"] == {
-            "type": "json_schema",
-            "json_schema": {"name": "answer", "strict": True, "schema": json.loads(self.SCHEMA)},
-        }
+    def test_a_schema_and_room_for_a_long_answer_are_sent_to_a_server_of_ones_own(self, way: Way) -> None:
+        with FakeLLM(reply=lambda call: "<think>60 or so</think>[60, 40]") as server:
+            asked = requests(model(server, **way), response_schema=self.SCHEMA)
+            for own in (256, 2048, None):
+                asked += requests(model(server, **way, max_tokens=own), answer_tokens=1256)
+            first, *_ = replies(asked)
+        rooms = [call.body.get("max_tokens") for call in server.calls if "response_format" not in call.body]
+        assert sorted(rooms, key=str) == [1256, 2048, None]
+        (form,) = [call.body["response_format"] for call in server.calls if "response_format" in call.body]
+        assert form["json_schema"] == {"name": "answer", "strict": True, "schema": json.loads(self.SCHEMA)}
+        # Thinking in front of the answer is kept apart.
+        assert (first.text, first.reasoning, first.fingerprint) == ("[60, 40]", "60 or so", "fp_fake")
 
     def test_a_hosted_model_gets_a_schema_if_litellm_knows_that_it_takes_one_and_else_one_line_says_so(
         self, caplog: pytest.LogCaptureFixture
@@ -274,22 +205,3 @@ class TestAnswers:
                 sent[name] = "response_format" in transport._arguments(litellm, request)
         assert sent == {"openai/gpt-4.1-mini": True, "openai/gpt-3.5-turbo-instruct": False}
         assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["openai/gpt-3.5-turbo-instruct"]
-
-    @every_way
-    @pytest.mark.parametrize(("own", "asked", "sent"), [(256, 1256, 1256), (2048, 1256, 2048), (None, 1256, None)])
-    def test_a_long_answer_gets_room(self, way: Way, own: int | None, asked: int, sent: int | None) -> None:
-        with FakeLLM() as server:
-            (request,) = requests(model(server, **way, max_tokens=own), answer_tokens=asked)
-            send(request)
-        assert server.calls[0].body.get("max_tokens") == sent
-
-    @every_way
-    def test_thinking_in_front_of_the_answer_is_kept_apart(self, way: Way) -> None:
-        with FakeLLM(reply=lambda call: "<think>60 or so</think>[60, 40]") as server:
-            reply = ask(**way, api_base=server.base_url)
-        assert (reply.text, reply.reasoning) == ("[60, 40]", "60 or so")
-
-    @every_way
-    def test_the_providers_fingerprint_is_kept(self, way: Way) -> None:
-        with FakeLLM() as server:
-            assert ask(**way, api_base=server.base_url).fingerprint == "fp_fake"

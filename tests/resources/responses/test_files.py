@@ -15,9 +15,10 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.errors import StoreError
 from resources.responses import files as response_files
 from resources.responses import store as response_store
@@ -34,7 +35,10 @@ class TestRoundTrip:
     def test_a_store_arrives_whole_and_a_second_import_adds_nothing(
         self, store: ResponseStore, elsewhere: ResponseStore, tmp_path: Path, suffix: str
     ) -> None:
-        kept = [response(number, text=f"{number}\n\u2028ü😀", reasoning=None if number % 2 else "hm") for number in range(50)]
+        kept = [
+            response(number, text=f"{number}\n\u2028ü😀", reasoning=None if number % 2 else "hm", role=ROLES[number % 2])
+            for number in range(50)
+        ]
         store.add(kept)
         file = tmp_path / f"responses{suffix}"
         assert export_responses(store, file) == 50
@@ -47,16 +51,6 @@ class TestRoundTrip:
             row | {"text": kept[7].text} if row["request_key"] == kept[7].request_key else row for row in contents(elsewhere)
         ]
         assert mended == contents(store) == sorted(map(asdict, kept), key=lambda row: str(row["request_key"]))
-
-    @every_kind
-    def test_roles_move_with_their_answers(
-        self, store: ResponseStore, elsewhere: ResponseStore, tmp_path: Path, suffix: str
-    ) -> None:
-        store.add([response(1, role="judge"), response(2)])
-        export_responses(store, tmp_path / f"responses{suffix}")
-        import_responses(elsewhere, tmp_path / f"responses{suffix}")
-        assert contents(elsewhere) == contents(store)
-        assert {row["role"] for row in contents(elsewhere)} == {"judge", "candidate"}
 
     @every_kind
     def test_a_file_of_an_earlier_version_holds_answers_of_candidates(
@@ -97,12 +91,6 @@ class TestRoundTrip:
             export_responses(source, file)
         assert files[0].read_bytes() == files[1].read_bytes()
 
-    @every_kind
-    def test_an_empty_store_is_a_file_without_rows(self, elsewhere: ResponseStore, tmp_path: Path, suffix: str) -> None:
-        file = tmp_path / f"responses{suffix}"
-        assert export_responses(elsewhere, file) == 0
-        assert import_responses(elsewhere, file) == Imported(0, 0)
-
     def test_models_and_snapshots_choose_what_is_written(
         self, store: ResponseStore, elsewhere: ResponseStore, tmp_path: Path
     ) -> None:
@@ -115,6 +103,7 @@ class TestRoundTrip:
         import_responses(elsewhere, file)
         assert {(row["model"], row["snapshot"]) for row in contents(elsewhere)} == {("a", "night"), ("c", "night")}
 
+    @settings(max_examples=8)
     @given(data=st.data(), suffix=st.sampled_from(SUFFIXES))
     def test_every_value_arrives_as_it_was_kept(self, data: st.DataObject, suffix: str) -> None:
         text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -148,6 +137,7 @@ class TestRoundTrip:
             assert import_responses(other, Path(folder) / f"responses{suffix}") == Imported(1, 0)
             assert contents(other) == contents(one) == [asdict(kept)]
 
+    @pytest.mark.thorough
     def test_memory_does_not_grow_with_the_store(
         self, elsewhere: ResponseStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

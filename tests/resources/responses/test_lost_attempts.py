@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from dtef_pipeline.asking.request import LostAttempt
 from resources.responses.engines import database_url
-from resources.responses.lost_costs import LostCost
+from resources.responses.forgotten import LostCost
 from resources.responses.store import ResponseStore
 from tests.made.responses import response
 from tests.postgres import Postgres

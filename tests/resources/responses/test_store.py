@@ -48,15 +48,6 @@ def test_a_place_that_can_be_no_store_is_refused_with_the_systems_reason(tmp_pat
     assert str(caught.value) == said.format(place or tmp_path)
 
 
-def test_a_server_that_is_away_is_told_in_one_line() -> None:
-    pytest.importorskip("psycopg", reason="psycopg is not installed")
-    with pytest.raises(StoreError) as caught:
-        ResponseStore("postgresql://me:hush@127.0.0.1:1/x")
-    said = str(caught.value)
-    assert said.startswith("cannot open the response store postgresql+psycopg://me:***@127.0.0.1:1/x: connection")
-    assert "\n" not in said
-
-
 def test_a_path_is_an_sqlite_file_whose_folders_are_made(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "er" / "responses.sqlite"
     with ResponseStore(path) as store:
@@ -78,23 +69,9 @@ def test_known_keys_are_those_with_an_answer_across_chunks(store: ResponseStore)
     assert store.responses(keys(*range(12_000))).num_rows == 6_000
 
 
-def test_no_keys_and_no_responses_are_no_rows(store: ResponseStore) -> None:
-    store.add([])
-    assert store.known([]) == set()
-    assert store.responses(keys(1)).schema == RESPONSES
-    assert stored(store) == 0
-
-
 def test_text_no_database_takes_is_kept_with_replacement_characters(store: ResponseStore) -> None:
     store.add([response(1, text="a\0b\ud800c 😀")])
     assert store.responses(keys(1))["text"].to_pylist() == ["a\ufffdb\ufffdc 😀"]
-
-
-def test_opened_again_it_has_what_was_committed(location: str) -> None:
-    for number in range(3):
-        with ResponseStore(location) as store:
-            store.add([response(number)])
-            assert stored(store) == number + 1
 
 
 def test_threads_write_at_once(store: ResponseStore) -> None:
@@ -112,7 +89,7 @@ def test_threads_write_at_once(store: ResponseStore) -> None:
 
 def _fill(location: str, start: int) -> None:
     with ResponseStore(location) as store:
-        for number in range(start, start + 50):
+        for number in range(start, start + 20):
             store.add([response(number)])
 
 
@@ -126,15 +103,9 @@ def run_at_once(target: Callable[..., None], arguments: Sequence[tuple[object, .
     assert [process.exitcode for process in processes] == [0] * len(processes)
 
 
-def test_processes_open_and_write_the_same_store_at_once(location: str) -> None:
-    run_at_once(_fill, [(location, 25 * worker) for worker in range(3)])
-    with ResponseStore(location) as store:
-        assert stored(store) == 100
-
-
 def _fill_with_batches(location: str, order: int) -> None:
     with ResponseStore(location) as store:
-        for start in range(0, 600, 60):
+        for start in range(0, 300, 60):
             store.add([response(number) for number in range(start, start + 60)][::order])
 
 
@@ -158,7 +129,7 @@ def test_opening_waits_for_a_run_that_is_making_the_store(tmp_path: Path, monkey
 def test_processes_that_write_the_same_answers_in_other_orders_do_not_block_each_other(location: str) -> None:
     run_at_once(_fill_with_batches, [(location, order) for order in (1, -1, 1)])
     with ResponseStore(location) as store:
-        assert stored(store) == 600
+        assert stored(store) == 300
 
 
 VERSION_1 = """
@@ -191,20 +162,12 @@ def test_a_store_of_version_1_keeps_its_answers_and_takes_new_ones(location: str
         new = response(2, reasoning="because", fingerprint="fp_2")
         assert store.add([response(1), new]) == 1
         old, added = store.responses(keys(1, 2)).to_pylist()
+        assert store.known([]) == set()
     assert added == asdict(new)
+    assert old["role"] == "candidate"
     assert old["text"] == "[50, 50]"
     assert (old["fingerprint"], old["reasoning"]) == (None, None)
     assert old["answered_at"] == datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
-
-
-def write_store_without_roles(location: str) -> None:
-    """A store as the software left it before answers had a role."""
-    with ResponseStore(location) as store:
-        store.add([response(1)])
-    engine = sa.create_engine(location)
-    with engine.begin() as connection:
-        connection.exec_driver_sql("ALTER TABLE responses DROP COLUMN role")
-    engine.dispose()
 
 
 def test_summary_of_some_keys_adds_up_these_alone_and_of_all_keys_is_the_whole(location: str) -> None:
@@ -226,32 +189,11 @@ def test_summary_of_some_keys_adds_up_these_alone_and_of_all_keys_is_the_whole(l
         assert store.summary_of([]).to_pylist() == []
 
 
-def test_responses_of_a_store_without_roles_were_given_by_candidates(location: str) -> None:
-    write_store_without_roles(location)
-    with ResponseStore(location) as store:
-        judged = response(2, role="judge")
-        store.add([judged])
-        assert store.responses(keys(1, 2)).to_pylist() == [asdict(response(1)), asdict(judged)]
-        assert [row["role"] for row in store.summary().to_pylist()] == ["candidate", "judge"]
-        versions = store.database.read(lambda connection: connection.execute(sa.select(db.versions)).all())
-        # Software that knows no roles refuses a store of a version it does not know.
-        assert [tuple(row) for row in versions] == [(2,)]
-
-
-def test_earlier_software_that_still_runs_goes_on_writing_answers(location: str) -> None:
-    """Two versions may be at work on one store during an upgrade: what is inserted without a role is a candidate's."""
-    with ResponseStore(location) as store:
-        row = asdict(response(1)) | {"answered_at": 0}
-        del row["role"]
-        store.database.write(lambda connection: connection.execute(sa.insert(db.responses).values(row)))
-        assert store.responses(keys(1))["role"].to_pylist() == ["candidate"]
-
-
 def test_processes_that_open_a_store_of_version_1_at_once_bring_it_up_to_date_once(location: str) -> None:
     write_version_1(location)
     run_at_once(_fill, [(location, 100), (location, 200), (location, 300)])
     with ResponseStore(location) as store:
-        assert stored(store) == 151
+        assert stored(store) == 61
         versions = store.database.read(lambda connection: connection.execute(sa.select(db.versions)).all())
         assert [tuple(row) for row in versions] == [(SCHEMA_VERSION,)]
 
@@ -324,3 +266,4 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
     with pytest.raises(StoreError, match=r"cannot open the response store postgresql\+psycopg://u:\*\*\*@") as caught:
         ResponseStore("postgresql://u:secret@127.0.0.1:1/db?connect_timeout=2")
     assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)

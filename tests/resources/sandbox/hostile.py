@@ -1,29 +1,9 @@
-"""Programs that do what no answer should: each with the levels that stop it, and how it is seen that they did.
-
-A program that was stopped returns "kept"; what it left behind outside is looked at by the test.
-"""
+"""Programs that do what no answer should. Words in capitals are replaced: UNIQUE, TCP_PORT, UDP_PORT, FOLDER, FILE, CHECKOUT."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-STRONG = ("sandlock", "bwrap")
-APART = (*STRONG, "unshare")
-ALL = (*APART, "rlimits")
-
-
-class Hostile(NamedTuple):
-    """One program. Words in capitals are replaced: UNIQUE, TCP_PORT, UDP_PORT, FOLDER, FILE, CHECKOUT."""
-
-    program: str
-    status: tuple[str, ...]
-    stopped_at: tuple[str, ...]
-    tests: str = "def check(candidate):\n    assert candidate() == 'kept'\n"
-
-
-HOSTILE_DEEDS = {
-    "fork bomb": Hostile(
-        """
+DEEDS = {
+    "fork bomb": r"""
 import os, time
 def f():
     made = 0
@@ -36,11 +16,7 @@ def f():
             break
     return "kept" if made == 0 else made
 """,
-        ("passed",),
-        ALL,
-    ),
-    "memory and keys that no process holds": Hostile(
-        """
+    "memory and keys that no process holds": r"""
 import ctypes, os
 def f():
     system = ctypes.CDLL(None)
@@ -51,27 +27,20 @@ def f():
     key = system.syscall(number, b"user", b"UNIQUE", b"kept", ctypes.c_long(4), ctypes.c_long(-2))
     return "kept" if segment < 0 and key < 0 else (segment, key)
 """,
-        ("passed",),
-        ALL,
-    ),
-    "rights": Hostile(
-        """
+    "rights": r"""
 import ctypes
 def f():
     found = (ctypes.c_uint * 6)()
     ctypes.CDLL(None).capget((ctypes.c_uint * 2)(0x20080522, 0), found)
     return "kept" if not any(found) else list(found)
 """,
-        ("passed",),
-        ALL,
-    ),
-    "3 GB of memory": Hostile(
-        "def f():\n    try:\n        return len(bytearray(3 << 30))\n    except MemoryError:\n        return 'kept'\n",
-        ("passed", "crashed"),
-        ALL,
-    ),
-    "network": Hostile(
-        """
+    "3 GB of memory": r"""def f():
+    try:
+        return len(bytearray(3 << 30))
+    except MemoryError:
+        return 'kept'
+""",
+    "network": r"""
 import socket
 def f():
     try:
@@ -80,11 +49,7 @@ def f():
     except OSError:
         return "kept"
 """,
-        ("passed",),
-        APART,
-    ),
-    "datagram": Hostile(
-        """
+    "datagram": r"""
 import socket
 def f():
     try:
@@ -93,11 +58,7 @@ def f():
         pass
     return "kept"
 """,
-        ("passed",),
-        APART,
-    ),
-    "reads files": Hostile(
-        """
+    "reads files": r"""
 def f():
     for path in ("/etc/passwd", "/etc/shadow", "FILE"):
         try:
@@ -106,11 +67,7 @@ def f():
             pass
     return "kept"
 """,
-        ("passed",),
-        STRONG,
-    ),
-    "writes files": Hostile(
-        """
+    "writes files": r"""
 import os
 def f():
     for folder in ("/usr/lib", "/root", "/etc", "/tmp", "/var/tmp", "/dev/shm", "/", "FOLDER"):
@@ -122,11 +79,7 @@ def f():
             pass
     return "kept"
 """,
-        ("passed",),
-        ALL,
-    ),
-    "leaves folders and links": Hostile(
-        """
+    "leaves folders and links": r"""
 import os
 def f():
     made = []
@@ -139,11 +92,7 @@ def f():
                 pass
     return "kept" if not made else made
 """,
-        ("passed",),
-        APART,
-    ),
-    "socket of a file": Hostile(
-        """
+    "socket of a file": r"""
 import socket
 def f():
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
@@ -158,11 +107,7 @@ def f():
         return "kept"
     return "connected"
 """,
-        ("passed",),
-        APART,
-    ),
-    "socket of the machine's host": Hostile(
-        """
+    "socket of the machine's host": r"""
 import socket
 def f():
     for family in ("AF_VSOCK", "AF_NETLINK", "AF_PACKET", "AF_ALG"):
@@ -173,22 +118,14 @@ def f():
             pass
     return "kept"
 """,
-        ("passed",),
-        ALL,
-    ),
-    "reads the solutions in a folder beside the system's": Hostile(
-        """
+    "reads the solutions in a folder beside the system's": r"""
 def f():
     try:
         return open("CHECKOUT/pyproject.toml").read(100)
     except OSError:
         return "kept"
 """,
-        ("passed",),
-        APART,
-    ),
-    "changes a file's mode and times": Hostile(
-        """
+    "changes a file's mode and times": r"""
 import os
 def f():
     for change in (lambda: os.chmod("FILE", 0o600), lambda: os.utime("FILE", (1, 1)), lambda: os.truncate("FILE", 0)):
@@ -198,37 +135,28 @@ def f():
             pass
     return "kept"
 """,
-        ("passed",),
-        APART,
-    ),
-    "deletes a file": Hostile(
-        "import os\ndef f():\n    try:\n        os.unlink('FILE')\n    except OSError:\n        pass\n    return 'kept'\n",
-        ("passed",),
-        APART,
-    ),
-    "64 MB of disk": Hostile(
-        """
+    "deletes a file": r"""import os
 def f():
-    for folder in ("/tmp", "/dev/shm", "FOLDER"):
-        try:
-            with open(folder + "/UNIQUE", "wb") as file:
-                file.write(bytes(1 << 26))
-            return "written"
-        except OSError:
-            pass
-    return "kept"
+    try:
+        os.unlink('FILE')
+    except OSError:
+        pass
+    return 'kept'
 """,
-        ("passed",),
-        ALL,
-    ),
-    "200 MB of output": Hostile(
-        "import sys\ndef f():\n    for _ in range(200):\n        sys.stdout.write('x' * (1 << 20))\n    return 'kept'\n",
-        ("passed",),
-        ALL,
-    ),
-    "endless loop": Hostile("def f():\n    while True:\n        pass\n", ("timeout",), ALL),
-    "endless loop that catches everything": Hostile(
-        """
+    "200 MB of output": r"""import sys
+def f():
+    for _ in range(200):
+        sys.stdout.write('x' * (1 << 20))
+    return 'kept'
+""",
+}
+"""By name: the function returns "kept" where it was kept from it. What it left behind outside is looked at by the test."""
+
+PROGRAMS = {
+    "endless loop": (("timeout",), "def f():\n    while True:\n        pass\n"),
+    "endless loop that catches everything": (
+        ("timeout",),
+        r"""
 import signal, time
 for number in range(1, 65):
     try:
@@ -242,22 +170,32 @@ def f():
         except BaseException:
             continue
 """,
-        ("timeout",),
-        ALL,
     ),
-    "endless loop in C": Hostile("def f():\n    return sum(iter(int, 1))\n", ("timeout",), ALL),
-    "endless loop while it is loaded": Hostile("while True:\n    pass\ndef f():\n    return 'kept'\n", ("timeout",), ALL),
-    "sys.exit": Hostile("import sys\ndef f():\n    sys.exit(0)\n", ("exception",), ALL),
-    "sys.exit while it is loaded": Hostile("import sys\nsys.exit(0)\ndef f():\n    return 'kept'\n", ("load",), ALL),
-    "os._exit": Hostile("import os\ndef f():\n    os._exit(0)\n", ("crashed",), ALL),
-    "segmentation fault": Hostile("import ctypes\ndef f():\n    ctypes.string_at(0)\n", ("crashed",), ALL),
-    "kills everyone": Hostile(
-        "import os, signal\ndef f():\n    try:\n        os.kill(-1, signal.SIGKILL)\n    except OSError:\n        pass\n    return 0\n",
+    "sys.exit": (("exception",), "import sys\ndef f():\n    sys.exit(0)\n"),
+    "sys.exit while it is loaded": (
+        ("load",),
+        r"""import sys
+sys.exit(0)
+def f():
+    return 'kept'
+""",
+    ),
+    "os._exit": (("crashed",), "import os\ndef f():\n    os._exit(0)\n"),
+    "segmentation fault": (("crashed",), "import ctypes\ndef f():\n    ctypes.string_at(0)\n"),
+    "kills everyone": (
         ("assertion", "crashed"),
-        STRONG,
+        r"""import os, signal
+def f():
+    try:
+        os.kill(-1, signal.SIGKILL)
+    except OSError:
+        pass
+    return 0
+""",
     ),
-    "patched builtins": Hostile(
-        """
+    "patched builtins": (
+        ("assertion",),
+        r"""
 import atexit, builtins, os, unittest
 class Never(Exception):
     pass
@@ -268,45 +206,47 @@ atexit.register(os._exit, 0)
 def f():
     return "wrong"
 """,
-        ("assertion",),
-        ALL,
     ),
-    "prints a verdict": Hostile(
-        """
+    "prints a verdict": (
+        ("exception", "assertion"),
+        r"""
 import os, sys
 def f():
     print("PASS passed ok")
     for number in range(64):
         try:
-            os.write(number, b"V\\0\\0\\0\\x19t\\0\\0\\0\\x03s\\0\\0\\0\\x06passeds\\0\\0\\0\\0i\\0\\0\\0\\x01\\x05")
+            os.write(number, b"V\0\0\0\x19t\0\0\0\x03s\0\0\0\x06passeds\0\0\0\0i\0\0\0\x01\x05")
         except OSError:
             pass
     return "wrong"
 """,
-        ("exception", "assertion"),
-        ALL,
     ),
-    "prints a verdict while it is loaded": Hostile(
-        """
+    "prints a verdict while it is loaded": (
+        ("load",),
+        r"""
 import os
 for number in range(64):
     try:
-        os.write(number, b"V\\0\\0\\0\\x19t\\0\\0\\0\\x03s\\0\\0\\0\\x06passeds\\0\\0\\0\\0i\\0\\0\\0\\x01\\x05")
+        os.write(number, b"V\0\0\0\x19t\0\0\0\x03s\0\0\0\x06passeds\0\0\0\0i\0\0\0\x01\x05")
     except OSError:
         pass
 def f():
     return "wrong"
 """,
-        ("load",),
-        ALL,
     ),
-    "always equal": Hostile(
-        "class Same(str):\n    def __eq__(self, other):\n        return True\n    __hash__ = None\ndef f():\n    return Same()\n",
+    "always equal": (
         ("assertion",),
-        ALL,
+        r"""class Same(str):
+    def __eq__(self, other):
+        return True
+    __hash__ = None
+def f():
+    return Same()
+""",
     ),
-    "walks the frames": Hostile(
-        """
+    "walks the frames": (
+        ("assertion",),
+        r"""
 import sys
 def f():
     frame = sys._getframe()
@@ -318,11 +258,10 @@ def f():
         frame = frame.f_back
     return "found nothing"
 """,
-        ("assertion",),
-        ALL,
     ),
-    "daemon by a double fork": Hostile(
-        """
+    "daemon by a double fork": (
+        ("passed", "crashed"),
+        r"""
 import os
 def f():
     try:
@@ -335,10 +274,68 @@ def f():
         pass
     return "kept"
 """,
-        ("passed", "crashed"),
-        ALL,
     ),
-    "becomes another program": Hostile(
-        "import os\ndef f():\n    os.execv('/usr/bin/sleep', ['sleep', 'UNIQUE'])\n", ("timeout", "exception", "crashed"), ALL
+    "becomes another program": (
+        ("timeout", "exception", "crashed"),
+        "import os\ndef f():\n    os.execv('/usr/bin/sleep', ['sleep', 'UNIQUE'])\n",
+    ),
+    "a value of 200 MB": (("exception", "crashed"), "def f():\n    return b'x' * (200 << 20)\n"),
+    "a million levels": (
+        ("exception", "crashed"),
+        r"""def f():
+    found = []
+    for _ in range(10**6):
+        found = [found]
+    return found
+""",
+    ),
+    "data without end": (
+        ("exception", "timeout", "crashed"),
+        r"""
+import os
+def f():
+    while True:
+        for number in range(3, 64):
+            try:
+                os.write(number, b"A\0\0\0\x01N" * 10000)
+            except OSError:
+                pass
+""",
+    ),
+    "answers without end": (
+        ("exception",),
+        r"""
+import os, struct, sys
+def f():
+    frame = sys._getframe()
+    while "pipe" not in frame.f_locals:
+        frame = frame.f_back
+    pipe = frame.f_locals["pipe"]
+    slow = b"".join(b"i\0\0\0\x0a" + (n * (2**61 - 1)).to_bytes(10, "big") for n in range(40000))
+    pipe.send(b"A", b"t\0\0\0\x02e" + struct.pack(">I", 40000) + slow + b"N")
+    while True:
+        pipe.send(b"A", b"N" * (1 << 20))
+""",
+    ),
+    "an error of 16 MB while it is loaded": (
+        ("load",),
+        r"""
+import struct, sys
+frame = sys._getframe()
+while "pipe" not in frame.f_locals:
+    frame = frame.f_back
+number = (1 << 24) - 5
+frame.f_locals["pipe"].send(b"L", b"l" + struct.pack(">I", number) + b"N" * number)
+""",
+    ),
+    "an error that cannot be told": (
+        ("exception",),
+        r"""class Odd(Exception):
+    def __str__(self):
+        raise SystemExit
+def f():
+    raise Odd
+""",
     ),
 }
+"""By name: the statuses that one may end with, and a program whose process ends, or which is after the verdict itself."""

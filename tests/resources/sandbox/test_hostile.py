@@ -2,65 +2,43 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
-from resources.sandbox.levels import LEVELS, can_change_user
+from resources.sandbox.levels import LEVELS
 from resources.sandbox.run import found_level, run_checks
 from tests.conftest import ROOT
-from tests.resources.sandbox.hostile import APART, HOSTILE_DEEDS, STRONG, Hostile
-from tests.resources.sandbox.hostile_answers import HOSTILE_ANSWERS
+from tests.resources.sandbox.hostile import DEEDS, PROGRAMS
 
-HOSTILE = {**HOSTILE_DEEDS, **HOSTILE_ANSWERS}
 LIMIT = 1.0
 """For those that may last until they are ended; the others get so long that a machine that is busy lets them finish."""
 LONG_LIMIT = 60.0
 PATIENCE = 20.0
 """Seconds beyond the limit that a machine that is busy may take for starting and ending processes."""
-AT_ONCE = 6
-CASES = [(level, name) for level in LEVELS for name, case in HOSTILE.items() if level in case.stopped_at]
-FORKS = ("fork bomb", "daemon by a double fork")
 PLACES = ("/usr/lib", "/root", "/etc", "/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "/")
-
-
-def needed(level: str) -> str:
-    """The level; where this machine does not have it the test is skipped with the reason."""
-    found = found_level(level, trust_answers=True)
-    if found.level is None:
-        pytest.skip(f"sandbox: {found.words}")
-    return level
-
-
-class Seen(NamedTuple):
-    """What one hostile program came to, and did."""
-
-    result: CheckResult
-    connections: int
-    datagrams: int
-    processes: list[int]
-    written: list[str]
-    file: tuple[str, int, int]
-    file_before: tuple[str, int, int]
-    grown_mb: int
-    """How much memory this process took at most beyond what it had, while all the programs of a level ran."""
+KEPT = "def check(candidate):\n    assert candidate() == 'kept'\n"
+ALL_KEPT = """
+def check(candidate):
+    found = {name: candidate(name, source) for name, source in DEEDS.items()}
+    assert set(found.values()) == {"kept"}, {name: did for name, did in found.items() if did != "kept"}
+"""
+DOES = "def f(name, source):\n    space = {}\n    exec(source, space)\n    return space['f']()\n"
 
 
 class Outside:
     """What a hostile program may reach for: a port, a folder that everybody may write to, a file in it, a mark of its own."""
 
     def __init__(self) -> None:
-        self.mark = f"{os.getpid()}.{time.monotonic_ns() % 10**9 + 10**9}"
+        self.mark = a_mark()
         self.folder = Path("/var/tmp") / f"dtef-hostile-{self.mark}"
         self.folder.mkdir()
         self.folder.chmod(0o777)
@@ -68,7 +46,7 @@ class Outside:
         self.file.write_text("as it was", encoding="utf-8")
         self.file.chmod(0o666)
         self.before = self.state()
-        self.server = socket.create_server(("127.0.0.1", 0))
+        self.tcp = socket.create_server(("127.0.0.1", 0))
         self.local = socket.socket(socket.AF_UNIX)
         self.local.bind(str(self.folder / "socket"))
         (self.folder / "socket").chmod(0o777)
@@ -77,78 +55,82 @@ class Outside:
         self.udp.bind(("127.0.0.1", 0))
 
     def state(self) -> tuple[str, int, int]:
-        if not self.file.exists():
-            return ("deleted", 0, 0)
         found = self.file.stat()
         return self.file.read_text(encoding="utf-8"), found.st_mode, found.st_mtime_ns
 
-    def task(self, case: Hostile) -> SandboxTask:
-        ports = {"TCP_PORT": str(self.server.getsockname()[1]), "UDP_PORT": str(self.udp.getsockname()[1])}
-        program = case.program
-        for word, value in {
-            "UNIQUE": self.mark,
-            "FOLDER": str(self.folder),
-            "FILE": str(self.file),
-            "CHECKOUT": str(ROOT),
-            **ports,
-        }.items():
+    def aimed(self, program: str) -> str:
+        """The program with what it reaches for in place of the words in capitals."""
+        ports = {"TCP_PORT": str(self.tcp.getsockname()[1]), "UDP_PORT": str(self.udp.getsockname()[1])}
+        places = {"UNIQUE": self.mark, "FOLDER": str(self.folder), "FILE": str(self.file), "CHECKOUT": str(ROOT)}
+        for word, value in {**places, **ports}.items():
             program = program.replace(word, value)
-        return SandboxTask(program, "f", case.tests)
+        return program
 
-    def seen(self, result: CheckResult, level: str, grown_mb: int) -> Seen:
-        gone(self.mark)
-        left = [path for place in (*PLACES, self.folder) if os.path.lexists(path := Path(place) / self.mark)]
-        written = [str(path) for path in left if level in APART or path.stat().st_size]
-        found = Seen(
-            result,
-            arrived(self.server.accept, self.server) + arrived(self.local.accept, self.local),
-            arrived(lambda: self.udp.recv(9), self.udp),
-            processes_with(self.mark),
-            written,
-            self.state(),
-            self.before,
-            grown_mb,
-        )
-        for path in left:
-            path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
-        shutil.rmtree(self.folder)
-        self.server.close()
-        self.local.close()
-        self.udp.close()
+    def arrived(self) -> list[str]:
+        """What came in from a program."""
+        found = []
+        for name, listening in (("tcp", self.tcp), ("local", self.local), ("udp", self.udp)):
+            listening.setblocking(False)
+            try:
+                listening.recv(9) if name == "udp" else listening.accept()
+            except BlockingIOError:
+                continue
+            found.append(name)
         return found
 
-
-def arrived(take: Callable[[], object], listening: socket.socket) -> int:
-    listening.setblocking(False)
-    try:
-        take()
-    except BlockingIOError:
-        return 0
-    return 1
+    def close(self) -> None:
+        for listening in (self.tcp, self.local, self.udp):
+            listening.close()
+        shutil.rmtree(self.folder)
 
 
-@functools.cache
-def all_seen(level: str) -> dict[str, Seen]:
-    """What the programs that a level stops did at it, several at once: most wait for their limit."""
-    root_alone = os.geteuid() == 0 and not can_change_user()
-    names = [name for at, name in CASES if at == level and not (root_alone and level == "rlimits" and name in FORKS)]
-    outsides = {name: Outside() for name in names}
-    seen = {}
+@pytest.fixture(scope="module", params=LEVELS)
+def level(request: pytest.FixtureRequest) -> str:
+    """Each level; where this machine does not have it the test is skipped with the reason."""
+    found = found_level(request.param)
+    if found.level is None:
+        pytest.skip(f"sandbox: {found.words}")
+    return found.level
+
+
+@pytest.fixture(scope="module")
+def outside() -> Iterator[Outside]:
+    made = Outside()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def grown() -> list[float]:
+    """How much memory this process took at most beyond what it had, in MB."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def results(level: str, outside: Outside, grown: list[float]) -> dict[str, CheckResult]:
+    """What came of everything hostile at a level. All deeds are done by one program; several run at once: most wait for their limit."""
+    deeds = {name: outside.aimed(source) for name, source in DEEDS.items()}
+    tasks = {"deeds": SandboxTask(DOES, "f", f"DEEDS = {deeds!r}\n{ALL_KEPT}")}
+    tasks |= {name: SandboxTask(outside.aimed(program), "f", KEPT) for name, (_, program) in PROGRAMS.items()}
+    found: dict[str, CheckResult] = {}
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # its peak begins anew
+    before = own_memory_mb("VmRSS")
     for limit in (LIMIT, LONG_LIMIT):
-        some = [name for name in names if ("timeout" in HOSTILE[name].status) == (limit == LIMIT)]
-        tasks = [outsides[name].task(HOSTILE[name]) for name in some]
-        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
-        before = own_memory_mb("VmRSS")
-        results = list(run_checks(tasks, level=level, timeout_s=limit, trust_answers=True, workers=AT_ONCE))
-        grown = own_memory_mb("VmHWM") - before
-        seen |= {name: outsides[name].seen(result, level, grown) for name, result in zip(some, results, strict=True)}
-    return seen
+        some = [name for name in tasks if ("timeout" in PROGRAMS.get(name, ((), ""))[0]) == (limit == LIMIT)]
+        came = run_checks([tasks[name] for name in some], level=level, timeout_s=limit, workers=6)
+        found |= dict(zip(some, came, strict=True))
+    grown.append(own_memory_mb("VmHWM") - before)
+    return found
 
 
 def own_memory_mb(which: str) -> int:
-    """Of this process, in MB. Writing 5 to `clear_refs` begins its peak anew."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(which))
+
+
+def a_mark() -> str:
+    """An argument of `sleep` that no other process has."""
+    return f"{os.getpid()}.{time.monotonic_ns() % 10**9 + 10**9}"
 
 
 def processes_with(mark: str) -> list[int]:
@@ -163,44 +145,41 @@ def processes_with(mark: str) -> list[int]:
     return found
 
 
-def gone(mark: str, patience: float = PATIENCE) -> bool:
-    end = time.monotonic() + patience
-    while processes_with(mark):
-        if time.monotonic() > end:
-            return False
+def left_running(mark: str) -> list[int]:
+    """Processes with the mark that do not end by themselves soon."""
+    end = time.monotonic() + PATIENCE
+    while (found := processes_with(mark)) and time.monotonic() < end:
         time.sleep(0.02)
-    return True
+    return found
 
 
-@pytest.mark.parametrize(("level", "name"), CASES)
-def test_a_hostile_program_is_stopped(level: str, name: str) -> None:
-    if level == "rlimits" and name in FORKS and os.geteuid() == 0 and not can_change_user():
-        pytest.skip("at the level rlimits the processes of a root that may not change its user are not limited")
-    seen = all_seen(needed(level))[name]
-    assert seen.result.status in HOSTILE[name].status, seen.result
-    assert seen.result.seconds < LIMIT + PATIENCE or seen.result.status != "timeout"
-    assert seen.result.flags == (() if level in STRONG else ("weak_isolation",))
-    assert (seen.connections, seen.datagrams) == (0, 0)
-    assert seen.processes == []
-    assert seen.written == []
-    assert seen.file == seen.file_before
-    assert seen.grown_mb < 200
+def test_hostile_programs_are_stopped(results: dict[str, CheckResult]) -> None:
+    assert results["deeds"].status == "passed", results["deeds"]
+    wrong = {name: results[name] for name, (allowed, _) in PROGRAMS.items() if results[name].status not in allowed}
+    assert wrong == {}
+    assert all(one.seconds < LIMIT + PATIENCE for one in results.values() if one.status == "timeout")
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.usefixtures("results")
+def test_they_leave_nothing_behind(outside: Outside, grown: list[float]) -> None:
+    assert left_running(outside.mark) == []
+    assert [place for place in (*PLACES, outside.folder) if os.path.lexists(Path(place) / outside.mark)] == []
+    assert outside.state() == outside.before
+    assert outside.arrived() == []
+    assert grown[-1] < 200
+
+
 def test_programs_that_do_not_end_are_ended_in_time(level: str) -> None:
-    endless = [name for name, case in HOSTILE.items() if name.startswith("endless")]
-    task = [SandboxTask(HOSTILE[name].program, "f", HOSTILE[name].tests) for name in endless]
-    task.append(SandboxTask("import time\ndef f():\n    time.sleep(60)\n", "f", HOSTILE["endless loop"].tests))
-    needed(level)
+    endless = [PROGRAMS[name][1] for name in ("endless loop", "endless loop that catches everything")]
+    asleep = "import time\ndef f():\n    time.sleep(60)\n"
+    tasks = [SandboxTask(program, "f", KEPT) for program in (*endless, asleep)]
     began = time.monotonic()
-    results = list(run_checks(task, level=level, timeout_s=0.5, trust_answers=True, workers=len(task)))
+    results = list(run_checks(tasks, level=level, timeout_s=0.5, workers=len(tasks)))
     assert time.monotonic() - began < 0.5 + PATIENCE
     assert {result.status for result in results} == {"timeout"}
     # How long a program had the processor tells one that is late by itself from one that waits.
-    *busy, asleep = (result.cpu_seconds for result in results)
-    assert 0 < sum(busy) / len(busy) < 0.5 + PATIENCE
-    assert asleep < 0.1
+    assert 0 < results[0].cpu_seconds < 0.5 + PATIENCE
+    assert results[2].cpu_seconds < 0.1
 
 
 SEES_KEYS = """
@@ -228,42 +207,29 @@ RUNS = """
 import sys
 from dtef_pipeline.judging.code_checks import SandboxTask
 from resources.sandbox.run import run_checks
-program, level, timeout = sys.argv[1], sys.argv[2], float(sys.argv[3])
-task = SandboxTask(program, "f", "def check(candidate):\\n    assert candidate() == 'kept'\\n")
-print("started", flush=True)
-for result in run_checks([task] * 2, level=level, timeout_s=timeout, trust_answers=True):
-    print(result.status, result.detail, flush=True)
+level, *programs = sys.argv[1:]
+tasks = [SandboxTask(program, "f", "def check(candidate):\\n    assert candidate() == 'kept'\\n") for program in programs]
+for result in run_checks(tasks, level=level, timeout_s=300, workers=1):
+    print(result.status, flush=True)
 """
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_keys_in_the_environment_are_not_seen(level: str) -> None:
-    needed(level)
-    if level == "rlimits" and not can_change_user():
-        pytest.skip("at the level rlimits a program of the same user sees the environment")
-    done = subprocess.run(
-        [sys.executable, "-c", RUNS, SEES_KEYS, level, "30"],
+def test_keys_in_the_environment_are_not_seen_and_nobody_is_left_when_the_parent_is_killed(level: str) -> None:
+    mark = a_mark()
+    parent = subprocess.Popen(
+        [sys.executable, "-c", RUNS, level, SEES_KEYS, OUTLIVES.replace("UNIQUE", mark)],
         env={**os.environ, "ANY_API_KEY": "planted-key"},
         cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
+        stdout=subprocess.PIPE,
     )
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["started", "passed", "passed"]
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_nobody_is_left_when_the_parent_is_killed(level: str) -> None:
-    needed(level)
-    mark = f"{os.getpid()}.{time.monotonic_ns() % 10**9 + 10**9}"
-    program = OUTLIVES.replace("UNIQUE", mark)
-    parent = subprocess.Popen([sys.executable, "-c", RUNS, program, level, "300"], cwd=ROOT, stdout=subprocess.PIPE)
     try:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"passed\n"
         end = time.monotonic() + 60
-        while len(processes_with(mark)) < 2 and time.monotonic() < end:
+        while not processes_with(mark) and time.monotonic() < end:
             time.sleep(0.02)
-        assert len(processes_with(mark)) == 2
+        assert len(processes_with(mark)) == 1
     finally:
         parent.kill()
         parent.communicate()
-    assert gone(mark), f"left behind: {processes_with(mark)}"
+    assert left_running(mark) == []

