@@ -16,6 +16,7 @@ from dtef_pipeline.api.asked_settings import home_named
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import TOKEN_ROLES, Tokens, token_hash
 from resources.settings import Settings, shipped
+from tests.made.told_runs import TOLD_LOG
 
 ROLE_TOKENS: Mapping[str, str] = {role: f"token of the {role}" for role in TOKEN_ROLES}
 
@@ -50,8 +51,10 @@ def add_partitions(settings: Settings, partitions: Mapping[str, Sequence[str]]) 
 
 
 def services_in(folder: Path) -> Services:
-    """Services over stores in a folder, with the tokens of `ROLE_TOKENS`."""
-    return Services.opened(settings_in(folder), Tokens(written_tokens(folder)))
+    """Services over stores in a folder, with the tokens of `ROLE_TOKENS`; what runs tell is what a test tells."""
+    services = Services.opened(settings_in(folder), Tokens(written_tokens(folder)))
+    services.evaluations.log = TOLD_LOG
+    return services
 
 
 def session_in(services: Services, role: str) -> str:
