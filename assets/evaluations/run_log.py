@@ -18,8 +18,8 @@ from resources.failures import links, one_line
 
 _ENDS = {dg.DagsterEventType.RUN_SUCCESS, dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED}
 _READ_TYPES = {dg.DagsterEventType.RUN_START, dg.DagsterEventType.ENGINE_EVENT, *_ENDS}
-_READ_TOGETHER = 1_000
-_MOST_KEPT = 200
+_LOGGED_TOGETHER = 1_000
+_MOST_RUNS_KEPT = 200
 """Runs whose events a process keeps, so that it reads on where it was."""
 
 
@@ -59,7 +59,7 @@ class DagsterRunLog:
     def _events_of(self, run_id: str) -> list[LoggedEvent]:
         kept = self._kept.setdefault(run_id, _RunEvents())
         self._kept.move_to_end(run_id)
-        if len(self._kept) > _MOST_KEPT:
+        if len(self._kept) > _MOST_RUNS_KEPT:
             self._kept.popitem(last=False)
         kept.read_on(self._instance, run_id)
         return kept.events
@@ -84,7 +84,7 @@ class _RunEvents:
     def read_on(self, instance: dg.DagsterInstance, run_id: str) -> None:
         has_more = not self._has_ended
         while has_more:
-            page = instance.get_records_for_run(run_id, self._cursor, _READ_TYPES, _READ_TOGETHER)
+            page = instance.get_records_for_run(run_id, self._cursor, _READ_TYPES, _LOGGED_TOGETHER)
             for record in page.records:
                 self._take(record.event_log_entry)
             self._cursor, has_more = page.cursor, page.has_more and not self._has_ended

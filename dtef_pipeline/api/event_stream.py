@@ -23,7 +23,7 @@ from dtef_pipeline.errors import DtefError, StoreError
 from dtef_pipeline.identity import canonical_json
 from resources.evaluations import TERMINAL, EvaluationStore, Event
 
-LOOK_EVERY_S = 0.5
+EVENTS_EVERY_S = 0.5
 """Between two looks at the events of an evaluation, by each who waits for one."""
 MOST_WATCHERS = 100
 """Streams and long polls of one process at once; more are sent away."""
@@ -136,7 +136,7 @@ async def _told(request: Request, queue_id: str, after: int) -> AsyncIterator[by
             after = events[-1].seq
             if events[-1].kind in TERMINAL:
                 return
-        await anyio.sleep(LOOK_EVERY_S)
+        await anyio.sleep(EVENTS_EVERY_S)
 
 
 def sent_event(event: Event) -> bytes:

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from dtef_pipeline.api.access import Operating, require_operator
 from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, header_of, matches, tagged, weak_etag
 from dtef_pipeline.api.event_stream import (
-    LOOK_EVERY_S,
+    EVENTS_EVERY_S,
     EventStream,
     last_event_id,
     resume_after,
@@ -139,7 +139,7 @@ async def _changed(request: Request, read: Callable[[], dict[str, Any]], known: 
             is_over = anyio.current_time() >= deadline or server_is_closing()
             if is_over or not matches(known, weak_etag(body)) or await request.is_disconnected():
                 return body
-            await anyio.sleep(min(LOOK_EVERY_S, max(0.0, deadline - anyio.current_time())))
+            await anyio.sleep(min(EVENTS_EVERY_S, max(0.0, deadline - anyio.current_time())))
 
 
 def evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, Any]:

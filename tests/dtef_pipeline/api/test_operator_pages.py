@@ -195,7 +195,7 @@ class TestNewEvaluations:
         assert "cautious" in shown
         with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
             (found,) = store.latest()
-        assert (found.submitted_by, len(found.runs)) == ("operator", 2)
+        assert (found.submitted_by, found.run_count) == ("operator", 2)
         assert found.manifest["budget"]["max_cost_usd"] == pytest.approx(2.5)
 
     def test_what_is_wrong_stands_beside_the_field_and_what_was_typed_stays(self, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def services(tmp_path: Path) -> Services:
 @pytest.fixture
 def api(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedApi]:
     for module in (event_stream, queue_routes):
-        monkeypatch.setattr(module, "LOOK_EVERY_S", 0.02)
+        monkeypatch.setattr(module, "EVENTS_EVERY_S", 0.02)
     with served(services) as found:
         yield found
 
