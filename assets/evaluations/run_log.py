@@ -16,8 +16,8 @@ from dtef_pipeline.errors import StoreError
 from resources.evaluations import QUEUE_TAG, LoggedEvent
 from resources.failures import links, one_line
 
-_ENDS = {dg.DagsterEventType.RUN_SUCCESS, dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED}
-_READ_TYPES = {dg.DagsterEventType.RUN_START, dg.DagsterEventType.ENGINE_EVENT, *_ENDS}
+_RUN_ENDS = {dg.DagsterEventType.RUN_SUCCESS, dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED}
+_READ_TYPES = {dg.DagsterEventType.RUN_START, dg.DagsterEventType.ENGINE_EVENT, *_RUN_ENDS}
 _LOGGED_TOGETHER = 1_000
 _MOST_RUNS_KEPT = 200
 """Runs whose events a process keeps, so that it reads on where it was."""
@@ -98,7 +98,7 @@ class _RunEvents:
             self.events.append(LoggedEvent("started", {"dagster_run_id": entry.run_id}, at))
         elif (told := told_data(event)) is not None:
             self.events.append(LoggedEvent("item", told, at))
-        self._has_ended = event.event_type in _ENDS
+        self._has_ended = event.event_type in _RUN_ENDS
 
 
 def _in_utc(time: datetime) -> datetime:
