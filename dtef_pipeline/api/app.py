@@ -55,19 +55,10 @@ _ROUTERS = (
 
 def make_app(services: Services) -> FastAPI:
     """The application over these services, which it closes at its end."""
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.health.prepare()
-        try:
-            yield
-        finally:
-            services.close()
-
     app = FastAPI(
         title=API_TITLE,
         version=API_VERSION,
-        lifespan=lifespan,
+        lifespan=_lifespan,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
@@ -75,7 +66,7 @@ def make_app(services: Services) -> FastAPI:
         dependencies=[Depends(require_storable_text)],
         responses={"4XX": {"model": ProblemBody, "description": "What is wrong, as problem+json (RFC 9457)."}},
     )
-    app.state.services, app.state.watchers, app.state.health = services, Watchers(), HealthLook(services)
+    use_services(app, services)
     answer_problems(app)
     answer_with_pages(app)
     for one in _ROUTERS:
@@ -84,6 +75,20 @@ def make_app(services: Services) -> FastAPI:
     app.add_middleware(BodyLimit)
     app.add_middleware(_AnswerHeaders)
     return app
+
+
+def use_services(app: FastAPI, services: Services) -> None:
+    """Have an application that does not serve now answer from these services."""
+    app.state.services, app.state.watchers, app.state.health = services, Watchers(), HealthLook(services)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    app.state.health.prepare()
+    try:
+        yield
+    finally:
+        app.state.services.close()
 
 
 class _AnswerHeaders:
