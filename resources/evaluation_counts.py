@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import sqlalchemy as sa
 from dtef_pipeline.text.well_formed import well_formed
 from resources import evaluation_tables as tables
 from resources.database_stores import read_if_there
-from resources.evaluations import TERMINAL, EvaluationStore
+from resources.evaluations import EvaluationStore
 from resources.responses.database import evaluation_responses, lost_attempts, responses
 from resources.responses.forgotten import LostCost, has_no_response, lost_by_key
 from resources.vote_tables import time_of
@@ -20,17 +19,8 @@ from resources.vote_tables import time_of
 _TOLD_DECIMALS = 12
 """Far below the price of a token."""
 _LATELY_SUBMITTED = 200
-"""Evaluations among which the last event of all is looked for."""
-_UNENDED = (
-    sa.select(sa.func.count().label("n")).select_from(tables.evaluations).where(tables.of_last_event("kind").not_in(TERMINAL))
-)
-
-
-def run_counts(store: EvaluationStore, queue_ids: Sequence[str]) -> dict[str, int]:
-    """How many runs each of these evaluations has."""
-    of = tables.evaluation_runs.c
-    counts = sa.select(of.queue_id, sa.func.count().label("n")).where(of.queue_id.in_(queue_ids)).group_by(of.queue_id)
-    return dict.fromkeys(queue_ids, 0) | {row["queue_id"]: row["n"] for row in store.rows(counts)}
+"""Evaluations that run among which the last event of all is looked for."""
+_UNENDED = sa.select(sa.func.count().label("n")).select_from(tables.evaluations).where(tables.has_not_ended())
 
 
 def count_unended(store: EvaluationStore, submitted_by: str | None = None) -> int:
@@ -45,18 +35,22 @@ def unended_if_there(location: str | Path) -> int:
     """How many evaluations of a response store have not ended, which may not be there: nothing is made. Raises ConfigError and StoreError."""
 
     def counted(connection: sa.Connection) -> int:
-        is_there = sa.inspect(connection).has_table(tables.evaluation_events.name)
+        is_there = sa.inspect(connection).has_table(tables.evaluation_ends.name)
         return int(connection.execute(_UNENDED).scalar_one()) if is_there else 0
 
     return read_if_there(location, counted, 0)
 
 
 def last_event_at(store: EvaluationStore) -> datetime | None:
-    """When something happened last to one of the evaluations that were submitted lately; None: there is none."""
-    kept = tables.evaluations.c
-    happened = sa.select(tables.of_last_event("happened_at").label("at")).select_from(tables.evaluations)
-    lately = happened.order_by(kept.place.desc()).limit(_LATELY_SUBMITTED).subquery()
-    return time_of(store.rows(sa.select(sa.func.max(lately.c.at).label("at")))[0]["at"])
+    """When something happened last to an evaluation: to those that run, or the last submission or end. None: there is none."""
+    ends, kept = tables.evaluation_ends.c, tables.evaluations.c
+    stored = [store.rows(sa.select(sa.func.max(one).label("at")))[0]["at"] for one in (kept.submitted_at, ends.ended_at)]
+    told = [
+        event.happened_at
+        for one in store.latest(_LATELY_SUBMITTED, status="running")
+        for event in store.log.events(one.queue_id)[-1:]
+    ]
+    return max([*filter(None, map(time_of, stored)), *told], default=None)
 
 
 def bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""The store of evaluations that were asked for over HTTP, beside the responses: append-only, shared by the API, Dagster and its runs."""
+"""The store of evaluations that were asked for over HTTP, beside the responses: append-only, shared by the API, Dagster and its runs.
+
+How a run goes is read from Dagster's event log: the store of an evaluation holds what was asked, and what it came to.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import sqlalchemy as sa
 
@@ -20,12 +23,15 @@ from resources.responses.database import ResponseDatabase
 from resources.vote_tables import microseconds, note_action, time_of
 
 EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]
+EvaluationStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 TERMINAL: tuple[EventKind, ...] = ("completed", "failed", "cancelled")
 """Kinds of the last event of an evaluation: none comes after it."""
 QUEUE_SENSOR = "evaluation_queue"
 """The sensor of Dagster that has evaluations run."""
 QUEUE_TAG = "dtef/queue_id"
 """Of a Dagster run: the evaluation that it is of."""
+_QUEUE_ID_LENGTH = 32
+"""Characters of a queue id, with which the ids of its runs begin."""
 
 
 class AskedRun(NamedTuple):
@@ -54,6 +60,7 @@ class Evaluation(NamedTuple):
     """The Dagster run that it comes to: `job`, `space`, `keys`, `new_keys` (whether unknown partitions are made), `config`, `snapshot`."""
     submitted_by: str
     submitted_at: datetime
+    run_count: int
     runs: tuple[EvaluationRun, ...]
 
 
@@ -66,6 +73,36 @@ class Event(NamedTuple):
     happened_at: datetime
 
 
+class LoggedEvent(NamedTuple):
+    """What a log of runs tells of an evaluation: its kind is `started` or `item`."""
+
+    kind: EventKind
+    data: Mapping[str, Any]
+    happened_at: datetime
+
+
+class RunLog(Protocol):
+    """Where runs tell how they go: Dagster's run storage and event log."""
+
+    def events(self, queue_id: str) -> Sequence[LoggedEvent]:
+        """What the runs of an evaluation told, in an order that later events do not change. Raises StoreError."""
+        ...
+
+    def started(self, queue_ids: Sequence[str]) -> Collection[str]:
+        """Those of these evaluations of which a run has begun. Raises StoreError."""
+        ...
+
+
+class NoRunLog:
+    """The log of those who need no more than what is stored."""
+
+    def events(self, queue_id: str) -> Sequence[LoggedEvent]:
+        return ()
+
+    def started(self, queue_ids: Sequence[str]) -> Collection[str]:
+        return ()
+
+
 def has_evaluations(location: str | Path) -> bool:
     """Whether somebody has asked for an evaluation in this response store. Nothing is made. Raises StoreError."""
     return read_if_there(location, lambda connection: sa.inspect(connection).has_table(tables.evaluations.name), False)
@@ -74,9 +111,12 @@ def has_evaluations(location: str | Path) -> bool:
 class EvaluationStore(DatabaseStore):
     """The evaluations of a response store. Safe to use from several threads and processes at once."""
 
-    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = utc_now) -> None:
-        """Open the evaluations, and make what is not there. Arguments and errors as those of `DatabaseStore`."""
+    def __init__(
+        self, location: str | Path | ResponseDatabase, log: RunLog | None = None, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        """Open the evaluations, and make what is not there. Arguments and errors as those of `DatabaseStore`; `log`: where runs tell of them."""
         super().__init__(location, clock)
+        self.log: RunLog = log or NoRunLog()
         tables.make_evaluation_tables(self.database)
 
     def submit(
@@ -88,39 +128,28 @@ class EvaluationStore(DatabaseStore):
         who: str,
         idempotency_key: str | None = None,
     ) -> tuple[Evaluation, bool]:
-        """Store an evaluation with its event `queued`; returns it, and whether it is new.
+        """Store an evaluation; returns it, and whether it is new.
 
         With a key that `who` has given before, the evaluation of then. Raises IdempotencyConflict when that was of another manifest.
         """
-        body, queue_id, now = digest("evaluation", family, manifest), uuid.uuid4().hex, self.clock()
+        queue_id, now = uuid.uuid4().hex, self.clock()
         row = {
             "queue_id": queue_id,
             "family": family,
             "manifest": canonical_json(manifest),
             "plan": canonical_json(plan),
+            "runs": canonical_json([run._asdict() for run in asked]),
+            "run_count": len(asked),
             "submitted_by": well_formed(who),
             "submitted_at": microseconds(now),
             "idempotency_key": None if idempotency_key is None else well_formed(idempotency_key),
-            "body_digest": body,
+            "body_digest": digest("evaluation", family, manifest),
         }
-        runs = [
-            {
-                "run_id": digest(queue_id, place),
-                "queue_id": queue_id,
-                "place": place,
-                "key": one.key,
-                "asks": canonical_json(one.asks),
-            }
-            for place, one in enumerate(asked)
-        ]
 
         def work(connection: sa.Connection) -> str:
             made = connection.execute(self.database.insert(tables.evaluations).on_conflict_do_nothing(), row)
             if made.rowcount == 0:
-                return self._submitted_before(connection, row)
-            if runs:
-                connection.execute(sa.insert(tables.evaluation_runs), runs)
-            _add_event(connection, queue_id, "queued", {"family": family, "runs": len(runs)}, "queued", now)
+                return _submitted_before(connection, row)
             note_action(connection, who, now, "submit evaluation", {}, {"queue_id": queue_id, "family": family})
             return queue_id
 
@@ -141,20 +170,7 @@ class EvaluationStore(DatabaseStore):
             "idempotency_key": sought[1],
             "body_digest": digest("evaluation", family, manifest),
         }
-        return self.evaluation(self.database.read(lambda connection: self._submitted_before(connection, row)))
-
-    def _submitted_before(self, connection: sa.Connection, row: Mapping[str, Any]) -> str:
-        kept = tables.evaluations.c
-        statement = sa.select(kept.queue_id, kept.body_digest).where(
-            kept.submitted_by == row["submitted_by"], kept.idempotency_key == row["idempotency_key"]
-        )
-        earlier = connection.execute(statement).one()
-        if earlier.body_digest != row["body_digest"]:
-            raise IdempotencyConflict(
-                f"the Idempotency-Key {str(row['idempotency_key'])[:80]!r} stands for another manifest already, that of {earlier.queue_id}; "
-                "allowed: the same manifest, or another key"
-            )
-        return str(earlier.queue_id)
+        return self.evaluation(self.database.read(lambda connection: _submitted_before(connection, row)))
 
     def evaluation(self, queue_id: str) -> Evaluation:
         """Raises UnknownEvaluation."""
@@ -163,90 +179,74 @@ class EvaluationStore(DatabaseStore):
             raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
         return found[0]
 
-    def run(self, run_id: str) -> EvaluationRun:
-        """Raises UnknownEvaluation."""
-        found = self.rows(sa.select(tables.evaluation_runs).where(tables.evaluation_runs.c.run_id == run_id))
-        if not found:
+    def run(self, run_id: str) -> tuple[Evaluation, EvaluationRun]:
+        """A run with its evaluation. Raises UnknownEvaluation."""
+        evaluation = self.evaluation(run_id[:_QUEUE_ID_LENGTH])
+        found = next((run for run in evaluation.runs if run.run_id == run_id), None)
+        if found is None:
             raise UnknownEvaluation(f"there is no evaluation run {run_id[:80]!r}")
-        return _run_of(found[0])
+        return evaluation, found
 
-    def latest(
-        self, most: int = 100, before: str | None = None, last_kinds: Collection[EventKind] | None = None, runs: bool = True
-    ) -> list[Evaluation]:
-        """The evaluations submitted last, the newest first.
+    def latest(self, most: int = 100, before: str | None = None, status: EvaluationStatus | None = None) -> list[Evaluation]:
+        """The evaluations submitted last, the newest first, without their runs, which are many.
 
-        `before`: the queue id that they are older than. `last_kinds`: only those whose last event is of one of these kinds. `runs`: whether with
-        their runs, which are many. Raises UnknownEvaluation.
+        `before`: the queue id that they are older than. `status`: only those that have it. Raises UnknownEvaluation.
         """
         kept = tables.evaluations.c
-        statement = sa.select(tables.evaluations).order_by(kept.place.desc()).limit(most)
-        if last_kinds is not None:
-            statement = statement.where(tables.of_last_event("kind").in_(last_kinds))
+        columns = [one for one in kept if one is not kept.runs]
+        statement = sa.select(*columns, sa.literal("[]").label("runs")).order_by(kept.place.desc()).limit(most)
+        if status in ("queued", "running"):
+            wait = self.waiting()
+            statement = statement.where(tables.has_not_ended())
+            statement = statement.where(kept.queue_id.in_(wait) if status == "queued" else kept.queue_id.not_in(wait))
+        elif status is not None:
+            ends = tables.evaluation_ends.c
+            statement = statement.where(kept.queue_id.in_(sa.select(ends.queue_id).where(ends.kind == status)))
         if before is not None:
             place = self.rows(sa.select(kept.place).where(kept.queue_id == before))
             if not place:
                 raise UnknownEvaluation(f"there is no evaluation {before[:80]!r}")
             statement = statement.where(kept.place < place[0]["place"])
-        return self._evaluations(statement, runs)
+        return self._evaluations(statement)
 
     def unended(self) -> list[Evaluation]:
-        """Those without a terminal event, the first submitted first."""
-        statement = sa.select(tables.evaluations).where(tables.of_last_event("kind").not_in(TERMINAL))
-        return self._evaluations(statement.order_by(tables.evaluations.c.place))
-
-    def append(self, queue_id: str, kind: EventKind, data: Mapping[str, Any], source: str) -> int | None:
-        """Store an event; returns its number, or None where `source` was told of before, or the evaluation has ended.
-
-        Raises UnknownEvaluation.
-        """
-        now = self.clock()
-        return self.database.write(lambda connection: _add_event(connection, queue_id, kind, data, source, now))
-
-    def has_event(self, queue_id: str, source: str) -> bool:
-        """Whether an event of this source was stored."""
-        event = tables.evaluation_events.c
-        return bool(self.rows(sa.select(event.seq).where(event.queue_id == queue_id, event.source == source)))
+        """Those that have not ended, the first submitted first."""
+        return self._evaluations(
+            sa.select(tables.evaluations).where(tables.has_not_ended()).order_by(tables.evaluations.c.place)
+        )
 
     def waiting(self) -> list[str]:
         """Queue ids of those that neither started nor ended, the first submitted first."""
-        event = tables.evaluation_events.c
-        moved = sa.select(event.seq).where(event.queue_id == tables.evaluations.c.queue_id, event.kind != "queued")
         kept = tables.evaluations.c
-        return [row["queue_id"] for row in self.rows(sa.select(kept.queue_id).where(~moved.exists()).order_by(kept.place))]
+        unended = self.rows(sa.select(kept.queue_id).where(tables.has_not_ended()).order_by(kept.place))
+        started = set(self.log.started([row["queue_id"] for row in unended]))
+        return [row["queue_id"] for row in unended if row["queue_id"] not in started]
+
+    def end(self, queue_id: str, kind: EventKind, data: Mapping[str, Any]) -> bool:
+        """Store the last event of an evaluation; returns whether it had not ended before. Raises UnknownEvaluation."""
+        events = self.events(queue_id)
+        began = next((event.happened_at for event in events if event.kind == "started"), None)
+        row = {"queue_id": queue_id, "seq": len(events) + 1, "kind": kind, "data": canonical_json(data)}
+        row |= {"started_at": began and microseconds(began), "ended_at": microseconds(self.clock())}
+        insert = self.database.insert(tables.evaluation_ends).on_conflict_do_nothing()
+        return self.database.write(lambda connection: connection.execute(insert, row).rowcount > 0)
 
     def events(self, queue_id: str, after: int = 0, most: int | None = None) -> list[Event]:
-        """The events with a number above `after`, in their order; none of an evaluation that is not there."""
-        event = tables.evaluation_events.c
-        statement = sa.select(tables.evaluation_events).where(event.queue_id == queue_id, event.seq > after).order_by(event.seq)
-        rows = self.rows(statement if most is None else statement.limit(most))
-        return [Event(row["seq"], row["kind"], json.loads(row["data"]), _when(row["happened_at"])) for row in rows]
+        """The events with a number above `after`, in their order. Raises UnknownEvaluation."""
+        first, end = self._ends([queue_id]).get(queue_id, (None, None))
+        if first is None:
+            raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
+        # What a process told after its run had been given up is not counted any more.
+        told = self.log.events(queue_id)[: None if end is None else end.event.seq - 2]
+        events = [first, *(Event(seq, *one) for seq, one in enumerate(told, 2)), *([end.event] if end else [])]
+        return [event for event in events if event.seq > after][:most]
 
-    def events_of(self, queue_ids: Sequence[str], items: bool = True) -> dict[str, list[Event]]:
-        """All events of several evaluations, by queue id; `items`: whether those of kind `item` too, which are many."""
-        event = tables.evaluation_events.c
-        statement = sa.select(tables.evaluation_events).where(event.queue_id.in_(queue_ids)).order_by(event.queue_id, event.seq)
-        if not items:
-            statement = statement.where(event.kind != "item")
-        found: dict[str, list[Event]] = {one: [] for one in queue_ids}
-        for row in self.rows(statement):
-            found[row["queue_id"]].append(Event(row["seq"], row["kind"], json.loads(row["data"]), _when(row["happened_at"])))
-        return found
-
-    def heads(self, queue_ids: Sequence[str]) -> dict[str, int]:
-        """The number of the last event of each evaluation: one cheap query, for those who wait for the next."""
-        event = tables.evaluation_events.c
-        statement = (
-            sa.select(event.queue_id, sa.func.max(event.seq).label("head"))
-            .where(event.queue_id.in_(queue_ids))
-            .group_by(event.queue_id)
-        )
-        return {row["queue_id"]: row["head"] for row in self.rows(statement)}
-
-    def started(self, queue_ids: Sequence[str]) -> set[str]:
-        """Those of these evaluations that have an event `started`."""
-        event = tables.evaluation_events.c
-        statement = sa.select(event.queue_id).where(event.queue_id.in_(queue_ids), event.kind == "started")
-        return {row["queue_id"] for row in self.rows(statement)}
+    def brief_events(self, queue_ids: Sequence[str]) -> dict[str, list[Event]]:
+        """The events of several evaluations, by queue id: of those that have ended what is stored alone, without their items."""
+        return {
+            queue_id: self.events(queue_id) if end is None else [first, *end.start, end.event]
+            for queue_id, (first, end) in self._ends(queue_ids).items()
+        }
 
     def ask_to_cancel(self, queue_id: str, who: str) -> bool:
         """Note that somebody wants the evaluation to end, with a row of the log of actions; returns whether that is new.
@@ -258,11 +258,14 @@ class EvaluationStore(DatabaseStore):
         insert = self.database.insert(tables.evaluation_cancels).on_conflict_do_nothing()
 
         def work(connection: sa.Connection) -> bool:
-            _lock_evaluation(connection, queue_id)
-            event = tables.evaluation_events.c
-            ended = sa.select(event.kind).where(event.queue_id == queue_id, event.kind.in_(TERMINAL))
-            if (kind := connection.scalar(ended)) is not None:
-                raise EvaluationEnded(f"the evaluation {queue_id} has ended already: it is {kind}")
+            kept, ends = tables.evaluations.c, tables.evaluation_ends
+            found = connection.execute(
+                sa.select(kept.queue_id, ends.c.kind).outerjoin_from(tables.evaluations, ends).where(kept.queue_id == queue_id)
+            ).one_or_none()
+            if found is None:
+                raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
+            if found.kind is not None:
+                raise EvaluationEnded(f"the evaluation {queue_id} has ended already: it is {found.kind}")
             if connection.execute(insert, row).rowcount == 0:
                 return False
             note_action(
@@ -278,13 +281,21 @@ class EvaluationStore(DatabaseStore):
         rows = self.rows(sa.select(cancel.queue_id, cancel.who).where(cancel.queue_id.in_(queue_ids)))
         return {row["queue_id"]: row["who"] for row in rows}
 
-    def _evaluations(self, statement: sa.Select[Any], with_runs: bool = True) -> list[Evaluation]:
-        rows = self.rows(statement)
-        of = tables.evaluation_runs.c
-        parts = sa.select(tables.evaluation_runs).where(of.queue_id.in_([row["queue_id"] for row in rows]))
-        runs: dict[str, list[EvaluationRun]] = {row["queue_id"]: [] for row in rows}
-        for part in self.rows(parts.order_by(of.queue_id, of.place)) if rows and with_runs else ():
-            runs[part["queue_id"]].append(_run_of(part))
+    def _ends(self, queue_ids: Sequence[str]) -> dict[str, tuple[Event, _End | None]]:
+        """The first event of each of these evaluations, and its end where it has ended."""
+        kept, ends = tables.evaluations.c, tables.evaluation_ends
+        columns = (kept.queue_id, kept.family, kept.run_count, kept.submitted_at)
+        of_end = (ends.c.seq, ends.c.kind, ends.c.data, ends.c.started_at, ends.c.ended_at)
+        statement = sa.select(*columns, *of_end).outerjoin_from(tables.evaluations, ends).where(kept.queue_id.in_(queue_ids))
+        return {
+            row["queue_id"]: (
+                Event(1, "queued", {"family": row["family"], "runs": row["run_count"]}, _when(row["submitted_at"])),
+                None if row["seq"] is None else _End.of(row),
+            )
+            for row in self.rows(statement)
+        }
+
+    def _evaluations(self, statement: sa.Select[Any]) -> list[Evaluation]:
         return [
             Evaluation(
                 row["queue_id"],
@@ -293,39 +304,45 @@ class EvaluationStore(DatabaseStore):
                 json.loads(row["plan"]),
                 row["submitted_by"],
                 _when(row["submitted_at"]),
-                tuple(runs[row["queue_id"]]),
+                row["run_count"],
+                tuple(
+                    EvaluationRun(f"{row['queue_id']}{place:04x}", row["queue_id"], **run)
+                    for place, run in enumerate(json.loads(row["runs"]))
+                ),
             )
-            for row in rows
+            for row in self.rows(statement)
         ]
 
 
-def _add_event(
-    connection: sa.Connection, queue_id: str, kind: EventKind, data: Mapping[str, Any], source: str, now: datetime
-) -> int | None:
-    """In the transaction of the caller. The evaluation's row is locked, so that numbers have no gaps."""
-    _lock_evaluation(connection, queue_id)
-    event = tables.evaluation_events.c
-    if connection.scalar(sa.select(event.seq).where(event.queue_id == queue_id, event.source == source)) is not None:
-        return None
-    own = sa.select(event.seq, event.kind).where(event.queue_id == queue_id)
-    last = connection.execute(own.order_by(event.seq.desc()).limit(1)).one_or_none()
-    if last is not None and last.kind in TERMINAL:
-        return None
-    seq = last.seq + 1 if last is not None else 1
-    row = {"queue_id": queue_id, "seq": seq, "kind": kind, "data": canonical_json(data), "source": source}
-    connection.execute(sa.insert(tables.evaluation_events), {**row, "happened_at": microseconds(now)})
-    return seq
+class _End(NamedTuple):
+    """How an evaluation ended."""
+
+    event: Event
+    started_at: datetime | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> _End:
+        event = Event(row["seq"], row["kind"], json.loads(row["data"]), _when(row["ended_at"]))
+        return cls(event, time_of(row["started_at"]))
+
+    @property
+    def start(self) -> list[Event]:
+        """The event `started`, where it had begun."""
+        return [] if self.started_at is None else [Event(2, "started", {}, self.started_at)]
 
 
-def _lock_evaluation(connection: sa.Connection, queue_id: str) -> None:
-    """No other event comes before this transaction ends. Raises UnknownEvaluation."""
+def _submitted_before(connection: sa.Connection, row: Mapping[str, Any]) -> str:
     kept = tables.evaluations.c
-    if connection.scalar(sa.select(kept.place).where(kept.queue_id == queue_id).with_for_update()) is None:
-        raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
-
-
-def _run_of(row: Mapping[str, Any]) -> EvaluationRun:
-    return EvaluationRun(row["run_id"], row["queue_id"], row["key"], json.loads(row["asks"]))
+    statement = sa.select(kept.queue_id, kept.body_digest).where(
+        kept.submitted_by == row["submitted_by"], kept.idempotency_key == row["idempotency_key"]
+    )
+    earlier = connection.execute(statement).one()
+    if earlier.body_digest != row["body_digest"]:
+        raise IdempotencyConflict(
+            f"the Idempotency-Key {str(row['idempotency_key'])[:80]!r} stands for another manifest already, that of {earlier.queue_id}; "
+            "allowed: the same manifest, or another key"
+        )
+    return str(earlier.queue_id)
 
 
 def _when(kept: int) -> datetime:

@@ -1,4 +1,4 @@
-"""The sensor that has evaluations run which were asked for over HTTP, and says in their events what became of them."""
+"""The sensor that has evaluations run which were asked for over HTTP, and keeps what became of them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from assets.evaluations.ended_runs import CANCELLED_TAG, ending, why_it_failed, with_calls
+from assets.evaluations.ended_runs import CANCELLED_TAG, ending, with_calls
+from assets.evaluations.run_log import DagsterRunLog
 from assets.stage.dagster_internals import MAX_RETRIES_TAG
 from assets.stage.partitions import SNAPSHOT_TAG
 from assets.stage.ranges import chosen_tags
@@ -38,7 +39,7 @@ def evaluation_queue(jobs: Sequence[Any]) -> dg.SensorDefinition:
             return dg.SkipReason("nobody has asked for an evaluation yet")
         database = ResponseDatabase(location)
         try:
-            return _looked_after(context, EvaluationStore(database))
+            return _looked_after(context, EvaluationStore(database, DagsterRunLog(context.instance)))
         finally:
             database.close()
 
@@ -47,8 +48,8 @@ def evaluation_queue(jobs: Sequence[Any]) -> dg.SensorDefinition:
         jobs=list(jobs),
         minimum_interval_seconds=5,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Starts the evaluations that were asked for over HTTP, one run each, cancels those that nobody wants any more, and tells in "
-        "their events how they began and ended.",
+        description="Starts the evaluations that were asked for over HTTP, one run each, cancels those that nobody wants any more, and keeps "
+        "what they came to.",
     )(asked)
 
 
@@ -57,16 +58,17 @@ def _looked_after(context: dg.SensorEvaluationContext, store: EvaluationStore) -
     if not unended:
         return dg.SkipReason("no evaluation is waiting or running")
     ids = [one.queue_id for one in unended]
-    tick = _Tick(context, store, _newest_runs(context.instance, ids), store.started(ids), store.cancels(ids), _counts(context))
-    requests, counts = list[dg.RunRequest](), dict[str, int]()
+    requested = _requests_before(context)
+    tick = _Tick(context, store, _newest_runs(context.instance, ids), store.cancels(ids), requested)
+    requests, counts = list[dg.RunRequest](), dict[str, int | None]()
     for one in unended:
         if (request := _kept_to_itself(tick, one)) is not None:
             requests.append(request)
-            counts[one.queue_id] = tick.requested.get(one.queue_id, 0) + 1
-    cursor = json.dumps(counts) if counts else ""
-    if requests:
-        return dg.SensorResult(run_requests=requests, cursor=cursor)
-    return dg.SensorResult(skip_reason=dg.SkipReason(f"evaluations waiting or running: {len(unended):,}"), cursor=cursor)
+            counts[one.queue_id] = (requested.get(one.queue_id) or 0) + 1
+        elif one.queue_id in tick.runs:
+            counts[one.queue_id] = None
+    waits = dg.SkipReason(f"evaluations waiting or running: {len(unended):,}")
+    return dg.SensorResult(run_requests=requests or None, skip_reason=None if requests else waits, cursor=json.dumps(counts))
 
 
 class _Tick(NamedTuple):
@@ -76,10 +78,9 @@ class _Tick(NamedTuple):
     store: EvaluationStore
     runs: Mapping[str, dg.RunRecord]
     """The newest run of each."""
-    started: set[str]
     cancels: Mapping[str, str]
-    requested: Mapping[str, int]
-    """How often a run was asked for so far, where none has appeared."""
+    requested: Mapping[str, int | None]
+    """How often a run was asked for so far, where none has appeared; None: there was one at the last tick."""
 
 
 def _newest_runs(instance: dg.DagsterInstance, ids: Sequence[str]) -> dict[str, dg.RunRecord]:
@@ -89,10 +90,11 @@ def _newest_runs(instance: dg.DagsterInstance, ids: Sequence[str]) -> dict[str, 
     return found
 
 
-def _counts(context: dg.SensorEvaluationContext) -> dict[str, int]:
+def _requests_before(context: dg.SensorEvaluationContext) -> dict[str, int | None]:
+    """What the tick before has noted."""
     try:
         found = json.loads(context.cursor or "{}")
-        return {str(name): int(number) for name, number in found.items()}
+        return {str(name): None if number is None else int(number) for name, number in found.items()}
     except (ValueError, AttributeError, TypeError):
         return {}  # somebody has set another cursor in the UI
 
@@ -109,7 +111,7 @@ def _kept_to_itself(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
         cause = error.__cause__ or error
         tick.context.log.error(f"evaluation {one.queue_id}: it ends here", exc_info=not isinstance(cause, DtefError))
         reason = f"it cannot be run: {one_line(links(cause))}"[:2_000]
-        tick.store.append(one.queue_id, "failed", {"reason": reason}, "ended")
+        tick.store.end(one.queue_id, "failed", {"reason": reason})
     except Exception as error:
         # The store or Dagster's own database is away: the next tick tries again.
         tick.context.log.warning(f"evaluation {one.queue_id}: {one_line(links(error))}", exc_info=True)
@@ -121,29 +123,13 @@ def _needed(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
     if record is None:
         return _without_run(tick, one, asked_by)
     run = record.dagster_run
-    if one.queue_id not in tick.started and (record.start_time is not None or run.status is dg.DagsterRunStatus.STARTED):
-        tick.store.append(one.queue_id, "started", {"dagster_run_id": run.run_id}, "started")
-    if run.parent_run_id is not None:
-        _tell_restart(tick, one.queue_id, run, run.parent_run_id)
     if asked_by is not None and run.status in _IS_ALIVE:
         _cancel(tick.context, run, asked_by)
     elif (end := ending(tick.context.instance, record, asked_by)) is not None:
         events = tick.store.events(one.queue_id)
         end = with_calls(end, calls_told(events), calls_left(events))
-        tick.store.append(one.queue_id, end.kind, {**end.data, "bought": bought_by(tick.store, one.queue_id)}, "ended")
+        tick.store.end(one.queue_id, end.kind, {**end.data, "bought": bought_by(tick.store, one.queue_id)})
     return None
-
-
-def _tell_restart(tick: _Tick, queue_id: str, run: dg.DagsterRun, parent_id: str) -> None:
-    """That Dagster started the run once more, and why, in an event of its own."""
-    source = f"restarted {run.run_id}"
-    if tick.store.has_event(queue_id, source):
-        return
-    parent = tick.context.instance.get_run_by_id(parent_id)
-    if parent is not None and CANCELLED_TAG in parent.tags:
-        return  # nobody wanted it to go on: it ends at once
-    why = why_it_failed(tick.context.instance, parent)["reason"] if parent else "the run before was deleted in Dagster"
-    tick.store.append(queue_id, "item", {"restarted": True, "dagster_run_id": run.run_id, "reason": why}, source)
 
 
 def _cancel(context: dg.SensorEvaluationContext, run: dg.DagsterRun, who: str) -> None:
@@ -161,12 +147,14 @@ def _cancel(context: dg.SensorEvaluationContext, run: dg.DagsterRun, who: str) -
 
 def _without_run(tick: _Tick, one: Evaluation, asked_by: str | None) -> dg.RunRequest | None:
     if asked_by is not None:
-        tick.store.append(one.queue_id, "cancelled", {"by": asked_by}, "ended")
-    elif one.queue_id in tick.started:
-        tick.store.append(one.queue_id, "failed", {"reason": "its run was deleted in Dagster"}, "ended")
-    elif tick.requested.get(one.queue_id, 0) >= MOST_REQUESTS:
+        tick.store.end(one.queue_id, "cancelled", {"by": asked_by})
+        return None
+    requests = tick.requested.get(one.queue_id, 0)
+    if requests is None:
+        tick.store.end(one.queue_id, "failed", {"reason": "its run was deleted in Dagster"})
+    elif requests >= MOST_REQUESTS:
         reason = f"Dagster made no run of it, though asked {MOST_REQUESTS} times; the ticks of evaluation_queue say why"
-        tick.store.append(one.queue_id, "failed", {"reason": reason}, "ended")
+        tick.store.end(one.queue_id, "failed", {"reason": reason})
     else:
         return _request(tick.context, one)
     return None

@@ -45,7 +45,9 @@ from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_AS
 from dagster._core.errors import DagsterUserCodeUnreachableError
 
 # Says that an event belongs to a batch, so that 50 materializations are one write. Replaced by: a public `log_events(events)` of a context.
-from dagster._core.events import DagsterEventBatchMetadata
+# What an event of a run is made of that is none of an asset: how far the run of an evaluation is.
+# Replaced by: a public way to log an event with metadata that concerns no asset.
+from dagster._core.events import DagsterEventBatchMetadata, EngineEventData
 
 # Starts the processes that mirror a step's output. Replaced by: as `deaf_mirrors` below.
 from dagster._core.execution import compute_logs
@@ -130,12 +132,15 @@ __all__ = [
     "server_answers",
     "step_of",
     "storage_settings",
+    "tell_run",
     "tell_steps",
+    "told_data",
     "unpack_value",
     "web_server_command",
     "without_own_lines",
 ]
 
+_TOLD_DATA = "dtef/told"
 OWN_LINES = (
     "Exception while storing event batch: ",
     "Falling back to storing multiple single-event storage requests",
@@ -157,6 +162,20 @@ def log_step_failure(context: dg.AssetExecutionContext, message: str, metadata: 
     description = UserFailureData("partitions failed", message, metadata)  # type: ignore[no-untyped-call]
     failure = StepFailureData(None, description, ErrorSource.USER_CODE_ERROR)  # type: ignore[no-untyped-call]
     dg.DagsterEvent.step_failure_event(step_of(context), failure, message)
+
+
+def tell_run(context: dg.AssetExecutionContext, message: str, data: Mapping[str, Any]) -> None:
+    """Log an event of the run with this data, which `told_data` reads."""
+    metadata = EngineEventData(metadata={_TOLD_DATA: dg.MetadataValue.json(dict(data))})
+    step = context.op_execution_context.get_step_execution_context().step.key
+    context.instance.report_engine_event(message, context.run, metadata, step_key=step)
+
+
+def told_data(event: dg.DagsterEvent) -> Mapping[str, Any] | None:
+    """What `tell_run` told in an event; None: it is another one."""
+    data = event.event_specific_data
+    told = data.metadata.get(_TOLD_DATA) if isinstance(data, EngineEventData) else None
+    return cast(Mapping[str, Any], told.value) if isinstance(told, dg.JsonMetadataValue) else None
 
 
 @contextmanager

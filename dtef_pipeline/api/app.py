@@ -22,12 +22,12 @@ from dtef_pipeline.api import (
     scenario_routes,
 )
 from dtef_pipeline.api.bodies import BodyLimit, require_storable_text
+from dtef_pipeline.api.event_stream import Watchers
 from dtef_pipeline.api.layout import answer_with_pages
 from dtef_pipeline.api.operator_pages import page_routers
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.service_health import HealthLook
 from dtef_pipeline.api.services import Services
-from dtef_pipeline.api.watch import Watch
 
 API_TITLE = "DTEF pipeline"
 API_VERSION = "1"
@@ -55,21 +55,10 @@ _ROUTERS = (
 
 def make_app(services: Services) -> FastAPI:
     """The application over these services, which it closes at its end."""
-    watch = Watch(services.evaluations)
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.health.prepare()
-        try:
-            yield
-        finally:
-            watch.close()
-            services.close()
-
     app = FastAPI(
         title=API_TITLE,
         version=API_VERSION,
-        lifespan=lifespan,
+        lifespan=_lifespan,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
@@ -77,7 +66,7 @@ def make_app(services: Services) -> FastAPI:
         dependencies=[Depends(require_storable_text)],
         responses={"4XX": {"model": ProblemBody, "description": "What is wrong, as problem+json (RFC 9457)."}},
     )
-    app.state.services, app.state.watch, app.state.health = services, watch, HealthLook(services)
+    use_services(app, services)
     answer_problems(app)
     answer_with_pages(app)
     for one in _ROUTERS:
@@ -86,6 +75,20 @@ def make_app(services: Services) -> FastAPI:
     app.add_middleware(BodyLimit)
     app.add_middleware(_AnswerHeaders)
     return app
+
+
+def use_services(app: FastAPI, services: Services) -> None:
+    """Have an application that does not serve now answer from these services."""
+    app.state.services, app.state.watchers, app.state.health = services, Watchers(), HealthLook(services)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    app.state.health.prepare()
+    try:
+        yield
+    finally:
+        app.state.services.close()
 
 
 class _AnswerHeaders:

@@ -17,7 +17,7 @@ from dtef_pipeline.api.queue_routes import QUEUE_PATH
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.text.counted import counted
 from resources.evaluation_counts import count_unended
-from resources.evaluations import Evaluation, EvaluationStore, Event
+from resources.evaluations import Evaluation, EvaluationStore
 
 router = APIRouter()
 MOST_UNENDED = 100
@@ -86,11 +86,12 @@ def post_evaluation(
     """Submit a manifest. It is checked now and run by Dagster: follow it at the path in Location."""
     sent, store = read_manifest(values, services.settings), services.evaluations
     found = None if idempotency_key is None else store.submitted(sent.family, sent.values, holder.name, idempotency_key)
+    is_new = False
     if found is None:
         _refuse_more_than_wait(store, holder.name)
         plan = sent.planned(services.settings)
-        found, _ = store.submit(sent.family, sent.values, plan.as_json(), plan.asked, holder.name, idempotency_key)
-    body = _queued(found, store.events(found.queue_id))
+        found, is_new = store.submit(sent.family, sent.values, plan.as_json(), plan.asked, holder.name, idempotency_key)
+    body = _queued(found, "queued" if is_new else progress_of(found, store.events(found.queue_id)).status)
     return JSONResponse(body, 202, {"Location": f"{QUEUE_PATH}/{found.queue_id}", "Cache-Control": "no-store"})
 
 
@@ -101,12 +102,12 @@ def _refuse_more_than_wait(store: EvaluationStore, who: str) -> None:
         raise Problem(429, f"{said}; wait until one has ended, or cancel one", {"Retry-After": "60"})
 
 
-def _queued(found: Evaluation, events: list[Event]) -> dict[str, Any]:
+def _queued(found: Evaluation, status: ProgressStatus) -> dict[str, Any]:
     runs = [{"run_id": one.run_id, "key": one.key, "asks": dict(one.asks)} for one in found.runs]
     return {
         "queue_id": found.queue_id,
         "run_ids": [one.run_id for one in found.runs],
-        "status": progress_of(found, events).status,
+        "status": status,
         "events": f"{QUEUE_PATH}/{found.queue_id}/events",
         "family": found.family,
         "runs": runs,

@@ -13,7 +13,7 @@ from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Administering, Operating
-from dtef_pipeline.api.document_schemas import LINES_ANSWERED, LINES_SENT, AddedRecords
+from dtef_pipeline.api.document_routes import LINES_ANSWERED, LINES_SENT, AddedRecords
 from dtef_pipeline.api.etags import UNCHANGED, tagged
 from dtef_pipeline.api.feedback_bodies import PageOfActions, PreferenceBoard
 from dtef_pipeline.api.feedback_routes import FamilyAsked, TakenVote

@@ -73,10 +73,10 @@ def read_manifest(values: Mapping[str, Any], settings: Settings) -> SentManifest
 
 def manifest_schema() -> dict[str, Any]:
     """The JSON schema of a manifest: that of any family."""
-    return {"type": "object", "oneOf": [_in_one(one.form.model_json_schema()) for one in _MANIFESTS_OF.values()]}
+    return {"type": "object", "oneOf": [schema_in_one(one.form.model_json_schema()) for one in _MANIFESTS_OF.values()]}
 
 
-def _in_one(schema: dict[str, Any]) -> dict[str, Any]:
+def schema_in_one(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema without references: its definitions stand where they are named."""
     parts = schema.pop("$defs", {})
 

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from resources.evaluation_calls import calls_told
-from resources.evaluations import TERMINAL, Evaluation, EvaluationRun, Event, EventKind
+from resources.evaluations import TERMINAL, Evaluation, EvaluationRun, EvaluationStatus, Event, EventKind
 
-ProgressStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
-_STATUS_AFTER: Mapping[EventKind, ProgressStatus] = {
-    "queued": "queued",
-    "started": "running",
-    "item": "running",
-    "completed": "completed",
-    "failed": "failed",
-    "cancelled": "cancelled",
-}
+ProgressStatus = EvaluationStatus
 
 
 class PartProgress(NamedTuple):
@@ -70,7 +62,7 @@ def progress_of(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationPr
     """What the events of an evaluation, in their order, say of it. Of a partition that is tried again, the last word holds."""
     last = events[-1] if events else None
     end = last if last is not None and last.kind in TERMINAL else None
-    status: ProgressStatus = _STATUS_AFTER[last.kind] if last else "queued"
+    status = _status_after(last.kind if last else "queued")
     items = [event.data for event in events if event.kind == "item"]
     stage = next((item["stage"] for item in reversed(items) if "stage" in item), None)
     told = {(item.get("stage"), item["key"]): item for item in items if "key" in item}
@@ -98,6 +90,10 @@ def progress_of(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationPr
         restarts=sum("restarted" in item for item in items),
         runs={run.run_id: _run_progress(run, status, end, by_key.get(run.key, {}), stages) for run in evaluation.runs},
     )
+
+
+def _status_after(kind: EventKind) -> ProgressStatus:
+    return "running" if kind in ("started", "item") else kind  # type: ignore[return-value]
 
 
 def _asking(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
@@ -146,8 +142,3 @@ def _reason(data: Mapping[str, Any]) -> str | None:
     if (said := data.get("reason")) is not None:
         return str(said)
     return f"asked for by {data['by']}" if "by" in data else None
-
-
-def last_kinds(status: ProgressStatus) -> list[EventKind]:
-    """The kinds of the last event of an evaluation that has this status."""
-    return [kind for kind, after in _STATUS_AFTER.items() if after == status]

@@ -120,7 +120,7 @@ def _events_of(shown: ShownEvaluation) -> str | None:
 
 def _live_list(services: Services, look: HealthLook, before: str | None) -> Html:
     """The evaluations of one page of the queue."""
-    found = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None, runs=False)
+    found = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None)
     shown = shown_evaluations(services.evaluations, found)
     rows = [_row(one) for one in shown]
     table = box_of_table(

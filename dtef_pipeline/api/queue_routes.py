@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
@@ -15,15 +15,20 @@ from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Operating, require_operator
 from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, header_of, matches, tagged, weak_etag
-from dtef_pipeline.api.event_stream import EventStream, last_event_id, resume_after
+from dtef_pipeline.api.event_stream import (
+    EVENTS_EVERY_S,
+    EventStream,
+    last_event_id,
+    resume_after,
+    server_is_closing,
+    watchers_of,
+)
 from dtef_pipeline.api.problems import faulty, refused_with
-from dtef_pipeline.api.progress_of import ProgressStatus, last_kinds
+from dtef_pipeline.api.progress_of import ProgressStatus
 from dtef_pipeline.api.queue_bodies import PageOfEvaluations, PageOfEvents, WholeEvaluation
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, shown_evaluations, whole_evaluation
-from dtef_pipeline.api.watch import watch_of
 from dtef_pipeline.errors import UnknownEvaluation
-from resources.evaluation_counts import run_counts
 from resources.evaluations import Evaluation, EvaluationStore
 
 QUEUE_PATH = "/api/evaluations/queue"
@@ -79,11 +84,11 @@ async def read_evaluation(
     was stored before costs nothing again. `waiting_before`: how many evaluations wait before this one; null: it waits no more. `restarts`:
     how often Dagster has started its run once more.
     """
-    read = partial(run_in_threadpool, evaluation_body, services.evaluations, queue_id)
+    read = partial(evaluation_body, services.evaluations, queue_id)
     known = header_of(request, "if-none-match")
     if not (wait and known):
-        return tagged(request, await read())
-    body = await _changed(request, queue_id, read, known, wait)
+        return tagged(request, await run_in_threadpool(read))
+    body = await _changed(request, read, known, wait)
     require_operator(request)
     return tagged(request, body)
 
@@ -97,7 +102,6 @@ async def read_evaluation(
 def cancel_evaluation(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
     """Ask for the end of an evaluation; the event `cancelled` tells when it has ended. Asked again, nothing changes."""
     services.evaluations.ask_to_cancel(queue_id, held.name)
-    watch_of(request).nudge(queue_id)
     body = evaluation_body(services.evaluations, queue_id)
     return JSONResponse(body, 202, {"ETag": weak_etag(body), "Cache-Control": "no-store"})
 
@@ -122,40 +126,20 @@ def list_events(
 ) -> Response:
     """The events with a number above `after`, in their order. `next` is what to give as `after` the next time."""
     events = services.evaluations.events(queue_id, after, limit)
-    if not events and not services.evaluations.heads([queue_id]):
-        raise UnknownEvaluation(f"there is no evaluation {queue_id!r}")
     rows = [{"seq": one.seq, "kind": one.kind, "data": one.data, "happened_at": one.happened_at.isoformat()} for one in events]
     return tagged(request, {"events": rows, "next": events[-1].seq if events else after})
 
 
-async def _changed(
-    request: Request, queue_id: str, read: Callable[[], Awaitable[dict[str, Any]]], known: str, wait: float
-) -> dict[str, Any]:
+async def _changed(request: Request, read: Callable[[], dict[str, Any]], known: str, wait: float) -> dict[str, Any]:
     """The evaluation as soon as its tag changes, if `known` names it; else as it is after `wait` seconds, or when the client has gone."""
-    watch, deadline = watch_of(request), anyio.current_time() + wait
-    with watch.watching(queue_id) as one:
-        nudges = one.nudges
-        body = await read()
-        tag = weak_etag(body)
-        while matches(known, tag) and weak_etag(body) == tag:
-            # No error comes from inside the group: it would come out as a group of errors.
-            async with anyio.create_task_group() as group:
-                group.cancel_scope.deadline = deadline
-                group.start_soon(_cancel_when_gone, request, group.cancel_scope)
-                await watch.until_changed(one, body["last_event"], nudges)
-                group.cancel_scope.cancel()
-            if one.head <= body["last_event"] and one.nudges == nudges:
-                # A wish for its end that another process took has woken nobody here.
-                return body if watch.closing else await read()
-            nudges = one.nudges
-            body = await one.state(read)
-        return body
-
-
-async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()
+    watchers, deadline = watchers_of(request), anyio.current_time() + wait
+    with watchers.place():
+        while True:
+            body = await watchers.read(read)
+            is_over = anyio.current_time() >= deadline or server_is_closing()
+            if is_over or not matches(known, weak_etag(body)) or await request.is_disconnected():
+                return body
+            await anyio.sleep(min(EVENTS_EVERY_S, max(0.0, deadline - anyio.current_time())))
 
 
 def evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, Any]:
@@ -214,13 +198,12 @@ def _listed(
     """The evaluations of a page, and the cursor of the next."""
     page = _older(evaluations, status, cursor, limit + 1)
     here = page[:limit]
-    counts = run_counts(evaluations, [one.queue_id for one in here])
     found = []
     for shown in shown_evaluations(evaluations, here):
         # It may have gone on since it was found.
         if status in (None, shown.progress.status):
             counted = None if shown.is_over else shown.progress.as_json()
-            found.append({**_summary(shown), "progress": counted, "run_count": counts[shown.evaluation.queue_id]})
+            found.append({**_summary(shown), "progress": counted, "run_count": shown.evaluation.run_count})
     return found, here[-1].queue_id if len(page) > limit else None
 
 
@@ -229,7 +212,7 @@ def _older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: 
     try:
         if cursor is not None:
             _queue_id(cursor)
-        return evaluations.latest(most, cursor, None if status is None else last_kinds(status), runs=False)
+        return evaluations.latest(most, cursor, status)
     except UnknownEvaluation:
         message = f"got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page"
         raise faulty([{"path": "query.cursor", "message": message}]) from None

@@ -146,8 +146,7 @@ def _run_asked(run_id: str, services: Used) -> RunAsked:
 
     if not _RUN_ID.fullmatch(run_id):
         raise UnknownEvaluation(f"there is no evaluation run {run_id[:80]!r}")
-    run = services.evaluations.run(run_id)
-    evaluation = services.evaluations.evaluation(run.queue_id)
+    evaluation, run = services.evaluations.run(run_id)
     return RunAsked(evaluation, run, services.settings, Warehouse(services.settings.warehouse))
 
 

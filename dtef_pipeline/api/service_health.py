@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.persona_routes import PERSONAS
-from dtef_pipeline.api.progress_of import last_kinds
 from dtef_pipeline.api.scenario_routes import SCENARIOS
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, shown_evaluations
@@ -198,7 +197,7 @@ def _database_health(services: Services, now: datetime) -> _DatabaseHealth:
     """A database that does not answer is told of, not raised."""
     store, since = services.evaluations, now - timedelta(days=FAILURES_OF_DAYS)
     try:
-        failed = shown_evaluations(store, store.latest(_MOST_FAILURES, last_kinds=last_kinds("failed"), runs=False))
+        failed = shown_evaluations(store, store.latest(_MOST_FAILURES, status="failed"))
         return _DatabaseHealth(
             size=services.votes.database.size(),
             n_open=count_unended(store),

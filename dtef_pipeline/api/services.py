@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
 from typing import Annotated, Self
 
 from fastapi import Depends, Request
@@ -10,7 +13,7 @@ from fastapi import Depends, Request
 from dtef_pipeline.api.sessions import FailedTokens, Sessions
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.text.origins import LOOPBACK_HOSTS, served_hosts
-from resources.evaluations import EvaluationStore
+from resources.evaluations import EvaluationStore, LoggedEvent, RunLog
 from resources.game_document_store import GameDocumentStore
 from resources.responses.database import ResponseDatabase
 from resources.settings import Settings
@@ -18,6 +21,33 @@ from resources.votes import VoteStore
 
 REQUEST_PATIENCE_S = 4.0
 """How long a request waits for a database that is away, or for its other writers, before the answer is 503."""
+
+
+class LogOfHome:
+    """What runs tell in a home of Dagster, which is opened when somebody asks: importing Dagster takes a second. Nothing is made in it."""
+
+    def __init__(self, home: Path) -> None:
+        self._home, self._lock = home, Lock()
+        self._log: RunLog | None = None
+
+    def events(self, queue_id: str) -> Sequence[LoggedEvent]:
+        log = self._opened()
+        return log.events(queue_id) if log else ()
+
+    def started(self, queue_ids: Sequence[str]) -> Collection[str]:
+        log = self._opened()
+        return log.started(queue_ids) if log else ()
+
+    def _opened(self) -> RunLog | None:
+        """None: Dagster has not been started there yet. Raises StoreError."""
+        with self._lock:
+            if self._log is None and (self._home / "dagster.yaml").is_file():
+                from assets.evaluations.run_log import run_log_of
+                from dtef_pipeline.api.asked_settings import home_named
+
+                with home_named(str(self._home)):
+                    self._log = run_log_of(self._home)
+        return self._log
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +77,8 @@ class Services:
             ResponseDatabase(settings.responses_url, patience_s=REQUEST_PATIENCE_S) for _ in range(3)
         )
         hosts = tuple(dict.fromkeys([*served_hosts(bound_to), *settings.allowed_hosts]))
-        stores = VoteStore(votes), EvaluationStore(evaluations), GameDocumentStore(documents)
+        log = LogOfHome(settings.dagster_home)
+        stores = VoteStore(votes), EvaluationStore(evaluations, log), GameDocumentStore(documents)
         return cls(settings, tokens, *stores, open_to_all, hosts)
 
     def close(self) -> None:

@@ -40,10 +40,7 @@ class ShownEvaluation(NamedTuple):
 
 def shown_evaluations(store: EvaluationStore, found: Sequence[Evaluation]) -> list[ShownEvaluation]:
     """The evaluations with their events, in their order; events of single items, which are many, only of those that run."""
-    ids = [one.queue_id for one in found]
-    events = store.events_of(ids, items=False)
-    events.update(store.events_of([one for one, told in events.items() if told and told[-1].kind not in TERMINAL]))
-    return _shown(store, found, events)
+    return _shown(store, found, store.brief_events([one.queue_id for one in found]))
 
 
 def whole_evaluation(store: EvaluationStore, queue_id: str) -> ShownEvaluation:

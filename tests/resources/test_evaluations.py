@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import sqlalchemy as sa
 from dtef_pipeline.errors import IdempotencyConflict, UnknownEvaluation
 from resources.evaluations import AskedRun, EvaluationStore
 from resources.vote_tables import actions
+from tests.made.told_runs import TOLD_LOG, tell
 from tests.resources.broken_commits import break_after_commit
 
 ASKED = [AskedRun("poker/kuhn", {"persona": "bold"}), AskedRun("poker/kuhn", {"persona": "cautious"})]
@@ -18,7 +18,7 @@ ASKED = [AskedRun("poker/kuhn", {"persona": "bold"}), AskedRun("poker/kuhn", {"p
 
 @pytest.fixture
 def store(tmp_path: Path) -> EvaluationStore:
-    return EvaluationStore(tmp_path / "responses.sqlite")
+    return EvaluationStore(tmp_path / "responses.sqlite", TOLD_LOG)
 
 
 def submitted(store: EvaluationStore, key: str | None = None, models: str = "m") -> str:
@@ -31,7 +31,7 @@ def test_an_evaluation_is_queued_with_its_runs(store: EvaluationStore) -> None:
     assert new
     assert store.evaluation(found.queue_id) == found
     assert [(one.key, one.asks["persona"]) for one in found.runs] == [("poker/kuhn", "bold"), ("poker/kuhn", "cautious")]
-    assert store.run(found.runs[1].run_id) == found.runs[1]
+    assert store.run(found.runs[1].run_id) == (found, found.runs[1])
     assert [(one.seq, one.kind, one.data["runs"]) for one in store.events(found.queue_id)] == [(1, "queued", 2)]
 
 
@@ -51,36 +51,27 @@ def test_the_same_key_is_the_same_evaluation(store: EvaluationStore) -> None:
     assert len({first, submitted(store), submitted(store)}) == 3
 
 
-def test_many_writers_leave_no_gap_and_double_nothing(store: EvaluationStore) -> None:
-    queue = submitted(store)
-
-    def tell(number: int) -> int | None:
-        return store.append(queue, "item", {"n": number % 40}, f"item {number % 40}")
-
-    with ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(tell, range(80)))
-    assert sorted(one for one in told if one) == list(range(2, 42))
-    assert [one.seq for one in store.events(queue)] == list(range(1, 42))
-    assert [one.seq for one in store.events(queue, after=39)] == [40, 41]
-
-
 def test_nothing_comes_after_the_end(store: EvaluationStore) -> None:
     queue = submitted(store)
+    tell(store, queue, "started", {})
     assert [one.queue_id for one in store.unended()] == [queue]
-    assert store.append(queue, "failed", {"why": "dead"}, "end") == 2
-    assert store.append(queue, "completed", {}, "end") is None
-    assert store.append(queue, "item", {}, "late") is None
+    assert store.end(queue, "failed", {"why": "dead"})
+    assert not store.end(queue, "completed", {})
+    tell(store, queue, "item", {"told": "late"})
     assert store.unended() == []
-    assert store.heads([queue]) == {queue: 2}
+    events = store.events(queue)
+    assert [(one.seq, one.kind) for one in events] == [(1, "queued"), (2, "started"), (3, "failed")]
+    assert store.events(queue, after=2) == events[2:]
+    assert store.brief_events([queue])[queue][1].happened_at == events[1].happened_at
 
 
 def test_those_that_wait_stand_in_their_order(store: EvaluationStore) -> None:
     first, started, cancelled, last = [submitted(store) for _ in range(4)]
-    store.append(started, "started", {}, "started")
-    store.append(cancelled, "cancelled", {}, "ended")
+    tell(store, started, "started", {})
+    store.end(cancelled, "cancelled", {})
     assert store.waiting() == [first, last]
-    assert store.has_event(started, "started")
-    assert not store.has_event(first, "started")
+    assert [one.queue_id for one in store.latest(status="queued")] == [last, first]
+    assert [one.queue_id for one in store.latest(status="running")] == [started]
 
 
 def test_the_newest_come_first_in_pages(store: EvaluationStore) -> None:
@@ -93,7 +84,7 @@ def test_what_is_not_there_is_said_to_be_unknown(store: EvaluationStore) -> None
     for ask in (
         store.evaluation,
         store.run,
-        lambda one: store.append(one, "item", {}, "x"),
+        store.events,
         lambda one: store.ask_to_cancel(one, "o"),
     ):
         with pytest.raises(UnknownEvaluation, match="there is no"):

@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
+from assets.evaluations.run_log import DagsterRunLog
 from assets.survey.store import SurveyStore
 from dtef_pipeline.api.games_plan import GamesManifest, planned_games
 from dtef_pipeline.cli.ready import dagster_instance
@@ -62,9 +63,11 @@ class Queue:
 
     def made_up(self, queue_id: str, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
         """A run of an evaluation in a state of Dagster's."""
-        return self.instance.run_storage.add_run(
-            dg.DagsterRun(job_name="games_pipeline", status=status, tags={QUEUE_TAG: queue_id, **tags})
-        )
+        begins = status is dg.DagsterRunStatus.STARTED
+        first = dg.DagsterRunStatus.STARTING if begins else status
+        run = dg.DagsterRun(job_name="games_pipeline", status=first, tags={QUEUE_TAG: queue_id, **tags})
+        kept = self.instance.run_storage.add_run(run)
+        return self._begun(kept) if begins else kept
 
     def started_again(self, queue_id: str) -> dg.DagsterRun:
         """What Dagster's daemon makes of the newest run of an evaluation, when that has failed."""
@@ -72,7 +75,7 @@ class Queue:
         (before, *_) = self.instance.get_runs(dg.RunsFilter(tags=tags))
         again = dg.DagsterRun(
             job_name="games_pipeline",
-            status=dg.DagsterRunStatus.STARTED,
+            status=dg.DagsterRunStatus.STARTING,
             tags={
                 **tags,
                 "dagster/parent_run_id": before.run_id,
@@ -82,7 +85,11 @@ class Queue:
             parent_run_id=before.run_id,
             root_run_id=before.run_id,
         )
-        return self.instance.run_storage.add_run(again)
+        return self._begun(self.instance.run_storage.add_run(again))
+
+    def _begun(self, run: dg.DagsterRun) -> dg.DagsterRun:
+        self.instance.report_dagster_event(dg.DagsterEvent("PIPELINE_START", run.job_name), run.run_id)
+        return run
 
     def events(self, queue_id: str) -> list[Event]:
         found = self.store.events(queue_id)
@@ -99,7 +106,7 @@ def queue(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
     with (
         FakeLLM(lambda call: REPLIES[call.body["model"]](call)) as server,
         dagster_instance() as instance,
-        EvaluationStore(Settings.from_environment().responses_url) as store,
+        EvaluationStore(Settings.from_environment().responses_url, DagsterRunLog(instance)) as store,
     ):
         write_made_models(state, monkeypatch, server)
         yield Queue(League(instance, Warehouse(Settings.from_environment().warehouse), server), store)

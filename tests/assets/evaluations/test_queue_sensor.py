@@ -106,18 +106,6 @@ def test_a_run_that_fails_as_it_is_cancelled_is_cancelled_and_not_started_again(
     assert queue.kinds(queue_id) == ["queued", "cancelled"]
 
 
-def test_a_run_that_was_started_again_though_cancelled_is_no_restart(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(queue.instance.run_coordinator), "cancel_run", lambda *_: True)
-    queue_id = queue.submit()
-    run = queue.made_up(queue_id, dg.DagsterRunStatus.STARTED)
-    queue.store.ask_to_cancel(queue_id, "boss")
-    queue.tick()
-    queue.instance.report_run_failed(run)
-    queue.started_again(queue_id)
-    queue.tick()
-    assert queue.kinds(queue_id) == ["queued", "started"]
-
-
 def test_a_worker_that_cannot_be_told_to_end_ends_no_evaluation(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(queue.instance.run_coordinator), "cancel_run", lambda *_: 1 / 0)
     queue_id = queue.submit()
@@ -133,7 +121,7 @@ def test_a_deleted_run_ends_its_evaluation(queue: Queue) -> None:
     queue.tick()
     queue.instance.delete_run(run.run_id)
     assert queue.tick() == []
-    assert queue.kinds(queue_id) == ["queued", "started", "failed"]
+    assert queue.kinds(queue_id) == ["queued", "failed"]
     assert queue.events(queue_id)[-1].data["reason"] == "its run was deleted in Dagster"
 
 
@@ -144,7 +132,7 @@ def test_a_killed_worker_is_no_end_while_the_run_is_started_again(queue: Queue, 
         queue.instance.report_run_failed(killed, "The worker is gone.")
         assert queue.instance.get_run_by_id(killed.run_id).tags["dagster/will_retry"] == "true"  # type: ignore[union-attr]
     assert queue.tick() == []
-    assert [queue.kinds(one)[-1] for one in (continued, given_up)] == ["queued", "queued"]
+    assert [queue.kinds(one)[-1] for one in (continued, given_up)] == ["started", "started"]
     again = queue.started_again(continued)
     queue.tick()
     assert queue.kinds(continued) == ["queued", "started", "item"]
@@ -205,11 +193,11 @@ def test_a_cancel_that_dagster_cannot_note_ends_nothing_while_the_run_may_start_
     def away(*_: object, **__: object) -> None:
         raise error
 
-    for owner, name in ((dg.DagsterInstance, "add_run_tags"), (EvaluationStore, "append")):
+    for owner, name in ((dg.DagsterInstance, "add_run_tags"), (EvaluationStore, "end")):
         with monkeypatch.context() as patched:
             patched.setattr(owner, name, away)
             queue.tick()
-        assert queue.kinds(queue_id)[-1] == "queued"
+        assert queue.kinds(queue_id)[-1] == "started"
     queue.tick()
     assert queue.kinds(queue_id)[-1] == "cancelled"
 
@@ -238,14 +226,7 @@ def test_an_event_that_cannot_be_stored_fails_no_stage(queue: Queue, monkeypatch
     queue_id = queue.submit()
     (request,) = queue.tick()
     with monkeypatch.context() as broken:
-        broken.setattr(EvaluationStore, "append", lambda *_: 1 / 0)
+        broken.setattr(told_events, "tell_run", lambda *_: 1 / 0)
         assert queue.run(request).success
     queue.tick()
     assert queue.kinds(queue_id) == ["queued", "started", "completed"]
-    unknown = dg.RunRequest(
-        job_name=request.job_name,
-        run_config=request.run_config,
-        asset_selection=request.asset_selection,
-        tags={**request.tags, QUEUE_TAG: "nobody's"},
-    )
-    assert queue.run(unknown).success

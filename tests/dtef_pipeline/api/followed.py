@@ -12,6 +12,7 @@ import httpx2
 from resources.evaluations import AskedRun, EvaluationStore
 from tests.dtef_pipeline.api.made import ROLE_TOKENS
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S
+from tests.made.told_runs import tell
 
 OPERATOR: Mapping[str, str] = {"Authorization": f"Bearer {ROLE_TOKENS['operator']}"}
 _PLAN = {"job": "games_pipeline", "keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": "spring"}
@@ -34,7 +35,7 @@ def asked_evaluation(store: EvaluationStore) -> str:
 def write_items(store: EvaluationStore, queue_id: str, count: int, first: int = 0, pause: float = 0.0) -> None:
     """Events as the stages of a run write them."""
     for number in range(first, first + count):
-        store.append(queue_id, "item", {"stage": "episodes", "answered": number, "of": first + count}, f"item {number}")
+        tell(store, queue_id, "item", {"stage": "episodes", "answered": number, "of": first + count})
         time.sleep(pause)
 
 
@@ -42,7 +43,7 @@ def finished_evaluation(store: EvaluationStore, events: int) -> str:
     """The queue id of an evaluation with so many events, of which the last is the terminal one."""
     queue_id = asked_evaluation(store)
     write_items(store, queue_id, events - 2)
-    store.append(queue_id, "completed", {}, "end")
+    tell(store, queue_id, "completed", {})
     return queue_id
 
 

@@ -22,6 +22,7 @@ from tests.dtef_pipeline.api.described import faults_of
 from tests.dtef_pipeline.api.made import client_in
 from tests.dtef_pipeline.api.voted import with_board, with_votes
 from tests.dtef_pipeline.cli.test_preference_votes import asked, keep
+from tests.made.told_runs import tell
 
 PERSONA = {"id": "quiet", "display_name": "Quiet", "system_prompt": "You say little.", "traits": {"risk": "low"}}
 MANIFEST = {"persona_ids": ["none"], "scenario_ids": ["poker/kuhn"], "models": ["baseline/random"], "seeds": "1-2"}
@@ -65,18 +66,18 @@ def with_events(store: EvaluationStore, games: str, failed: str) -> None:
     of_run = {"dagster_run_id": "8f1c"}
     calls = StageCalls(CallCounts(3, 1, 2), "no answer within 60 s", "max_calls reached")
     stage = {"stage": "episodes"}
-    store.append(games, "started", of_run, "started")
-    store.append(games, "item", {**stage, "answered": 2, "failed": 0, "skipped": 0, "of": 6}, "far")
-    store.append(games, "item", {"restarted": True, **of_run, "reason": "its worker died"}, "restarted")
-    store.append(games, "item", {**stage, **calls.as_json()}, "calls")
-    store.append(games, "item", {**stage, "key": "poker/kuhn", "done": 1, "of": 1, "status": "done"}, "part")
+    tell(store, games, "started", of_run)
+    tell(store, games, "item", {**stage, "answered": 2, "failed": 0, "skipped": 0, "of": 6})
+    tell(store, games, "item", {"restarted": True, **of_run, "reason": "its worker died"})
+    tell(store, games, "item", {**stage, **calls.as_json()})
+    tell(store, games, "item", {**stage, "key": "poker/kuhn", "done": 1, "of": 1, "status": "done"})
     told = EvaluationCalls({"episodes": calls})
     end = {**of_run, "calls": told.as_json(), "warning": told.unanswered, "bought": bought_by(store, games)}
-    store.append(games, "completed", end, "ended")
+    tell(store, games, "completed", end)
     part = {"stage": "qa_responses", "key": "mmlu/law", "done": 1, "of": 1, "status": "failed", "reason": "no space left"}
-    store.append(failed, "item", part, "part")
+    tell(store, failed, "item", part)
     reasons = {"reason": "mmlu/law: no space left", "failed": {"mmlu/law": "no space left"}}
-    store.append(failed, "failed", {**of_run, **reasons}, "ended")
+    tell(store, failed, "failed", {**of_run, **reasons})
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +184,11 @@ def test_no_answer_is_described_by_nothing(made: tuple[Described, dict[str, Any]
     def empty(schema: Any) -> bool:
         if isinstance(schema, Mapping):
             named = schema.get("properties")
-            return schema == {} or any(map(empty, schema.values())) or (isinstance(named, Mapping) and not named)
+            return (
+                schema == {}
+                or any(empty(one) for name, one in schema.items() if name != "default")
+                or (isinstance(named, Mapping) and not named)
+            )
         return isinstance(schema, list) and any(map(empty, schema))
 
     bodies = [one for _, path in api.document["paths"].items() for one in path.values()]

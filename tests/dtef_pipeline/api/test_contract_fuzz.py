@@ -30,6 +30,7 @@ from dtef_pipeline.preference.pairing import new_pairs
 from resources.evaluations import AskedRun
 from tests.dtef_pipeline.api.described import faults_of
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
+from tests.made.told_runs import tell
 from tests.made.voted import responses
 
 EXAMPLES = settings.default.max_examples // 6
@@ -66,7 +67,7 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
     services = services_in(tmp_path_factory.mktemp("fuzz"))
     store = services.evaluations
     made, _ = store.submit("games", {"seeds": [1]}, PLAN, [AskedRun("poker/kuhn", {"persona_id": "calm"})], "operator")
-    store.append(made.queue_id, "completed", {}, "made")
+    tell(store, made.queue_id, "completed", {})
     rows = responses(2)
     services.votes.add_pairs(rows, new_pairs(rows))
     (pair,) = services.votes.pairs()

@@ -15,6 +15,7 @@ from resources.evaluations import EvaluationStore
 from tests.conftest import SHARED
 from tests.dtef_pipeline.api.followed import asked_evaluation, events_path, finished_evaluation, read_events
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, session_in
+from tests.made.told_runs import TOLD_LOG, tell
 
 LAST_EVENT_IDS = {
     None: [1, 2, 3, 4, 5],
@@ -67,7 +68,7 @@ def test_the_published_cases_of_resuming(tmp_path: Path) -> None:
 
 
 def test_who_has_all_events_of_an_unfinished_evaluation_waits_for_the_next(tmp_path: Path) -> None:
-    with EvaluationStore(tmp_path / "responses.sqlite") as store:
+    with EvaluationStore(tmp_path / "responses.sqlite", TOLD_LOG) as store:
         queue_id = asked_evaluation(store)
         assert resume_after(store, queue_id, "1") == 1
         assert resume_after(store, queue_id, "2") == 0
@@ -79,7 +80,7 @@ def test_a_stream_is_exactly_these_bytes(tmp_path: Path) -> None:
     with client_in(tmp_path, "operator") as client:
         store = store_of(client)
         queue_id = asked_evaluation(store)
-        store.append(queue_id, "failed", {"reason": "two\nlines \u2028 and ü"}, "end")
+        tell(store, queue_id, "failed", {"reason": "two\nlines \u2028 and ü"})
         answer = client.get(events_path(queue_id))
     assert answer.content.decode() == (
         "retry: 3000\n\n"
@@ -119,5 +120,5 @@ def test_a_comment_comes_while_nothing_happens_and_a_token_taken_out_ends_the_st
             lines = answer.iter_lines()
             assert [next(lines) for _ in range(4)] == ["retry: 3000", "", ": ping", ""]
             (tmp_path / "tokens.yaml").write_text("tokens: []\n", encoding="utf-8")
-            store.append(queue_id, "item", {}, "secret")
+            tell(store, queue_id, "item", {})
             assert list(read_events(line for line in lines if line != ": ping")) == []

@@ -19,6 +19,7 @@ from tests.dtef_pipeline.api.reviewed import fill
 from tests.dtef_pipeline.api.served import served
 from tests.dtef_pipeline.api.voted import with_board
 from tests.dtef_pipeline.report.browser import Browser, running_browser
+from tests.made.told_runs import tell
 
 OBEYED = (
     "<script>window.obeyed = 1</script>\"><img src=x onerror='window.obeyed = 2'></textarea></title></pre>"
@@ -45,10 +46,10 @@ def filled(services: Services) -> Sequence[str]:
     plan = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": OBEYED}
     manifest = {"persona_ids": [LONG], "scenario_ids": [OBEYED], "models": [LONG]}
     found, _ = services.evaluations.submit("games", manifest, plan, [AskedRun(OBEYED, {"persona_id": LONG})], OBEYED)
-    services.evaluations.append(found.queue_id, "started", {"said": LONG}, "started")
+    tell(services.evaluations, found.queue_id, "started", {"said": LONG})
     failed = {"stage": OBEYED, "key": OBEYED, "status": "failed", "reason": LONG}
-    services.evaluations.append(found.queue_id, "item", failed, "item")
-    services.evaluations.append(found.queue_id, "failed", {"reason": LONG}, "end")
+    tell(services.evaluations, found.queue_id, "item", failed)
+    tell(services.evaluations, found.queue_id, "failed", {"reason": LONG})
     texts = [
         PairedResponse(f"{item} {player}", "qa", "mmlu/h", player, 0, "s", LONG, f"{LONG}{item}{player}", ())
         for item in range(2)

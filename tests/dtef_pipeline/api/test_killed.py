@@ -6,14 +6,18 @@ import signal
 import threading
 from pathlib import Path
 
+import dagster as dg
 import httpx2
 import sqlalchemy as sa
 
+from assets.evaluations.run_log import DagsterRunLog
+from dtef_pipeline.errors import StoreError
 from dtef_pipeline.preference.pairing import new_pairs
 from resources.evaluations import AskedRun, EvaluationStore
 from resources.votes import VoteStore
 from tests.dtef_pipeline.api.started import AS_ADMIN, StartedApi, Subscriber, awaited, started
 from tests.made.stored_votes import written
+from tests.made.told_runs import begin_run, made_home, tell_in
 from tests.postgres import Postgres
 
 ITEMS = 25
@@ -24,23 +28,42 @@ def queued(store: EvaluationStore) -> str:
     return evaluation.queue_id
 
 
-def write_events(store: EvaluationStore, queue_id: str, pause: threading.Event) -> None:
-    """Each event is told of twice, as by a worker that does not know whether it was heard."""
+def opened(url: str, folder: Path) -> tuple[EvaluationStore, dg.DagsterInstance]:
+    """The evaluations, and the home of Dagster that the servers of the folder read."""
+    instance = made_home(folder / "dagster")
+    return EvaluationStore(url, DagsterRunLog(instance)), instance
+
+
+def write_events(store: EvaluationStore, instance: dg.DagsterInstance, queue_id: str) -> None:
+    """A run that is killed in the middle, and is started again."""
+    first = begin_run(instance, queue_id)
     for number in range(ITEMS):
-        for _ in range(2):
-            store.append(queue_id, "item", {"done": number}, f"item {number}")
-        pause.wait(0.01)
-    store.append(queue_id, "completed", {}, "end")
+        tell_in(instance, first, {"done": number})
+    instance.report_run_failed(first, "The worker is gone.")
+    again = begin_run(instance, queue_id, first.run_id)
+    tell_in(instance, first, {"done": "by a worker that had been given up"})
+    for number in range(ITEMS):
+        tell_in(instance, again, {"done": number})
+    assert awaited(lambda: has_ended(store, queue_id))
 
 
-EXPECTED = [(1, "queued"), *((number + 2, "item") for number in range(ITEMS)), (ITEMS + 2, "completed")]
+def has_ended(store: EvaluationStore, queue_id: str) -> bool:
+    """One try to store the end, as a tick of the sensor makes it."""
+    try:
+        return store.end(queue_id, "completed", {}) or not store.unended()
+    except StoreError:
+        return False
+
+
+EXPECTED = [*enumerate(["queued", "started", *["item"] * (2 * ITEMS + 1), "completed"], 1)]
 
 
 def test_a_stream_is_taken_up_after_a_kill_with_every_event_once(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/responses.sqlite"
-    with EvaluationStore(url) as store:
+    store, instance = opened(url, tmp_path)
+    with store, instance:
         queue_id = queued(store)
-        writer = threading.Thread(target=write_events, args=(store, queue_id, threading.Event()))
+        writer = threading.Thread(target=write_events, args=(store, instance, queue_id))
         with started(tmp_path, url) as api:
             subscriber = Subscriber(api.address, queue_id)
             assert awaited(lambda: len(subscriber.seen) > 0)
@@ -79,11 +102,12 @@ class TestPostgreSQL:
         both = [StartedApi(tmp_path, url), StartedApi(tmp_path, url)]
         try:
             addresses = [api.await_address() for api in both]
-            with VoteStore(url) as votes, EvaluationStore(url) as events:
+            store, instance = opened(url, tmp_path)
+            with VoteStore(url) as votes, store, instance:
                 responses = written(items=8)
                 votes.add_pairs(responses, new_pairs(responses), who="test")
                 pair_ids = [pair.pair_id for pair in votes.pairs()]
-                statuses = self._while_it_is_hurt(server, url, addresses, pair_ids, events)
+                statuses = self._while_it_is_hurt(server, url, addresses, pair_ids, (store, instance))
                 stored = [(vote.pair_id, vote.reviewer_id) for _, vote, _ in votes.votes()]
                 assert sorted(stored) == sorted(statuses)
                 assert {status for told in statuses.values() for status in told} <= {201, 409, 503}
@@ -93,12 +117,17 @@ class TestPostgreSQL:
         assert "Traceback" not in (tmp_path / "api.log").read_text(encoding="utf-8")
 
     def _while_it_is_hurt(
-        self, server: Postgres, url: str, addresses: list[str], pair_ids: list[str], events: EvaluationStore
+        self,
+        server: Postgres,
+        url: str,
+        addresses: list[str],
+        pair_ids: list[str],
+        places: tuple[EvaluationStore, dg.DagsterInstance],
     ) -> dict[tuple[str, str], list[int]]:
         """The answers to each vote."""
-        queue_id, statuses = queued(events), dict[tuple[str, str], list[int]]()
+        queue_id, statuses = queued(places[0]), dict[tuple[str, str], list[int]]()
         subscriber = Subscriber(addresses[0], queue_id)
-        threads = [threading.Thread(target=write_events, args=(events, queue_id, threading.Event()))]
+        threads = [threading.Thread(target=write_events, args=(*places, queue_id))]
         threads += [
             threading.Thread(target=vote_on_all, args=(address, pair_ids, f"r{number}", statuses))
             for number, address in enumerate(addresses * 2)

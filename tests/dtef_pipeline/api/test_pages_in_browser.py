@@ -16,6 +16,7 @@ from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in, session_in
 from tests.dtef_pipeline.api.served import served
 from tests.dtef_pipeline.api.voted import with_board, with_votes
 from tests.dtef_pipeline.report.browser import Browser, running_browser, until
+from tests.made.told_runs import tell
 
 PLANNED_IN_BROWSER = {"keys": ["poker/kuhn"], "config": {"episodes": {}, "scores": {}}, "snapshot": "base"}
 
@@ -53,13 +54,13 @@ def test_the_pages_work_in_a_browser(browser: Browser, tmp_path: Path) -> None:
         browser.visits(f"{api.address}/queue")
         browser.does("window.isSamePage = true")
         for one in many:
-            services.evaluations.append(one, "cancelled", {}, "end")
-        services.evaluations.append(queue_id, "started", {}, "started")
+            tell(services.evaluations, one, "cancelled", {})
+        tell(services.evaluations, queue_id, "started", {})
         until(lambda: "running" in browser.texts(row)[0])
         item = {"stage": "episodes", "key": "poker/kuhn", "status": "done", "done": 1, "of": 1}
-        services.evaluations.append(queue_id, "item", item, "item")
+        tell(services.evaluations, queue_id, "item", item)
         until(lambda: "1 of 2" in browser.texts(row)[0])
-        services.evaluations.append(queue_id, "failed", {"reason": "<b>no key</b>"}, "end")
+        tell(services.evaluations, queue_id, "failed", {"reason": "<b>no key</b>"})
         until(lambda: "<b>no key</b>" in browser.texts(row)[0])
         assert browser.does("window.isSamePage")
         assert browser.does("document.getElementById('lost').hidden")
@@ -83,13 +84,13 @@ def test_the_pages_work_in_a_browser(browser: Browser, tmp_path: Path) -> None:
 def test_what_runs_has_a_stream_and_the_rest_of_the_list_comes_too(browser: Browser, tmp_path: Path) -> None:
     services = services_in(tmp_path)
     runs, *waiting = [submitted_to(services) for _ in range(5)]
-    services.evaluations.append(runs, "started", {}, "started")
+    tell(services.evaluations, runs, "started", {})
     with served(services) as api:
         log_in(browser, api.address)
         until(lambda: browser.does("typeof streams === 'object' && streams.size") == 2)
         assert runs in browser.does("[...streams.keys()][0]")
         new = submitted_to(services)
-        services.evaluations.append(waiting[0], "failed", {"reason": "no key"}, "end")
+        tell(services.evaluations, waiting[0], "failed", {"reason": "no key"})
         until(lambda: browser.texts(f"#evaluation-{new}") != [])
         assert "no key" in browser.texts(f"#evaluation-{waiting[0]}")[0]
 
@@ -103,7 +104,7 @@ def test_a_stream_that_is_away_is_said_and_taken_up_again(browser: Browser, tmp_
         browser.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
         browser.does("for (const one of [...streams.keys()]) end(one); refresh();")
         until(lambda: not browser.does("document.getElementById('lost').hidden"))
-        services.evaluations.append(queue_id, "started", {}, "started")
+        tell(services.evaluations, queue_id, "started", {})
         browser.call("Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
         until(lambda: "running" in browser.texts("#live")[0])
         until(lambda: browser.does("document.getElementById('lost').hidden"))

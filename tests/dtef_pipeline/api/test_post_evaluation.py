@@ -19,6 +19,7 @@ from dtef_pipeline.api.games_plan import MOST_ASKED_EPISODES
 from resources.evaluations import EvaluationStore
 from tests.conftest import SHARED
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in
+from tests.made.told_runs import TOLD_LOG
 
 PERSONAS = {"calm": "approved", "rash": "draft", "gone": "retired"}
 KUHN = {
@@ -72,7 +73,7 @@ def test_a_manifest_is_queued_as_one_run_per_persona_and_scenario(client: TestCl
     assert answer.headers["location"] == f"/api/evaluations/queue/{body['queue_id']}"
     assert body["events"] == f"{answer.headers['location']}/events"
     assert (body["status"], len(set(body["run_ids"]))) == ("queued", 4)
-    with EvaluationStore(state / "responses.sqlite") as store:
+    with EvaluationStore(state / "responses.sqlite", TOLD_LOG) as store:
         kept = store.evaluation(body["queue_id"])
         assert [one.kind for one in store.events(body["queue_id"])] == ["queued"]
     assert [(one.key, one.asks["persona_id"]) for one in kept.runs] == [

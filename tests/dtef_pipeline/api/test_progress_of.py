@@ -12,7 +12,7 @@ from resources.evaluations import Evaluation, EvaluationRun, Event, EventKind
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
 PLAN = {"keys": ["a", "b"], "config": {"prompts": {}, "answers": {}}}
 RUNS = tuple(EvaluationRun(f"run {key}", "queue", key, {}) for key in "ab")
-ASKED_FOR = Evaluation("queue", "games", {}, PLAN, "operator", BEGUN, RUNS)
+ASKED_FOR = Evaluation("queue", "games", {}, PLAN, "operator", BEGUN, 2, RUNS)
 QUEUED: tuple[EventKind, Mapping[str, Any]] = ("queued", {})
 STARTED: tuple[EventKind, Mapping[str, Any]] = ("started", {})
 

@@ -11,15 +11,16 @@ from resources.evaluations import EvaluationStore
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing
 from tests.dtef_pipeline.api.made import settings_in
 from tests.dtef_pipeline.api.test_operator_pages import PLANNED
+from tests.made.told_runs import TOLD_LOG, tell
 
 
 @pytest.mark.parametrize("is_started", [False, True])
 def test_what_is_being_cancelled_is_not_said_to_start(is_started: bool, tmp_path: Path) -> None:
     """It was the next to start, and Dagster's daemon was to start it; calls were under way, where it had never started."""
-    with EvaluationStore(settings_in(tmp_path).responses_url) as store:
+    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
         queue_id = store.submit("qa", {}, PLANNED, [], "operator")[0].queue_id
         if is_started:
-            store.append(queue_id, "started", {}, "started")
+            tell(store, queue_id, "started", {})
     with browsing(tmp_path) as client:
         if not is_started:
             before = client.get(f"/queue/{queue_id}").text

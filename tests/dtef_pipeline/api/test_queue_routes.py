@@ -15,6 +15,7 @@ from resources.vote_tables import actions
 from tests.dtef_pipeline.api.followed import asked_evaluation, finished_evaluation, write_items
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
 from tests.dtef_pipeline.api.test_event_stream import store_of
+from tests.made.told_runs import tell
 
 QUEUE = "/api/evaluations/queue"
 
@@ -32,7 +33,7 @@ def store(client: TestClient) -> EvaluationStore:
 
 def test_an_evaluation_says_what_was_asked_and_how_far_it_is(client: TestClient, store: EvaluationStore) -> None:
     queue_id = asked_evaluation(store)
-    store.append(queue_id, "started", {}, "start")
+    tell(store, queue_id, "started", {})
     write_items(store, queue_id, 3)
     found = client.get(f"{QUEUE}/{queue_id}").json()
     assert (found["queue_id"], found["family"], found["status"], found["snapshot"]) == (queue_id, "games", "running", "spring")
@@ -49,10 +50,10 @@ def test_an_evaluation_says_what_was_asked_and_how_far_it_is(client: TestClient,
 def test_an_evaluation_says_what_was_answered_and_how_many_wait_before_it(client: TestClient, store: EvaluationStore) -> None:
     ended, first, second = [asked_evaluation(store) for _ in range(3)]
     counts = {"asked": 4, "answered": 3, "failed": 1, "skipped": 0}
-    store.append(ended, "item", {"stage": "episodes", "calls": counts}, "calls")
-    store.append(ended, "item", {"restarted": True, "reason": "killed"}, "restarted")
+    tell(store, ended, "item", {"stage": "episodes", "calls": counts})
+    tell(store, ended, "item", {"restarted": True, "reason": "killed"})
     told = {**counts, "stages": {"episodes": counts}}
-    store.append(ended, "completed", {"calls": told, "warning": "1 of 4 requests was not answered: 1 failed"}, "ended")
+    tell(store, ended, "completed", {"calls": told, "warning": "1 of 4 requests was not answered: 1 failed"})
     one = client.get(f"{QUEUE}/{ended}").json()
     assert one["warning"] == "1 of 4 requests was not answered: 1 failed"
     assert (one["calls"], one["waiting_before"], one["restarts"]) == (told, None, 1)
@@ -71,7 +72,7 @@ def test_two_servers_give_the_same_tag_until_something_changes(
         first, second = client.get(path), another.get(path)
         assert first.headers["etag"] == second.headers["etag"]
         assert first.content == second.content
-        store.append(queue_id, "started", {}, "start")
+        tell(store, queue_id, "started", {})
         assert another.get(path).headers["etag"] != first.headers["etag"]
 
 
@@ -141,7 +142,7 @@ def test_the_list_has_the_newest_first_page_by_page(client: TestClient, store: E
 
 def test_the_list_can_be_of_one_status(client: TestClient, store: EvaluationStore) -> None:
     waiting, running, done = asked_evaluation(store), asked_evaluation(store), finished_evaluation(store, 4)
-    store.append(running, "started", {}, "start")
+    tell(store, running, "started", {})
     write_items(store, running, 2)
     for status, expected in {"queued": [waiting], "running": [running], "completed": [done], "failed": []}.items():
         page = client.get(QUEUE, params={"status": status}).json()
@@ -165,7 +166,7 @@ def test_the_list_and_health_read_no_runs(client: TestClient, store: EvaluationS
     """A hundred runs of each of two hundred evaluations were read to be counted."""
     asked_evaluation(store)
     finished_evaluation(store, 3)
-    monkeypatch.setattr("resources.evaluations._run_of", lambda row: pytest.fail(f"a run was read: {row}"))
+    monkeypatch.setattr("resources.evaluations.EvaluationRun", lambda *run: pytest.fail(f"a run was read: {run}"))
     assert [one["run_count"] for one in client.get(QUEUE).json()["evaluations"]] == [2, 2]
     told = client.get("/api/health").json()["evaluations"]
     assert (told["open"], told["last_event_at"] is None) == (1, False)

@@ -26,6 +26,7 @@ from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, se
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S
 from tests.dtef_pipeline.api.test_operator_pages import PLANNED, submitted
 from tests.dtef_pipeline.api.voted import with_board, with_votes
+from tests.made.told_runs import tell
 
 BEARER_OF_OPERATOR = {"Authorization": f"Bearer {ROLE_TOKENS['operator']}"}
 
@@ -183,7 +184,7 @@ def test_pages_of_the_queue_say_that_no_daemon_runs(tmp_path: Path) -> None:
             assert told_of_no_daemon in shown
             assert '<a href="/health">Health</a> says more' in shown
             assert "usually within half a minute" not in shown
-        client.app.state.services.evaluations.append(queue_id, "started", {}, "started")  # type: ignore[attr-defined]
+        tell(client.app.state.services.evaluations, queue_id, "started", {})  # type: ignore[attr-defined]
         for path in ("/queue/now", f"/queue/{queue_id}/now"):
             assert told_of_no_daemon not in client.get(path).text
 
@@ -258,7 +259,7 @@ def test_health_lists_failures_and_a_database_that_is_away(
 ) -> None:
     queue_id = submitted(tmp_path)
     services = services_in(tmp_path)
-    services.evaluations.append(queue_id, "failed", {"reason": "no <b>key</b>"}, "end")
+    tell(services.evaluations, queue_id, "failed", {"reason": "no <b>key</b>"})
     services.close()
     with client_in(tmp_path, None) as client:
         told = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()

@@ -1,0 +1,114 @@
+"""What the runs of an evaluation tell, read from Dagster's run storage and event log."""
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+
+import dagster as dg
+from sqlalchemy.exc import SQLAlchemyError
+
+from assets.evaluations.ended_runs import why_it_failed
+from assets.stage.dagster_internals import told_data
+from dtef_pipeline.errors import StoreError
+from resources.evaluations import QUEUE_TAG, LoggedEvent
+from resources.failures import links, one_line
+
+_RUN_ENDS = {dg.DagsterEventType.RUN_SUCCESS, dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED}
+_READ_TYPES = {dg.DagsterEventType.RUN_START, dg.DagsterEventType.ENGINE_EVENT, *_RUN_ENDS}
+_LOGGED_TOGETHER = 1_000
+_MOST_RUNS_KEPT = 200
+"""Runs whose events a process keeps, so that it reads on where it was."""
+
+
+class DagsterRunLog:
+    """The log of one instance of Dagster. Safe to use from several threads at once."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self._instance, self._lock = instance, Lock()
+        self._kept: OrderedDict[str, _RunEvents] = OrderedDict()
+
+    def events(self, queue_id: str) -> Sequence[LoggedEvent]:
+        """Run by run, in the order in which Dagster made them. What a run told after its end is left out: the next may have begun."""
+        with self._lock, _errors_of_storage():
+            records = self._instance.get_run_records(dg.RunsFilter(tags={QUEUE_TAG: queue_id}), ascending=True)
+            found: list[LoggedEvent] = []
+            for record in records:
+                run = record.dagster_run
+                if run.parent_run_id is not None:
+                    found.append(self._restart(run, run.parent_run_id, record.create_timestamp))
+                found += self._events_of(run.run_id)
+        first = next((place for place, event in enumerate(found) if event.kind == "started"), None)
+        return [event for place, event in enumerate(found) if event.kind != "started" or place == first]
+
+    def started(self, queue_ids: Sequence[str]) -> Collection[str]:
+        if not queue_ids:
+            return ()
+        with _errors_of_storage():
+            records = self._instance.get_run_records(dg.RunsFilter(tags={QUEUE_TAG: list(queue_ids)}))
+        return {one.dagster_run.tags[QUEUE_TAG] for one in records if one.start_time is not None}
+
+    def _restart(self, run: dg.DagsterRun, parent_id: str, made_at: datetime) -> LoggedEvent:
+        """That Dagster started a run once more, and why."""
+        parent = self._instance.get_run_by_id(parent_id)
+        why = why_it_failed(self._instance, parent)["reason"] if parent else "the run before was deleted in Dagster"
+        return LoggedEvent("item", {"restarted": True, "dagster_run_id": run.run_id, "reason": why}, _in_utc(made_at))
+
+    def _events_of(self, run_id: str) -> list[LoggedEvent]:
+        kept = self._kept.setdefault(run_id, _RunEvents())
+        self._kept.move_to_end(run_id)
+        if len(self._kept) > _MOST_RUNS_KEPT:
+            self._kept.popitem(last=False)
+        kept.read_on(self._instance, run_id)
+        return kept.events
+
+
+def run_log_of(home: Path) -> DagsterRunLog:
+    """That of a home of Dagster. Raises StoreError."""
+    try:
+        return DagsterRunLog(dg.DagsterInstance.from_config(str(home)))
+    except Exception as error:  # Dagster has many, and whatever is wrong with its home is no fault of who reads.
+        raise StoreError(f"the home of Dagster cannot be read: {one_line(links(error), str(home))}") from error
+
+
+class _RunEvents:
+    """What one run told, as far as it was read."""
+
+    def __init__(self) -> None:
+        self.events: list[LoggedEvent] = []
+        self._cursor: str | None = None
+        self._has_ended = False
+
+    def read_on(self, instance: dg.DagsterInstance, run_id: str) -> None:
+        has_more = not self._has_ended
+        while has_more:
+            page = instance.get_records_for_run(run_id, self._cursor, _READ_TYPES, _LOGGED_TOGETHER)
+            for record in page.records:
+                self._take(record.event_log_entry)
+            self._cursor, has_more = page.cursor, page.has_more and not self._has_ended
+
+    def _take(self, entry: dg.EventLogEntry) -> None:
+        event = entry.get_dagster_event()
+        at = datetime.fromtimestamp(entry.timestamp, UTC)
+        if self._has_ended:
+            return
+        if event.event_type is dg.DagsterEventType.RUN_START:
+            self.events.append(LoggedEvent("started", {"dagster_run_id": entry.run_id}, at))
+        elif (told := told_data(event)) is not None:
+            self.events.append(LoggedEvent("item", told, at))
+        self._has_ended = event.event_type in _RUN_ENDS
+
+
+def _in_utc(time: datetime) -> datetime:
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+@contextmanager
+def _errors_of_storage() -> Iterator[None]:
+    """Raises StoreError for what Dagster's storage raises when it is away."""
+    try:
+        yield
+    except (SQLAlchemyError, OSError) as error:
+        raise StoreError(f"Dagster's storage cannot be read: {type(error).__name__}") from error
