@@ -43,8 +43,6 @@ def _rubric() -> _Loaded:
     from assets.rubric import (
         anchors,
         blueprints,
-        boards,
-        corrected,
         drift,
         embeddings,
         judgements,
@@ -58,7 +56,7 @@ def _rubric() -> _Loaded:
     from assets.rubric.files import rubric_files
 
     modules = [blueprints, responses, judgements, embeddings, points, scores, summaries]
-    return _Loaded([*modules, boards, roll_ups, drift, corrected, anchors, report], [rubric_files], [])
+    return _Loaded([*modules, roll_ups, drift, anchors, report], [rubric_files], [])
 
 
 def _qa() -> _Loaded:
@@ -76,9 +74,9 @@ def _games() -> _Loaded:
 
 
 def _preference() -> _Loaded:
-    from assets.preference import score_checks, stored_votes, voted_scores
+    from assets.preference import stored_votes, voted_scores
 
-    return _Loaded([stored_votes, voted_scores, score_checks], [], [])
+    return _Loaded([stored_votes, voted_scores], [], [])
 
 
 _LOADED_BY = {"survey": _survey, "rubric": _rubric, "qa": _qa, "games": _games, "preference": _preference}

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.preference.blinding import BLINDING_VERSION, Blinding
-from dtef_pipeline.preference.spellings import Spelling
+from dtef_pipeline.preference.blinding import BLINDING_VERSION, Blinding, Spelling
 from dtef_pipeline.preference.votes import PairedResponse, Side, VotePair
 from dtef_pipeline.text.folded import folded
 

@@ -17,8 +17,8 @@ import pandas as pd
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.blind_texts import blinded
-from dtef_pipeline.rubric.label_keys import ITEM_KEYS
 from dtef_pipeline.rubric.model import TEXT_KIND
+from dtef_pipeline.rubric.space import ITEM_KEYS
 from dtef_pipeline.statistics.drawing import chances, drawn
 from dtef_pipeline.text.counted import counted
 

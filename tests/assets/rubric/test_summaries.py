@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from assets.launch import OF_BLUEPRINTS, Launched, materialize
-from dtef_pipeline.rubric.kept_summaries import OF_ANOTHER_REPORT
+from dtef_pipeline.rubric.summary_rows import OF_ANOTHER_REPORT
 from tests.assets.rubric.reviews import FIRST, Reviews
 
 

@@ -15,7 +15,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.aggregate import prompt_parts, rescored, scores
 from dtef_pipeline.rubric.coverage import coverage
 from dtef_pipeline.rubric.policy import ScoringPolicy
-from dtef_pipeline.rubric.similarity import similarities
+from dtef_pipeline.rubric.score_rows import similarities
 from tests.dtef_pipeline.rubric import example
 from tests.dtef_pipeline.rubric.scored_rows import RESPONSE_ROW, points_of
 

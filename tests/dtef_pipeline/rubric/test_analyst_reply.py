@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.rubric.analyst_reply import (
+    DIMENSIONS,
     INSIGHT_KINDS,
     SummaryMention,
     as_markdown,
@@ -17,7 +18,6 @@ from dtef_pipeline.rubric.analyst_reply import (
     with_names,
 )
 from dtef_pipeline.rubric.anonymise import Participant, pseudonyms
-from dtef_pipeline.rubric.grades import DIMENSIONS
 
 GPT, CLAUDE = "openai/gpt-4o", "anthropic/claude-sonnet-4"
 IDS = pseudonyms([Participant(GPT, 0.5, 1), Participant(GPT, 0.0, 0), Participant(CLAUDE, 0.0, 0)], 7)

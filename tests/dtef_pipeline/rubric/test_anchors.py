@@ -12,7 +12,7 @@ import pytest
 from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
-from dtef_pipeline.rubric.anchors import anchors, judge_drifts, net_of_judges
+from dtef_pipeline.rubric.anchor_rows import anchors, judge_drifts, net_of_judges
 from dtef_pipeline.rubric.label_sheet import label_items
 from tests.made.rubric_tables import rubric_tables
 

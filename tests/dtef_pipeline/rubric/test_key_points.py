@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.models import Models, ModelSpec, load_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.prompts import APPROACHES, Case, judge_messages
-from dtef_pipeline.rubric.identity import test_hash as hash_of_test
 from dtef_pipeline.rubric.key_points import (
     POINT_CHARACTERS,
     POINTS_AT_MOST,
@@ -26,6 +25,7 @@ from dtef_pipeline.rubric.key_points import (
     with_key_points,
 )
 from dtef_pipeline.rubric.model import EXTRACTED, Turn
+from dtef_pipeline.rubric.model import test_hash as hash_of_test
 from dtef_pipeline.rubric.reading import read_blueprint
 
 MODEL = ModelSpec(name="a", model="openai/a", temperature=0.0)

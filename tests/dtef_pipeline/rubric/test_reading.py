@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.identity import test_hash as hash_of_test
 from dtef_pipeline.rubric.model import Judge, ReadBlueprint
+from dtef_pipeline.rubric.model import test_hash as hash_of_test
 from dtef_pipeline.rubric.reading import blueprint_id, is_blueprint_file, normal_tag, read_blueprint
 
 A, B = "{id: a, prompt: x, should: [y]}", "{id: b, prompt: z, ideal: w, should: [v]}"

@@ -6,10 +6,9 @@ import re
 from datetime import UTC, datetime
 
 from dtef_pipeline.asking.request import Request, Response
-from dtef_pipeline.rubric.analyst_reply import INSIGHT_KINDS
+from dtef_pipeline.rubric.analyst_reply import DIMENSIONS, INSIGHT_KINDS
 from dtef_pipeline.rubric.analyst_report import ReportedPrompt, ReportedResponse, SummaryMaterial
 from dtef_pipeline.rubric.anonymise import Participant
-from dtef_pipeline.rubric.grades import DIMENSIONS
 from dtef_pipeline.rubric.summary import first_request, next_request, prepared, summary_of
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, at_first
