@@ -17,9 +17,8 @@ SIDE_TEXTS = (
     RIGHT_SIDE.c.player.label("right_player"),
     LEFT_SIDE.c.names.label("left_names"),
     RIGHT_SIDE.c.names.label("right_names"),
-    pairs.c.blinding,
 )
-"""The texts, the players who wrote them with their names as JSON, and the version of the blinding."""
+"""The texts, the players who wrote them with their names as JSON."""
 
 
 def with_sides(statement: sa.Select[Any]) -> sa.Select[Any]:

@@ -20,8 +20,8 @@ from resources.responses.database import ResponseDatabase
 from resources.responses.schema_versions import add_missing_columns, schema_found
 
 VOTE_SCHEMA_VERSION = 4
-"""1: the first. 2: the database itself sees to it that two responses stand in one pair at most. 3: the runs behind responses. 4: with which
-version of the blinding a pair is shown."""
+"""1: the first. 2: the database itself sees to it that two responses stand in one pair at most. 3: the runs behind responses. 4: by which
+version of the rules that hide names a pair was made."""
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 """What times are counted from; of a reviewer of whom nothing was said, what the table keeps as the time when it was."""
 _ROWS_AT_ONCE = 20_000

@@ -16,11 +16,11 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 import sqlalchemy as sa
+from dtef_pipeline.judging.hidden_names import Blinding
 
 from dtef_pipeline.errors import UnknownPair
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.preference.blinded_pair import BlindedPair
-from dtef_pipeline.preference.blinding import Blinding
 from resources.pair_sides import LEFT_SIDE, RIGHT_SIDE, with_sides
 from resources.vote_tables import paired_responses, pairs, votes
 from resources.votes import VoteStore

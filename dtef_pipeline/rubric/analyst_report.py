@@ -15,9 +15,9 @@ import numpy as np
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.blocks import safe
+from dtef_pipeline.judging.hidden_names import HiddenNames
 from dtef_pipeline.rubric.analyst_reply import DIMENSIONS, INSIGHT_KINDS
 from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms
-from dtef_pipeline.rubric.hidden_names import HiddenNames
 from dtef_pipeline.text.counted import counted
 
 REPORT_TAGS = ("REPORT", "DESCRIPTION", "SYSTEM", "PROMPT", "TEXT", "IDEAL", "CRITERIA", "RESPONSE")

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
+from dtef_pipeline.judging.hidden_names import names_of
 from dtef_pipeline.rubric.analyst_reply import DIMENSIONS, AnalystReply, as_text, read_replies, with_names
 from dtef_pipeline.rubric.analyst_report import (
     AnalystReport,
@@ -19,7 +20,6 @@ from dtef_pipeline.rubric.analyst_report import (
     missing_messages,
 )
 from dtef_pipeline.rubric.anonymise import Pseudonyms, pseudonyms, summary_seed
-from dtef_pipeline.rubric.hidden_names import names_of
 from dtef_pipeline.tables import SNAPSHOT_FIELD, field
 from dtef_pipeline.text.counted import and_more
 
