@@ -88,9 +88,6 @@ class TestBlocks:
         text = f"<grade dimension='Clarity' model='{MODEL}' maker='{MAKER}'>SCORE: 7</grade>"
         assert [one.score for one in read_replies((text,), IDS).grades] == [7]
 
-    def test_an_empty_reply_misses_everything(self) -> None:
-        assert len(read_replies(("",), IDS).missing) == len(INSIGHT_KINDS) + 2 * len(DIMENSIONS)
-
 
 class TestNames:
     def test_refs_become_models_variants_makers_and_prompts(self) -> None:
