@@ -131,7 +131,7 @@ def players_statement(family: str | None, reviewer_kind: str, leaks: bool) -> sa
 
 
 def texts_statement(pair_ids: Sequence[str]) -> sa.Select[Any]:
-    """One row per pair: `left_text` and `right_text`, `left_player` and `right_player`, names and blinding."""
+    """One row per pair: `left_text` and `right_text`, `left_player` and `right_player`, and names."""
     return with_sides(sa.select(pairs.c.pair_id, *SIDE_TEXTS)).where(pairs.c.pair_id.in_(pair_ids))
 
 

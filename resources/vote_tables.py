@@ -20,8 +20,8 @@ from resources.responses.database import ResponseDatabase, chunks
 from resources.responses.schema_versions import add_missing_columns, schema_found
 
 VOTE_SCHEMA_VERSION = 4
-"""1: the first. 2: the database itself sees to it that two responses stand in one pair at most. 3: the runs behind responses. 4: with which
-version of the blinding a pair is shown."""
+"""1: the first. 2: the database itself sees to it that two responses stand in one pair at most. 3: the runs behind responses. 4: by which
+version of the rules that hide names a pair was made."""
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 """What times are counted from; of a reviewer of whom nothing was said, what the table keeps as the time when it was."""
 _ROWS_AT_ONCE = 20_000
@@ -145,9 +145,8 @@ SIDE_TEXTS = (
     RIGHT_SIDE.c.player.label("right_player"),
     LEFT_SIDE.c.names.label("left_names"),
     RIGHT_SIDE.c.names.label("right_names"),
-    pairs.c.blinding,
 )
-"""The texts, the players who wrote them with their names as JSON, and the version of the blinding."""
+"""The texts, and the players who wrote them with their names as JSON."""
 TABLE_OF_KIND: Mapping[str, sa.Table] = {
     "manifest": manifests,
     "response": paired_responses,

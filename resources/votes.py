@@ -14,9 +14,9 @@ import sqlalchemy as sa
 from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair, UnknownVote, VoidedAlready
 from dtef_pipeline.identity import digest
+from dtef_pipeline.judging.hidden_names import Blinding, blinding
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, compared_text, count_replaced_names, shown_as_a
-from dtef_pipeline.preference.blinding import Blinding, blinding
 from dtef_pipeline.preference.own_judges import is_own_pair
 from dtef_pipeline.preference.vote_records import (
     Record,
@@ -127,7 +127,7 @@ class VoteStore(DatabaseStore):
         statement = sa.select(tables.paired_responses).where(tables.paired_responses.c.response_id.in_([pair.left, pair.right]))
         sides = {row["response_id"]: response_of(tables.record_of("response", row)) for row in self.rows(statement)}
         names = names or self.hidden_names()
-        return blinded_pair(pair, sides[pair.left], sides[pair.right], names, self.salt, row["blinding"])
+        return blinded_pair(pair, sides[pair.left], sides[pair.right], names, self.salt)
 
     def waiting(self, reviewer_id: str, most: int = 1, family: str | None = None) -> list[str]:
         """Pairs that the reviewer has not voted on, those with the fewest votes first.
@@ -339,7 +339,7 @@ class VoteStore(DatabaseStore):
 
 def read_alike(row: Mapping[str, Any], names: Blinding) -> bool:
     """Whether the texts of a row of `texts_statement` differ in nothing but case and white space, as reviewers read them."""
-    shown = names.of_pair([*json.loads(row["left_names"]), *json.loads(row["right_names"])], row["blinding"])
+    shown = names.of_pair([*json.loads(row["left_names"]), *json.loads(row["right_names"])])
     left, right = (compared_text(row[f"{side}_text"], row[f"{side}_player"], shown) for side in ("left", "right"))
     return left == right
 

@@ -16,11 +16,11 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 import sqlalchemy as sa
+from dtef_pipeline.judging.hidden_names import Blinding
 
 from dtef_pipeline.errors import UnknownPair
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.preference.blinded_pair import BlindedPair
-from dtef_pipeline.preference.blinding import Blinding
 from resources.vote_tables import LEFT_SIDE, RIGHT_SIDE, paired_responses, pairs, votes, with_sides
 from resources.votes import VoteStore
 

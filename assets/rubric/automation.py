@@ -4,15 +4,20 @@ import dagster as dg
 
 from assets.rubric.anchors import rubric_anchors
 from assets.rubric.blueprints import rubric_blueprints
-from assets.rubric.boards import rubric_board
-from assets.rubric.corrected import rubric_corrected
 from assets.rubric.drift import rubric_drift
 from assets.rubric.embeddings import rubric_embeddings
 from assets.rubric.judgements import rubric_judgements
 from assets.rubric.points import rubric_points
 from assets.rubric.report import rubric_report
 from assets.rubric.responses import rubric_responses
-from assets.rubric.roll_ups import rubric_agreement, rubric_champions, rubric_costs, rubric_validity
+from assets.rubric.roll_ups import (
+    rubric_agreement,
+    rubric_board,
+    rubric_champions,
+    rubric_corrected,
+    rubric_costs,
+    rubric_validity,
+)
 from assets.rubric.scores import rubric_scores
 from assets.rubric.summaries import rubric_summaries
 from assets.rubric.watched_folder import new_blueprint

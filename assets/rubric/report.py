@@ -6,10 +6,16 @@ import dagster as dg
 
 from assets.preference.voted_scores import preference_scores
 from assets.rubric.blueprints import RUBRIC_GROUP
-from assets.rubric.boards import rubric_board
-from assets.rubric.corrected import rubric_corrected
 from assets.rubric.drift import rubric_drift
-from assets.rubric.roll_ups import require_scored, rubric_agreement, rubric_champions, rubric_costs, rubric_validity
+from assets.rubric.roll_ups import (
+    require_scored,
+    rubric_agreement,
+    rubric_board,
+    rubric_champions,
+    rubric_corrected,
+    rubric_costs,
+    rubric_validity,
+)
 from assets.stage.partitions import roll_up
 from assets.stage.published import published_pages
 from assets.stage.resources import Store

@@ -14,6 +14,8 @@ from assets.rubric.summaries import rubric_summaries
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published, require_made
 from assets.stage.resources import Store
+from dtef_pipeline.rubric.corrected_rows import CORRECTED_READS, corrected_tables
+from dtef_pipeline.rubric.published_boards import BOARD_READS, rubric_boards
 from dtef_pipeline.rubric.rolled_up import (
     CHAMPIONS_READ,
     COSTS_READ,
@@ -125,3 +127,45 @@ def rubric_costs(context: dg.AssetExecutionContext, store: Store) -> dg.Material
 def require_scored(store: Store) -> None:
     """Raises WarehouseError where no blueprint was scored."""
     require_made(store, "rubric_scores", "blueprint", "dtef rubric run")
+
+
+@dg.asset(deps=[rubric_scores], **{**roll_up("rubric_board", code_version="2"), **RUBRIC_GROUP})
+def rubric_board(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+    """Models ranked by their mean hybrid score over the latest run of every blueprint, each blueprint once.
+
+    A model is ranked from 10 blueprints on; one with fewer is listed without a rank. Intervals are of other blueprints of this kind. Beside it
+    stand the boards of tags, of each blueprint, prompt and criterion (`rubric_board_tag`, `rubric_board_blueprint`, `rubric_board_prompt`,
+    `rubric_board_criterion`). Blueprints with the tag `test` are in those of their own alone.
+    """
+    require_scored(store)
+    boards: dict[str, pa.Table] = store.warehouse.query(rubric_boards, only=BOARD_READS)
+    overall = boards["rubric_board"]
+    shown = ["rank", "model", "score", "low", "high", "coverage", "similarity", "n_parts", "note"]
+    return published(
+        store,
+        boards,
+        board=markdown(overall, shown, most=30),
+        rubric_board_rows=len(overall),
+    )
+
+
+@dg.asset(deps=[rubric_scores], **{**roll_up("rubric_corrected", code_version="1"), **RUBRIC_GROUP})
+def rubric_corrected(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+    """Scores corrected by people's labels of a few drawn prompts: one row per model over all blueprints, then one per blueprint and model.
+
+    `corrected` estimates the board's own number, had people decided every point that judges decide; its interval takes prompts for a sample of
+    what might be asked, `here_low` to `here_high` is of these very prompts. Beside it stands `rubric_known_classes`, how often each judge says
+    what people say. Both are empty until labels are imported (`dtef rubric labels`). No model is asked.
+    """
+    require_scored(store)
+    labels, draws = (store.warehouse.read_or_empty(name).to_pandas() for name in ("rubric_labels", "rubric_label_draws"))
+    tables = store.warehouse.query(lambda connection: corrected_tables(connection, labels, draws), only=CORRECTED_READS)
+    shown = ["blueprint", "model", "judged", "corrected", "corrected_low", "corrected_high", "n_prompts_labelled", "reason"]
+    of_judges = ["judge", "said", "n", "same", "near", "bias", "note"]
+    return published(
+        store,
+        tables,
+        labels=len(labels),
+        corrected=markdown(tables["rubric_corrected"], shown, most=30),
+        known_classes=markdown(tables["rubric_known_classes"], of_judges, most=30),
+    )

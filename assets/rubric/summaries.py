@@ -22,16 +22,18 @@ from dtef_pipeline.asking.episodes import Played, play
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import ConfigError, NameLeak
 from dtef_pipeline.rubric.anonymise import ANALYST_IDS
-from dtef_pipeline.rubric.kept_summaries import StoredSummaries, ids_of, kept_summaries
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.summary import NAME_LEFT, REPORT_CHARACTERS, SummaryCase, prepared
 from dtef_pipeline.rubric.summary_rows import (
     ANALYSTS,
     MaterialTables,
+    StoredSummaries,
     Summarising,
     chosen_analysts,
     grade_rows,
+    ids_of,
+    kept_summaries,
     not_asked,
     summary_material,
     summary_rows,

@@ -18,7 +18,7 @@ from dtef_pipeline.rubric.model import ReadBlueprint
 from dtef_pipeline.rubric.night_panel import PANEL_SECTION
 from dtef_pipeline.rubric.reading import blueprint_id, is_blueprint_file
 from dtef_pipeline.text.counted import and_more
-from resources.blueprint_files import RubricFile, content_hash, gone_below, noted
+from resources.blueprint_files import RubricFile, content_hash, noted
 from resources.settings import Settings
 from resources.sources import fingerprint, still_arriving
 
@@ -38,8 +38,6 @@ class Seen:
     """Nothing is left to do until the stamp changes."""
     trouble: str = ""
     """Why it cannot be run."""
-    gone: bool = False
-    """It is not there any more, and its blueprint is still known."""
 
 
 class BlueprintFolder:
@@ -66,7 +64,6 @@ class BlueprintFolder:
             if (new := self._look(file, name, collections, other)) is not None:
                 found.append(new)
         changed = self._added(found)
-        self._tell_of_gone(set(taken))
         return [self._request(changed)] if changed else []
 
     @property
@@ -80,9 +77,7 @@ class BlueprintFolder:
         broken = [seen.trouble for seen in self.now.values() if seen.trouble]
         arriving = f"; waiting until it stays as it is: {and_more(waiting, _BLUEPRINTS_NAMED)}" if waiting else ""
         unusable = f"; cannot be run: {and_more(broken, _TROUBLES_TOLD)}" if broken else ""
-        gone = [blueprint_id(name) for name, seen in self.now.items() if seen.gone]
-        left = f"; file gone, still known: {and_more(gone, _BLUEPRINTS_NAMED)} (`dtef rubric remove`)" if gone else ""
-        return f"nothing new and complete in {self._folder}{arriving}{unusable}{left}"
+        return f"nothing new and complete in {self._folder}{arriving}{unusable}"
 
     def _files(self) -> Iterator[Path]:
         for file in sorted(self._folder.rglob("*")):
@@ -125,24 +120,6 @@ class BlueprintFolder:
         self._stamps[key] = before.stamp
         return made
 
-    def _tell_of_gone(self, there: set[str]) -> None:
-        """A warning for each known blueprint whose file is not in the folder any more, once; it is never removed unasked."""
-        names = self._before if self._before else self._noted_before()
-        lacking = {name: blueprint_id(name) for name in names if name not in self.now and blueprint_id(name) not in there}
-        known = set(known_blueprints(self._context.instance)) if lacking else set()
-        for name, key in lacking.items():
-            if key in known:
-                self.now[name] = Seen("", done=True, gone=True)
-                if name not in self._before or not self._before[name].gone:
-                    self._context.log.warning(
-                        f"{self._folder / name} is gone; {key} stays known with its results: `dtef rubric remove` takes it away"
-                    )
-
-    def _noted_before(self) -> list[str]:
-        """The files that were below the folder before the sensor first looked, and are gone."""
-        gone = gone_below(self._store.warehouse, [self._folder])
-        return [Path(file.path).relative_to(self._folder.absolute()).as_posix() for file in gone]
-
     def _note(self, name: str, seen: Seen) -> None:
         """Keep what was found; trouble is an error in the tick's log when it is new."""
         before = self._before.get(name)
@@ -182,7 +159,7 @@ class BlueprintFolder:
     default_status=dg.DefaultSensorStatus.STOPPED,
     description="Watches the folder DTEF_BLUEPRINTS: a blueprint whose file is new or has changed is added and run once the file has been the "
     "same for two looks. The panel's section `rubric` says by whom and for how much. Each tick says which files cannot be run and why; they "
-    "hold up no other. Of a file that is gone it warns, and removes nothing. Off until switched on.",
+    "hold up no other. A file that is gone takes nothing away. Off until switched on.",
 )
 def new_blueprint(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
     """Watches the folder DTEF_BLUEPRINTS, whose subfolder `models` holds the model collections that blueprints may name."""

@@ -65,8 +65,7 @@ def fit(file: Path | None, as_json: bool, **given: Any) -> None:
     """Fit Bradley-Terry scores to votes: i is preferred to j with probability exp(beta_i) / (exp(beta_i) + exp(beta_j)).
 
     Without FILE, these are the votes of the store that are not voided. FILE is a CSV with the columns left, right, choice (A: left, B: right,
-    tie) and, where they are known, reviewer_id, confidence (1 to 5) and prompt_id; or JSON: {"votes": [[left, right, choice], ...]} or
-    {"wins": [[winner, loser, count], ...]}.
+    tie) and, where they are known, reviewer_id, confidence (1 to 5) and prompt_id.
 
     The section `preference` of the panel file, which DTEF_PANEL names, says how votes count: ties, prior_l2, weight, control, and for votes of
     the store items, no_own_judge and without_leak_risk.

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.preference.blinding import BLINDING_VERSION, Blinding
-from dtef_pipeline.preference.spellings import Spelling
+from dtef_pipeline.judging.hidden_names import Blinding, Name
 from dtef_pipeline.preference.votes import PairedResponse, Side, VotePair
 from dtef_pipeline.text.folded import folded
 
@@ -38,14 +37,9 @@ def shown_as_a(pair_id: str, salt: str) -> Side:
     return "right" if hashlib.sha256(f"{pair_id}\n{salt}".encode()).digest()[0] >> 7 else "left"
 
 
-def blinded_pair(
-    pair: VotePair, left: PairedResponse, right: PairedResponse, names: Blinding, salt: str, version: int = BLINDING_VERSION
-) -> BlindedPair:
-    """The pair as a reviewer gets it. `names`: those of everybody who might have written one of the texts, not of these two alone.
-
-    `version`: of the blinding that the pair is shown with.
-    """
-    names = names.of_pair((*left.names, *right.names), version)
+def blinded_pair(pair: VotePair, left: PairedResponse, right: PairedResponse, names: Blinding, salt: str) -> BlindedPair:
+    """The pair as a reviewer gets it. `names`: those of everybody who might have written one of the texts, not of these two alone."""
+    names = names.of_pair((*left.names, *right.names))
     first, second = (left, right) if shown_as_a(pair.pair_id, salt) == "left" else (right, left)
     texts = (read_text(one.text, one.player, names) for one in (first, second))
     return BlindedPair(pair.pair_id, names.scrub(left.prompt).text, *texts)
@@ -64,10 +58,10 @@ def compared_text(text: str, player: str, names: Blinding) -> str:
 
 def count_replaced_names(names: Blinding, pairs: Iterable[tuple[str, PairedResponse, PairedResponse]]) -> dict[str, int]:
     """By id of each pair, how many names are taken out of its two texts."""
-    counted: dict[tuple[str, frozenset[Spelling]], int] = {}
+    counted: dict[tuple[str, frozenset[Name]], int] = {}
     known = frozenset(names.sure)
 
-    def count(response: PairedResponse, shown: Blinding, further: frozenset[Spelling]) -> int:
+    def count(response: PairedResponse, shown: Blinding, further: frozenset[Name]) -> int:
         # Of most pairs no further name stands in the text, which is then looked through once for all of them.
         plain = folded(response.text)[0]
         there = frozenset(one for one in further if one.core in plain)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dtef_pipeline.judging.hidden_names import names_of_model
 from dtef_pipeline.preference.blinded_pair import BlindedPair
-from dtef_pipeline.preference.blinding import names_of_model
 from dtef_pipeline.preference.votes import PairedResponse, paired_response
 from dtef_pipeline.text.plain import without_thinking
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from dtef_pipeline.identity import digest
+from dtef_pipeline.judging.hidden_names import Blinding
 from dtef_pipeline.preference.blinded_pair import compared_text
-from dtef_pipeline.preference.blinding import Blinding
 from dtef_pipeline.preference.votes import PairedResponse, VotePair, vote_pair
 
 _Candidates = tuple[PairedResponse, PairedResponse]

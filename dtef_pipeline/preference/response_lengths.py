@@ -2,20 +2,65 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
 from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.preference.vote_files import VoteColumns
-from dtef_pipeline.preference.why_unscored import why_no_bounds
-from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, fit_strengths
-from dtef_pipeline.statistics.clustered_errors import bounds, clustered_errors
+from dtef_pipeline.preference.vote_files import VoteColumns, id_of, json_lines, text_of
+from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, better_and_worse, fit_strengths
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
+from dtef_pipeline.statistics.clustered_errors import FEWEST_VOTES, ClusteredErrors, bounds, clustered_errors, dependence
+from dtef_pipeline.statistics.strength_graph import strong_groups, unbeaten_players
+from dtef_pipeline.text.counted import and_more, counted, plural
+
+_PLAYERS_NAMED = 3
+
+
+def why_no_beta(fit: StrengthFit, counts: PairedOutcomes, players: Sequence[str]) -> list[str]:
+    """Of each player the reason why it has no score; empty where it has one. `counts`: the votes that count."""
+    better, worse = better_and_worse(counts)
+    group = strong_groups(len(players), better, worse)
+    top = unbeaten_players(group, better, worse)
+    return [_why(fit, group, top, players, at) for at in range(len(players))]
+
+
+def why_no_bounds(fit: StrengthFit, errors: ClusteredErrors, votes: npt.NDArray[np.float64]) -> list[str]:
+    """Of each player the reason why its score has no interval, were it to have none. `votes` (players,): those that count."""
+    ways = dependence(fit.rows)
+    nouns = ["prompt" if way is fit.rows.item else "reviewer" for way in ways] or ["vote"]
+    return [_why_no_interval(dict(zip(nouns, errors.effective[:, at], strict=False)), int(n)) for at, n in enumerate(votes)]
+
+
+def _why(fit: StrengthFit, group: npt.NDArray[np.int64], top: npt.NDArray[np.bool_], players: Sequence[str], at: int) -> str:
+    if not fit.no_answer[at]:
+        return ""
+    if fit.no_answer[at] == "unconverged":
+        return "no score: the fit did not converge"
+    if fit.no_answer[at] == "unidentified":
+        return "no score: lengths cannot be told apart from the players"
+    here = fit.component == fit.component[at]
+    if len(np.unique(group[here])) == 1:
+        return "no finite score: ties or lengths explain the votes better without end"
+    names = [players[place] for place in np.flatnonzero(here & top).tolist()]
+    return f"no finite score: none of the others ever beat or tied {and_more(names, _PLAYERS_NAMED)}"
+
+
+def _why_no_interval(effective: dict[str, float], votes: int) -> str:
+    if votes == 0:
+        return "no vote on it counts"
+    if votes < FEWEST_VOTES:
+        return f"no interval: {counted(votes, 'vote')}, at least {FEWEST_VOTES} are needed"
+    for noun, number in effective.items():
+        if round(number) < MIN_CLUSTERS:
+            equal = f"{number:.1f} {plural(noun)} with equally many votes"
+            return f"no interval: its votes are worth {equal}, at least {MIN_CLUSTERS} are needed"
+    return "no interval: the votes leave its score nothing to vary by"
+
 
 Floats = npt.NDArray[np.float64]
 Lengths = Mapping[tuple[str, str], int]
@@ -40,27 +85,12 @@ def read_lengths(path: Path) -> Lengths:
     Raises SourceError with the line of the first fault, and for a second text of one model to one prompt.
     """
     found: dict[tuple[str, str], int] = {}
-    allowed = "a JSON object with prompt_id, model and text"
-    try:
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError("cannot be read", where=str(path), arrived=str(error), allowed="UTF-8 with JSON lines") from error
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        row = _object(line)
-        if (
-            row is None
-            or not isinstance(row.get("model"), str)
-            or not isinstance(row.get("text"), str)
-            or "prompt_id" not in row
-        ):
-            raise SourceError("is no response", where=str(path), line=number, arrived=line[:80], allowed=allowed)
-        key = (str(row["prompt_id"]), row["model"].strip())
+    for line, row in json_lines(path):
+        key = id_of(path, line, row, "prompt_id"), text_of(path, line, row, "model").strip()
         if key in found:
             allowed = "one text for each prompt_id and model"
-            raise SourceError("is a second response", where=str(path), line=number, arrived=" ".join(key)[:80], allowed=allowed)
-        found[key] = len(row["text"])
+            raise SourceError("is a second response", where=str(path), line=line, arrived=" ".join(key)[:80], allowed=allowed)
+        found[key] = len(text_of(path, line, row, "text"))
     return found
 
 
@@ -107,11 +137,3 @@ def longer_share(lengths: Floats, rows: PairedOutcomes) -> LongerShare:
         why = "all votes agree" if fit.separable else why_no_bounds(fit, errors, errors.votes)[0]
         return LongerShare(share, None, None, votes, why)
     return LongerShare(share, float(expit(2 * ends.low[0])), float(expit(2 * ends.high[0])), votes, "")
-
-
-def _object(line: str) -> dict[str, Any] | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None

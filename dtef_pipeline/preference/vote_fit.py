@@ -14,10 +14,17 @@ from dtef_pipeline.boards.comparisons import tiers
 from dtef_pipeline.boards.families import ALIKE, BETTER, OTHER
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL, Keys
-from dtef_pipeline.preference.response_lengths import Lengths, LongerShare, doublings, lengths_of_votes, longer_share
+from dtef_pipeline.preference.response_lengths import (
+    Lengths,
+    LongerShare,
+    doublings,
+    lengths_of_votes,
+    longer_share,
+    why_no_beta,
+    why_no_bounds,
+)
 from dtef_pipeline.preference.vote_files import VoteColumns
 from dtef_pipeline.preference.votes import MOST_CONFIDENT
-from dtef_pipeline.preference.why_unscored import why_no_beta, why_no_bounds
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, Ties, fit_strengths
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.statistics.clustered_errors import (

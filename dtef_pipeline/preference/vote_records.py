@@ -15,7 +15,6 @@ from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import BallotError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.ballots import BALLOT_FIELDS, LONGEST_ID, is_id, read_ballot
-from dtef_pipeline.preference.blinding import BLINDING_VERSION
 from dtef_pipeline.preference.votes import (
     CHOICES,
     LONGEST_JUSTIFICATION,
@@ -32,6 +31,8 @@ from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.well_formed import well_formed
 
 LINE_SCHEMA = 1
+BLINDING_VERSION = 2
+"""Of the rules by which names were hidden when a pair was made. 2: the very names of the two models, however short, and more of makers."""
 BALLOT_KIND = "ballot"
 """The kind of a line that a reviewer hands in: a vote that no store has taken yet."""
 LONGEST_JUDGE_ID = 2_000

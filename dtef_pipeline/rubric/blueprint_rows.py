@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric import tables
-from dtef_pipeline.rubric.identity import test_hash
-from dtef_pipeline.rubric.model import Blueprint, Criterion, ReadBlueprint
+from dtef_pipeline.rubric.model import Blueprint, Criterion, ReadBlueprint, test_hash
 
 
 class BlueprintTables(NamedTuple):

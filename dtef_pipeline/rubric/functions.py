@@ -3,21 +3,406 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 from dtef_pipeline.rubric.function_names import EXTERNAL_FUNCTIONS, argument_fault
-from dtef_pipeline.rubric.function_score import (
-    BAD_ARGUMENTS,
-    EXTERNAL_SERVICE,
-    FUNCTION_FAILED,
-    UNKNOWN_FUNCTION,
-    FunctionScore,
-    unscored,
-)
-from dtef_pipeline.rubric.scripts import ScriptHost, call_script_score, script_score
-from dtef_pipeline.rubric.text_functions import ScoreText, always, json_text, searching, words_between
-from dtef_pipeline.rubric.tool_calls import tool_args_match, tool_call_count_between, tool_call_order, tool_called
+from dtef_pipeline.rubric.patterns import LONGEST_SEARCH, WHITE_SPACE, BadPattern, SearchTooLong, compile_pattern, word_count
+from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.extras import how_to_install
+
+UNKNOWN_FUNCTION = "unknown function"
+BAD_ARGUMENTS = "bad arguments"
+BAD_PATTERN = "bad pattern"
+PATTERN_TIMEOUT = "pattern timeout"
+EXTERNAL_SERVICE = "external service"
+NESTED_TOO_DEEP = "nested too deep"
+NO_SCRIPT_ENGINE = "no script engine"
+SCRIPT_ERROR = "script error"
+SCRIPT_TIMEOUT = "script timeout"
+SCRIPT_MEMORY = "script memory"
+SCRIPT_ENGINE_STOPPED = "script engine stopped"
+FUNCTION_FAILED = "function failed"
+"""A function that another package has added has raised an error, or gave something that is no score."""
+_SHOWN_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionScore:
+    """How far a response meets a criterion that is computed."""
+
+    score: float | None
+    """0 (not met) to 1 (met); None: unscored."""
+    explanation: str
+    """What was found, in words."""
+    reason: str | None = None
+    """Why it is unscored: one of the reasons of this module, to count by; None: it is scored."""
+
+    @property
+    def reversed(self) -> FunctionScore:
+        """1 minus the score; what is unscored stays unscored."""
+        return self if self.score is None else FunctionScore(1 - self.score, self.explanation)
+
+
+def unscored(reason: str, explanation: str) -> FunctionScore:
+    """No score, for one of the reasons of this module."""
+    return FunctionScore(None, explanation, reason)
+
+
+def shown(text: str) -> str:
+    """A text in quotation marks, of which a long one is cut."""
+    return repr(text) if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]!r}..."
+
+
+ScoreText = Callable[[str], FunctionScore]
+"""A criterion that is ready: given the text of a response, its score."""
+
+
+class Wanted(NamedTuple):
+    """One thing that is looked for."""
+
+    label: str
+    """As explanations show it."""
+    found_in: Callable[[str], bool]
+
+
+@functools.lru_cache(maxsize=256)
+def lowered(text: str) -> str:
+    """The text in small letters."""
+    return text.lower()
+
+
+def has_word(text: str, word: str) -> bool:
+    """Whether a word occurs with no letter, number or underscore on either side; the empty word always does."""
+    at = text.find(word)
+    while at >= 0 and word:
+        end = at + len(word)
+        if not (at and _in_words(text[at - 1])) and not (end < len(text) and _in_words(text[end])):
+            return True
+        at = text.find(word, at + 1)
+    return not word
+
+
+def _in_words(character: str) -> bool:
+    return character == "_" or unicodedata.category(character)[0] in "LN"
+
+
+_PART_TESTS: dict[str, Callable[[str, str], bool]] = {
+    "contains": lambda text, part: part in text,
+    "contains_word": has_word,
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+}
+SEARCHES = (*_PART_TESTS, "matches")
+"""What a text can be searched for; each has a form that ignores case, with `i` before its name."""
+
+
+def wanted(search: str, argument: str, ignore_case: bool) -> Wanted:
+    """One thing to look for, prepared; `search` is one of `SEARCHES`. BadPattern where a pattern is none."""
+    if search == "matches":
+        return Wanted(f"/{argument}/{'i' if ignore_case else ''}", compile_pattern(argument, ignore_case).found_in)
+    test = _PART_TESTS[search]
+    if not ignore_case:
+        return Wanted(shown(argument), lambda text: test(text, argument))
+    small = argument.lower()
+    return Wanted(shown(argument), lambda text: test(lowered(text), small))
+
+
+def searching(search: str, family: str, argument: Any, ignore_case: bool) -> ScoreText:
+    """The criterion of a search function with a sound argument. `family`: `one`, `any_of`, `all_of` or `at_least_n_of`."""
+    n, texts = argument if family == "at_least_n_of" else (0, [argument] if family == "one" else argument)
+    try:
+        parts = [wanted(search, text, ignore_case) for text in texts]
+    except BadPattern as fault:
+        return always(unscored(BAD_PATTERN, str(fault)))
+    ready = {"one": _one, "any_of": _any_of, "all_of": _all_of}.get(family, functools.partial(_at_least, n))(parts)
+    return _within_time(ready) if search == "matches" else ready
+
+
+def always(score: FunctionScore) -> ScoreText:
+    """A criterion that says the same of every response."""
+    return lambda text: score
+
+
+def _within_time(ready: ScoreText) -> ScoreText:
+    def score(text: str) -> FunctionScore:
+        try:
+            return ready(text)
+        except SearchTooLong:
+            return unscored(PATTERN_TIMEOUT, f"the search took longer than {LONGEST_SEARCH:g} s")
+
+    return score
+
+
+def _one(parts: list[Wanted]) -> ScoreText:
+    (part,) = parts
+    yes, no = FunctionScore(1.0, f"found {part.label}"), FunctionScore(0.0, f"did not find {part.label}")
+    return lambda text: yes if part.found_in(text) else no
+
+
+def _any_of(parts: list[Wanted]) -> ScoreText:
+    none = FunctionScore(0.0, f"found none of {len(parts)}{_listed(parts)}")
+
+    def score(text: str) -> FunctionScore:
+        first = next((part for part in parts if part.found_in(text)), None)
+        return none if first is None else FunctionScore(1.0, f"found {first.label}")
+
+    return score
+
+
+def _all_of(parts: list[Wanted]) -> ScoreText:
+    def score(text: str) -> FunctionScore:
+        found, explanation = _found(parts, text)
+        return FunctionScore(found / len(parts), explanation) if parts else FunctionScore(1.0, "nothing to find")
+
+    return score
+
+
+def _at_least(n: float, parts: list[Wanted]) -> ScoreText:
+    if n <= 0 or not parts:
+        return always(FunctionScore(float(n <= 0), f"{n:g} wanted of {len(parts)}"))
+
+    def score(text: str) -> FunctionScore:
+        found, explanation = _found(parts, text)
+        return FunctionScore(min(1.0, found / n), f"{explanation} ({n:g} wanted)")
+
+    return score
+
+
+def _found(parts: list[Wanted], text: str) -> tuple[int, str]:
+    """How many parts a text has, and that in words."""
+    has = [part.found_in(text) for part in parts]
+    there = [part for part, is_there in zip(parts, has, strict=True) if is_there]
+    missing = [part for part, is_there in zip(parts, has, strict=True) if not is_there]
+    not_there = f"; not{_listed(missing)[1:]}" if there and missing else ""
+    return len(there), f"found {len(there)} of {len(parts)}{_listed(there)}{not_there}"
+
+
+def _listed(parts: Iterable[Wanted]) -> str:
+    labels = ", ".join(part.label for part in parts)
+    return f": {labels}" if labels else ""
+
+
+def words_between(argument: Any) -> ScoreText:
+    """[least, most]: 1 within; below, words / least; above, most / words. Words are runs of what is not white space."""
+    least, most = argument
+
+    def score(text: str) -> FunctionScore:
+        words = word_count(text)
+        points = words / least if words < least else most / words if words > most else 1.0
+        return FunctionScore(points, counted(words, "word"))
+
+    return score
+
+
+def json_text(argument: Any) -> ScoreText:
+    """1 where the whole text is a JSON object or array."""
+    return json_score
+
+
+def json_score(text: str) -> FunctionScore:
+    """1 where the whole text is a JSON object or array. What is nested too deep for Python to read is unscored."""
+    try:
+        found = read_json(text)
+    except RecursionError:
+        return unscored(NESTED_TOO_DEEP, "brackets are nested too deep to be read")
+    except ValueError as fault:
+        return FunctionScore(0.0, f"no JSON: {fault}")
+    is_whole = isinstance(found, (dict, list))
+    return FunctionScore(float(is_whole), "a JSON object or array" if is_whole else "JSON, but no object or array")
+
+
+def read_json(text: str) -> Any:
+    """JSON as JavaScript reads it: NaN and Infinity are faults (ValueError), numbers may have any length."""
+    return json.loads(text, parse_constant=_refused, parse_int=_whole)
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _whole(digits: str) -> float:
+    return int(digits) if len(digits) < 300 else float(digits)
+
+
+_MARK = "TOOL_CALL "
+_BLANK_RUN = re.compile(f"[{WHITE_SPACE}]+")
+
+
+class ToolCall(NamedTuple):
+    """One call of a tool."""
+
+    name: str
+    arguments: Any
+    """As JSON has them; None: the call has none."""
+
+
+@functools.lru_cache(maxsize=256)
+def tool_calls(text: str) -> tuple[ToolCall, ...]:
+    """The calls in a response, in their order. A line whose JSON cannot be read, or that has no name, is no call."""
+    if _MARK not in text:
+        return ()
+    lines = (line.strip(WHITE_SPACE) for line in text.split("\n"))
+    read = (_call(line[len(_MARK) :]) for line in lines if line.startswith(_MARK))
+    return tuple(call for call in read if call is not None)
+
+
+def _call(written: str) -> ToolCall | None:
+    try:
+        found = read_json(written.strip(WHITE_SPACE))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        return None
+    return ToolCall(found["name"], found.get("arguments"))
+
+
+def _called(calls: Sequence[ToolCall]) -> str:
+    """The calls in words."""
+    return (
+        "called " + ", ".join(call.name for call in calls[:12]) + (", ..." if len(calls) > 12 else "")
+        if calls
+        else "called no tool"
+    )
+
+
+def tool_called(argument: Any) -> ScoreText:
+    """1 where the tool of this name is called."""
+    return _judged(lambda calls: any(call.name == argument for call in calls))
+
+
+def tool_call_count_between(argument: Any) -> ScoreText:
+    """[least, most, name]: 1 where so many tools are called; with a name, where this one is called so many times."""
+    least, most, name = (*argument, None)[:3]
+    return _judged(lambda calls: least <= sum(not name or call.name == name for call in calls) <= most)
+
+
+def tool_call_order(argument: Any) -> ScoreText:
+    """1 where the tools of these names are called in this order; others may be called between them."""
+
+    def in_order(calls: Sequence[ToolCall]) -> bool:
+        left = iter(call.name for call in calls)
+        return all(name in left for name in argument)
+
+    return _judged(in_order)
+
+
+def tool_args_match(argument: Any) -> ScoreText:
+    """{name, where, normalizeWhitespace}: 1 where a call of the tool includes the arguments `where`, a mapping or a list."""
+    where, without_blanks = argument["where"], bool(argument.get("normalizeWhitespace"))
+
+    def matched(calls: Sequence[ToolCall]) -> bool:
+        return any(call.name == argument["name"] and includes(call.arguments, where, without_blanks) for call in calls)
+
+    def score(text: str) -> FunctionScore:
+        calls = [call for call in tool_calls(text) if call.name == argument["name"]]
+        seen = "; ".join(shown(str(call.arguments)) for call in calls[:3])
+        return FunctionScore(
+            float(matched(calls)), f"arguments of {argument['name']}: {seen}" if calls else _called(tool_calls(text))
+        )
+
+    return score
+
+
+def _judged(holds: Callable[[Sequence[ToolCall]], bool]) -> ScoreText:
+    def score(text: str) -> FunctionScore:
+        calls = tool_calls(text)
+        return FunctionScore(float(holds(calls)), _called(calls))
+
+    return score
+
+
+def includes(value: Any, wanted: Any, without_blanks: bool = False) -> bool:
+    """Whether a value has all that is wanted: mappings by their keys, lists by place, the rest equal. true is not 1, 1 is 1.0."""
+    if isinstance(wanted, dict):
+        return isinstance(value, dict) and all(
+            str(key) in value and includes(value[str(key)], part, without_blanks) for key, part in wanted.items()
+        )
+    if isinstance(wanted, (list, tuple)):
+        long_enough = isinstance(value, list) and len(value) >= len(wanted)
+        return long_enough and all(includes(*pair, without_blanks) for pair in zip(value, wanted, strict=False))
+    if isinstance(wanted, str) and isinstance(value, str) and without_blanks:
+        return _BLANK_RUN.sub("", wanted) == _BLANK_RUN.sub("", value)
+    return isinstance(value, bool) == isinstance(wanted, bool) and bool(value == wanted)
+
+
+_FAULTS = {"timeout": SCRIPT_TIMEOUT, "memory": SCRIPT_MEMORY, "stopped": SCRIPT_ENGINE_STOPPED, "error": SCRIPT_ERROR}
+_HOW_TO_INSTALL = f"the engine that runs scripts is not installed; {how_to_install('js')}"
+
+
+class ScriptHost(Protocol):
+    """Runs scripts in another process."""
+
+    def run(self, script: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Its outcome: {type: boolean | number | undefined | ..., value}, {type: score, score: an outcome, explain}, or {fault, text}.
+
+        A number's value is JavaScript's text of it. `fault` is error, timeout, memory or stopped. It never raises.
+        """
+        ...
+
+
+def script_score(script: str, text: str, engine: ScriptHost | None, context: Mapping[str, Any] | None) -> FunctionScore:
+    """What a script makes of a response, which it has as `r`; `context` has the messages and `modelId`."""
+    if engine is None:
+        return unscored(NO_SCRIPT_ENGINE, _HOW_TO_INSTALL)
+    known = {"messages": [], "modelId": None} | dict(context or {})
+    return _scored(engine.run(script, {"r": text, "response": text, "context": known}))
+
+
+def call_script_score(argument: Mapping[str, Any], text: str, engine: ScriptHost | None) -> FunctionScore:
+    """1 where the expression `where` is true of the arguments, `args`, of a call of the tool.
+
+    Unscored where it is true of none and fails on one.
+    """
+    calls = [call for call in tool_calls(text) if call.name == argument["name"] and call.arguments is not None]
+    if engine is None:
+        return unscored(NO_SCRIPT_ENGINE, _HOW_TO_INSTALL)
+    scores = []
+    for call in calls:
+        scores.append(_scored(engine.run(f"!!({argument['where']}\n)", {"args": call.arguments})))
+        if scores[-1].score == 1:
+            return FunctionScore(1.0, f"true of a call of {argument['name']}")
+    failed = next((score for score in scores if score.score is None), None)
+    return failed or FunctionScore(0.0, f"true of none of {counted(len(calls), 'call')} of {argument['name']}")
+
+
+def _scored(outcome: Mapping[str, Any]) -> FunctionScore:
+    """The score that the outcome of a script means: true 1, a number held within 0 and 1, nothing 0, all else unscored."""
+    if "fault" in outcome:
+        return unscored(_FAULTS.get(str(outcome["fault"]), SCRIPT_ERROR), str(outcome.get("text", "")))
+    if outcome.get("type") != "score":
+        return _scored_value(outcome, None)
+    inner, explain = outcome.get("score"), outcome.get("explain")
+    if not isinstance(inner, Mapping) or inner.get("type") not in ("boolean", "number"):
+        return unscored(SCRIPT_ERROR, "its `score` is neither a number nor true or false")
+    return _scored_value(inner, explain if isinstance(explain, str) else None)
+
+
+def _scored_value(outcome: Mapping[str, Any], explain: str | None) -> FunctionScore:
+    kind, value = outcome.get("type"), outcome.get("value")
+    if kind == "undefined":
+        return FunctionScore(0.0, "the script gave nothing")
+    if kind == "boolean" and isinstance(value, bool):
+        return FunctionScore(float(value), explain or f"the script gave {str(value).lower()}")
+    number = _number(value) if kind == "number" else math.nan
+    if math.isnan(number):
+        return unscored(
+            SCRIPT_ERROR, f"the script gave {'NaN' if kind == 'number' else f'a value of type {kind}'}, which is no score"
+        )
+    return FunctionScore(min(1.0, max(0.0, number)), explain or f"the script gave {value}")
+
+
+def _number(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        return math.nan
+
 
 ScriptContext = Mapping[str, Any]
 """What scripts know beside the response: `messages`, a list of {role, content}, and `modelId`."""

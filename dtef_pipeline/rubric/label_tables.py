@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dtef_pipeline.rubric.label_keys import ITEM_KEYS
+from dtef_pipeline.rubric.space import ITEM_KEYS
 from dtef_pipeline.rubric.tables import CONVERSATION, RUBRIC_POINTS
 from dtef_pipeline.rubric.validity_tables import RUBRIC_CORRECTED, RUBRIC_DRAWN, RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.tables import field

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.judging.consensus import CONSENSUS_COLUMNS, consensus
 from dtef_pipeline.rubric.conversations import OK
-from dtef_pipeline.rubric.function_score import FunctionScore
-from dtef_pipeline.rubric.functions import ReadyFunction
+from dtef_pipeline.rubric.functions import FunctionScore, ReadyFunction
 from dtef_pipeline.rubric.levels import CRITERION_KEYS, RESPONSE_KEYS
 from dtef_pipeline.rubric.model import SHOULD_NOT, TEXT_KIND
 from dtef_pipeline.rubric.tables import RUBRIC_POINTS

@@ -9,8 +9,7 @@ from typing import Any
 
 from dtef_pipeline.rubric.blueprint_yaml import number_text
 from dtef_pipeline.rubric.findings import HEADER_PLACE, FindingLog, Spot, shown
-from dtef_pipeline.rubric.identity import prompt_hash
-from dtef_pipeline.rubric.model import SHOULD, SHOULD_NOT, Criterion, PromptItem, Turn
+from dtef_pipeline.rubric.model import SHOULD, SHOULD_NOT, Criterion, PromptItem, Turn, prompt_hash
 from dtef_pipeline.rubric.points import PointReader, citation_text, weight_of, weight_shown
 
 PROMPT_TEXT_KEYS = ("prompt", "promptText")

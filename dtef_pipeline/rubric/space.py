@@ -12,3 +12,18 @@ RUBRIC_RESPONSE = (*RUBRIC_CELL, "draw")
 """One response of a blueprint's snapshot."""
 RUBRIC_POINT = ("prompt", "block", "path", "position")
 """One criterion of a blueprint, by its place."""
+
+
+ITEM_KEYS = (
+    "blueprint",
+    "snapshot",
+    "prompt",
+    "model",
+    "model_variant",
+    "temperature",
+    "system_index",
+    "draw",
+    "block",
+    "path",
+    "position",
+)

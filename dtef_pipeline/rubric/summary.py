@@ -10,12 +10,16 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
-from dtef_pipeline.rubric.analyst_prompt import analyst_messages, missing_messages
-from dtef_pipeline.rubric.analyst_reply import AnalystReply, as_text, read_replies, with_names
-from dtef_pipeline.rubric.analyst_report import AnalystReport, SummaryMaterial, analyst_report
+from dtef_pipeline.judging.hidden_names import names_of
+from dtef_pipeline.rubric.analyst_reply import DIMENSIONS, AnalystReply, as_text, read_replies, with_names
+from dtef_pipeline.rubric.analyst_report import (
+    AnalystReport,
+    SummaryMaterial,
+    analyst_messages,
+    analyst_report,
+    missing_messages,
+)
 from dtef_pipeline.rubric.anonymise import Pseudonyms, pseudonyms, summary_seed
-from dtef_pipeline.rubric.grades import DIMENSIONS
-from dtef_pipeline.rubric.hidden_names import names_of
 from dtef_pipeline.tables import SNAPSHOT_FIELD, field
 from dtef_pipeline.text.counted import and_more
 

@@ -15,7 +15,7 @@ from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.watched import first_times, of_whole_models, watched_models
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.rubric.anchors import judge_drifts, net_of_judges
+from dtef_pipeline.rubric.anchor_rows import judge_drifts, net_of_judges
 from dtef_pipeline.rubric.documented_drift import documented_drift
 from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_DRIFT, RUBRIC_DRIFT_SERIES, RUBRIC_MODEL_DRIFT

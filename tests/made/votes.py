@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dtef_pipeline.preference.vote_files import VoteColumns, vote_columns
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes
 
 OUTCOME_OF = {"A": 1, "B": -1, "tie": 0}
@@ -53,3 +55,12 @@ def drawn_outcomes(rng: np.random.Generator, difference: npt.NDArray[np.float64]
     strengths = np.stack([np.exp(difference / 2), np.full_like(difference, nu), np.exp(-difference / 2)])
     ends = np.cumsum(strengths / strengths.sum(axis=0), axis=0)
     return np.asarray(1 - (rng.random(len(difference)) > ends[:2]).sum(axis=0), dtype=np.int64)
+
+
+def votes_of(document: Mapping[str, Any]) -> VoteColumns:
+    """The votes of {"votes": [[left, right, choice], ...]} or {"wins": [[winner, loser, count], ...]}, as published data has them."""
+    rows = document.get("votes") or [row for row in document.get("wins", ()) if row[2]]
+    of_wins = "wins" in document
+    outcome = np.array([1 if of_wins else OUTCOME_OF[row[2]] for row in rows], dtype=np.int64)
+    times = np.array([float(row[2]) if of_wins else 1.0 for row in rows])
+    return vote_columns("made", [(row[0], row[1]) for row in rows], outcome, times)

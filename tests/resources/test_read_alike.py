@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from dtef_pipeline.judging.hidden_names import blinding
+
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.blinded_pair import read_text
-from dtef_pipeline.preference.blinding import blinding
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.votes import PairedResponse, paired_response
 from resources.votes import VoteStore, votes_on_equal_texts

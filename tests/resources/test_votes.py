@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, UnknownPair
 from dtef_pipeline.identity import request_key
+from dtef_pipeline.judging.hidden_names import names_of_model
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.blinding import BLINDING_VERSION, names_of_model
 from dtef_pipeline.preference.pairing import new_pairs
-from dtef_pipeline.preference.vote_records import RunManifest
+from dtef_pipeline.preference.vote_records import BLINDING_VERSION, RunManifest
 from dtef_pipeline.preference.votes import keyed_pair, paired_response
 from resources import vote_tables
 from resources.responses.store import ResponseStore
@@ -314,7 +314,7 @@ def test_a_short_name_is_hidden_and_the_pair_is_a_leak_risk(location: str) -> No
         assert votes_of_store(store, leaks=False) == []
 
 
-def test_pairs_of_before_keep_their_blinding_their_ids_and_their_votes(location: str, tmp_path: Path) -> None:
+def test_pairs_of_before_keep_their_version_their_ids_and_their_votes(location: str, tmp_path: Path) -> None:
     (pair_id,) = named(location)
     with VoteStore(location, lambda: TIME) as store:
         vote = store.take(Ballot(pair_id, "r1", "A", 3))
@@ -326,7 +326,7 @@ def test_pairs_of_before_keep_their_blinding_their_ids_and_their_votes(location:
     file, other = tmp_path / "votes.jsonl", f"sqlite:///{tmp_path / 'other.sqlite'}"
     with VoteStore(location, lambda: TIME) as later:
         served = later.served(pair_id)
-        assert "I am o3" in (served.run_a, served.run_b)
+        assert "I am [model]" in (served.run_a, served.run_b)
         assert [row["vote_id"] for row in later.rows(sa.select(vote_tables.votes))] == [vote]
         fresh = [
             paired_response("qa", "2", name, f"o3 {name}", prompt="?", names=(name,)) for name in ("openai/o3", "acme/owl")

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.preference import score_checks
+from assets.preference import voted_scores
 from assets.preference.stored_votes import preference_votes
 from assets.preference.vote_sensor import scores_after_votes
 from assets.preference.voted_scores import preference_roll_ups, preference_scores
@@ -21,7 +21,7 @@ from tests.made.stored_votes import store_votes
 
 _OF_VOTES = dg.Definitions(
     assets=[preference_votes, preference_scores],
-    asset_checks=dg.load_asset_checks_from_modules([score_checks]),
+    asset_checks=dg.load_asset_checks_from_modules([voted_scores]),
     jobs=[preference_roll_ups],
     resources={"store": Store()},
 )

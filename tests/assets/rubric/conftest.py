@@ -24,10 +24,13 @@ from resources.gateway.retries import Backoff
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.rubric.reviews import reviews as reviews
+from tests.assets.rubric.reviews import scored as scored
+from tests.assets.rubric.reviews import scored_once as scored_once
 from tests.assets.rubric.reviews import two_nights as two_nights
 from tests.assets.rubric.run_stages import StageRunner, stage_runner
 from tests.assets.staleness import stale_partitions
 from tests.fake_llm_server import FakeLLM, FaultPlan
+from tests.made.rubric_documents import ONE, ONE_PROMPTS
 from tests.made.rubric_replies import Players
 
 MODELS = ("cand-a", "cand-b", "cand-c", "judge-x", "judge-y", "analyst-z", "embed")
@@ -159,6 +162,20 @@ def copy_finished(finished: Path, pipeline: RubricPipeline) -> None:
         shutil.copy(file, root)
     keys = sorted(path.stem for path in pipeline.folder.glob("*.yml"))
     pipeline.instance.add_dynamic_partitions(RUBRIC_SPACE.name, keys)
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small blueprint after all stages, judges easily read; made once, to be copied."""
+    return make_finished(tmp_path_factory.mktemp("finished"), {"one": [ONE, ONE_PROMPTS]}, unreadable=False)
+
+
+@pytest.fixture
+def one(rubric: RubricPipeline, finished: Path) -> RubricPipeline:
+    """The small blueprint, all stages made, judges easily read."""
+    rubric.players.unreadable = False
+    copy_finished(finished, rubric)
+    return rubric
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,8 +17,7 @@ import yaml
 
 from assets.launch import OF_BLUEPRINTS, RUBRIC_ROLL_UP_NAMES, RUBRIC_STAGE_NAMES, Launched, materialize
 from assets.rubric.files import add
-from dtef_pipeline.rubric.analyst_reply import INSIGHT_KINDS
-from dtef_pipeline.rubric.grades import DIMENSIONS
+from dtef_pipeline.rubric.analyst_reply import DIMENSIONS, INSIGHT_KINDS
 from resources.blueprint_files import RubricFile, content_hash
 from resources.warehouse import Warehouse
 from tests.fake_llm_server import Call, FakeLLM
@@ -88,15 +88,22 @@ class Reviews:
             path.write_text(text, encoding="utf-8")
             add(self.instance, self.house, [RubricFile(name, str(path), None, False, content_hash(path, None))])
 
-    def run(self, keys: Sequence[str] = ("first", "second"), snapshot: str = "base", **config: dict[str, Any]) -> Launched:
-        """All stages for these blueprints; `config` by asset name, beside the snapshot."""
+    def run(
+        self,
+        keys: Sequence[str] = ("first", "second"),
+        snapshot: str = "base",
+        stages: Sequence[str] = RUBRIC_STAGE_NAMES,
+        **config: dict[str, Any],
+    ) -> Launched:
+        """The stages, by default all, for these blueprints; `config` by asset name, beside the snapshot."""
         of_snapshot: dict[str, dict[str, Any]] = {name: {"snapshot": snapshot} for name in RUBRIC_STAGE_NAMES[1:]}
         of_snapshot["rubric_embeddings"] |= {"every_prompt": False}
         for name, given in config.items():
             of_snapshot[name] |= given
         with FakeLLM(reply=self.reply) as self.server:
             self.models(self.server.base_url)
-            return materialize(self.instance, RUBRIC_STAGE_NAMES, list(keys), of_snapshot, space=OF_BLUEPRINTS)
+            given = {name: of_snapshot[name] for name in stages if name in of_snapshot}
+            return materialize(self.instance, stages, list(keys), given, space=OF_BLUEPRINTS)
 
     def roll_up(self, *names: str, **config: dict[str, Any]) -> Launched:
         return materialize(self.instance, list(names), [], config)
@@ -146,6 +153,22 @@ def begun(folder: Path) -> Iterator[Reviews]:
 
 @pytest.fixture
 def reviews(tmp_path: Path) -> Iterator[Reviews]:
+    with begun(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def scored_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state after all stages of both blueprints; to be copied, not changed."""
+    with begun(tmp_path_factory.mktemp("scored")) as made:
+        assert made.run().failures == ()
+        return made.folder
+
+
+@pytest.fixture
+def scored(scored_once: Path, tmp_path: Path) -> Iterator[Reviews]:
+    """Both blueprints after all stages, of which Dagster has seen nothing."""
+    shutil.copytree(scored_once, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("storage", "history"))
     with begun(tmp_path) as made:
         yield made
 

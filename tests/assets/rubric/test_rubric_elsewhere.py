@@ -55,7 +55,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 
 def add_both(pipeline: RubricPipeline) -> None:
-    pipeline.write("paths", [PATHS, PATHS_PROMPTS])
+    pipeline.write("paths", [{**PATHS, "temperatures": [0.0]}, PATHS_PROMPTS])
     pipeline.write("one", [ONE, ONE_PROMPTS])
 
 

@@ -12,7 +12,7 @@ from assets.launch import materialize
 from dtef_pipeline.judging.classes import TEN_CLASSES
 from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline
 from tests.made.rubric_by_hand import scored_by_hand
-from tests.made.rubric_documents import ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
+from tests.made.rubric_documents import PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import TEN_VERDICTS, faulty
 
 JUDGES_ON_TEN = [("standard", "judge-x"), ("prompt-aware", "judge-x")]
@@ -31,6 +31,7 @@ def near(value: float | None) -> Any:
     return None if value is None else pytest.approx(value, abs=1e-9)
 
 
+@pytest.mark.thorough
 def test_ten_classes_make_the_scores_that_plain_loops_find_and_are_bought_once(faults: RubricPipeline) -> None:
     faults.write("paths", [COLD, PATHS_PROMPTS])
     assert faults.run(rubric_judgements=TEN).failures == ()
@@ -49,26 +50,24 @@ def test_ten_classes_make_the_scores_that_plain_loops_find_and_are_bought_once(f
     assert not faults.players.asked
 
 
-def test_another_scale_asks_judges_alone_and_back_again_nobody(rubric: RubricPipeline) -> None:
-    rubric.players.unreadable = False
-    rubric.write("one", [ONE, ONE_PROMPTS])
-    rubric.run()
+def test_another_scale_asks_judges_alone_and_back_again_nobody(one: RubricPipeline) -> None:
+    rubric, judge_and_score = one, ["rubric_judgements", "rubric_points", "rubric_scores"]
     of_five = rubric.rows("rubric_runs")[0]
     judged = rubric.table("rubric_judgements")
-    assert rubric.players.asked
-    rubric.run(rubric_judgements=TEN)
+    rubric.run(judge_and_score, rubric_judgements=TEN)
     assert dict(rubric.players.asked) == {"judge": 8}
     of_ten = rubric.rows("rubric_runs")[0]
     assert of_ten["test_hash"] == of_five["test_hash"]
     assert of_ten["policy_hash"] == of_five["policy_hash"]
     assert of_ten["judge_hash"] != of_five["judge_hash"]
     assert of_ten["run_label"] != of_five["run_label"]
-    rubric.run()
+    rubric.run(judge_and_score)
     assert not rubric.players.asked
     assert rubric.rows("rubric_runs")[0] == of_five
     assert rubric.table("rubric_judgements") == judged
 
 
+@pytest.mark.thorough
 def test_tables_of_judges_and_pages_keep_two_scales_apart(rubric: RubricPipeline) -> None:
     rubric.players.unreadable = False
     rubric.write("five", [COLD, PATHS_PROMPTS])

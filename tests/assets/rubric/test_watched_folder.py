@@ -166,39 +166,6 @@ def test_a_file_that_is_changed_back_is_run_again(folder: Folder) -> None:
     assert len(keys) == 3
 
 
-def test_a_file_that_is_gone_is_told_once_and_stays_known_until_it_is_removed(
-    folder: Folder, capfd: pytest.CaptureFixture[str]
-) -> None:
-    folder.write("a.yml", GOOD)
-    folder.write("b.yml", GOOD)
-    folder.look()
-    folder.look()
-    (folder.path / "a.yml").unlink()
-    for _ in range(2):
-        assert folder.look() == []
-        assert "file gone, still known: a (`dtef rubric remove`)" in folder.reason
-    assert capfd.readouterr().err.count("a.yml is gone; a stays known") == 1
-    assert known_blueprints(folder.instance) == ["a", "b"]
-    remove(folder.instance, folder.house, ["a"])
-    assert folder.look() == []
-    assert "file gone" not in folder.reason
-    assert known_blueprints(folder.instance) == ["b"]
-    folder.write("a.yml", GOOD)
-    folder.look()
-    (request,) = folder.look()
-    assert keys_of(request) == ("a", "a")
-
-
-def test_a_file_that_was_gone_before_the_first_look_is_told(folder: Folder) -> None:
-    folder.write("a.yml", GOOD)
-    folder.look()
-    folder.look()
-    folder.cursor = None
-    (folder.path / "a.yml").unlink()
-    folder.look()
-    assert "file gone, still known: a" in folder.reason
-
-
 def test_a_file_of_which_nobody_knows_the_models_waits_for_them(
     folder: Folder, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,8 +45,8 @@ def test_the_table_says_who_voted_and_what_columns_mean(votes: Path, monkeypatch
 
 
 def test_why_there_is_no_score_stands_beneath_the_table(tmp_path: Path) -> None:
-    (tmp_path / "votes.json").write_text('{"votes": [["a\\u001b[31m", "b", "A"]]}', encoding="utf-8")
-    shown = ok("preference", "fit", tmp_path / "votes.json")
+    (tmp_path / "votes.csv").write_text("left,right,choice\na\x1b[31m,b,A\n", encoding="utf-8")
+    shown = ok("preference", "fit", tmp_path / "votes.csv")
     assert "none of the others ever beat or tied a" in shown
     assert "\x1b" not in shown
 

@@ -257,14 +257,14 @@ def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
         assert sorted(getattr(vote, vote.preferred) for vote in votes_of_store(votes)) == ["x", "y", "y"]
         assert votes.next_pair("somebody") is None
     for text, said in (
-        ("left,right,choice,choice\n", r"v\.csv:1: the column choice more than once"),
+        ("left,right,choice,choice\n", r"v\.csv:1: the column choice stands 2 times"),
         ("left,right,choice,reviewer_id\nx,y,A,\x1b[2J\n", r"v\.csv:2: reviewer_id; got .*allowed: nothing, or 200 printable"),
         ("left,right,choice,reviewer_id\nx,y,A,r\nx,y,B,r\n", r"v\.csv:3: .*allowed: one vote of a reviewer on a pair"),
-        ("left,right\n", r"v\.csv:1: no column choice"),
-        ("left,right,choice\nx,y,C\n", r"v\.csv:2: choice; got 'C'; allowed: A, B, tie"),
+        ("left,right\n", r"v\.csv:1: the column choice stands 0 times"),
+        ("left,right,choice\nx,y,C\n", r"v\.csv:2: choice is not usable; got 'C'; allowed: A, B, tie"),
         ("left,right,choice\nx,x,A\n", r"v\.csv:2: left and right"),
-        ("left,right,choice,confidence\nx,y,A,7\n", r"v\.csv:2: confidence; got '7'"),
-        ("left,right,choice\nx,y\n", r"v\.csv:2: 2 values"),
+        ("left,right,choice,confidence\nx,y,A,7\n", r"v\.csv:2: confidence is not usable; got '7'"),
+        ("left,right,choice\nx,y\n", r"v\.csv:2: has another number of cells"),
     ):
         (state / "v.csv").write_text(text)
         assert re.search(said, refused("preference", "import", state / "v.csv", "--format", "pairs-csv"))

@@ -63,18 +63,6 @@ def test_values_by_hand(scores: tuple[float | None, ...], inverted: bool, score:
     assert (row["inverted"], row["reason"]) == (inverted, None)
 
 
-def test_bounds_are_what_the_missing_votes_could_have_made() -> None:
-    row = point(1, None, 0.5)
-    assert (row["low"], row["high"]) == (pytest.approx(0.5), pytest.approx(1.5 / 3 + 1 / 3))
-    turned = point(1, None, 0.5, inverted=True)
-    assert (turned["low"], turned["high"]) == (pytest.approx(1 - row["high"]), pytest.approx(1 - row["low"]))
-
-
-def test_bounds_are_the_score_where_no_vote_is_missing() -> None:
-    row = point(1, 0.25, 0.25)
-    assert row["low"] == row["score"] == row["high"]
-
-
 def test_without_any_answer_there_is_a_reason_and_no_score() -> None:
     row = point(None, None)
     assert (row["score"], row["reason"], row["partial"], row["spread"]) == (None, "unreadable", False, None)
@@ -84,22 +72,6 @@ def test_without_any_answer_there_is_a_reason_and_no_score() -> None:
 def test_several_reasons_are_all_named() -> None:
     rows = [{"judge": judge, "score": None, "reason": why} for judge, why in (("a", "error"), ("b", "cut"), ("c", "error"))]
     assert consensus(table(rows), KEYS)["reason"].to_pylist() == ["cut, error"]
-
-
-def test_spread_is_the_distance_of_the_judges_that_are_furthest_apart() -> None:
-    assert point(1, 0.25, 0.5)["spread"] == pytest.approx(0.75)
-    assert point(1, None, 0.5)["spread"] == pytest.approx(0.5)
-    assert point(1, None)["spread"] is None
-    assert point(0.5, 0.5)["spread"] == 0
-
-
-def test_a_judge_of_several_draws_has_one_vote() -> None:
-    said = {"a": [1.0, None, 0.5], "b": [0.0]}
-    rows = [{"judge": judge, "draw": at, "score": score} for judge, scores in said.items() for at, score in enumerate(scores)]
-    (row,) = consensus(table(rows), KEYS).to_pylist()
-    assert row["score"] == pytest.approx((0.75 + 0) / 2)
-    assert (row["low"], row["high"]) == (pytest.approx((1.5 / 3 + 0) / 2), pytest.approx((2.5 / 3 + 0) / 2))
-    assert (row["n_judges"], row["n_answered"], row["partial"]) == (2, 2, True)
 
 
 def test_a_missing_draw_is_a_part_of_the_vote_of_a_judge_that_answered() -> None:

@@ -52,10 +52,6 @@ def test_an_unreadable_reply_is_shown_to_its_judge_once() -> None:
     assert judged.cost == pytest.approx(1.0)
 
 
-def test_before_the_first_reply_there_is_nothing_to_correct() -> None:
-    assert next_request(FIRST, []) is None
-
-
 @pytest.mark.parametrize("text", ["", "<reflection>The text", "CLASS_UNMET would mean that"])
 def test_after_a_reply_that_was_cut_there_is_room_for_twice_the_tokens(text: str) -> None:
     again = next_request(FIRST, replies((text, "length")))

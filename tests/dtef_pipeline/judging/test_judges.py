@@ -10,14 +10,13 @@ from dtef_pipeline.asking.models import ModelSpec, load_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.classes import TEN_CLASSES
 from dtef_pipeline.judging.judges import (
-    JudgeConfig,
     configured_judges,
     consensus_id,
     default_judges,
     judge_hash,
     named_judges,
 )
-from tests.dtef_pipeline.judging.cases import JUDGE, MINI, MODELS
+from tests.dtef_pipeline.judging.cases import JUDGE, MODELS
 
 USUAL = "[max_tokens=2048,temperature=0]"
 
@@ -65,11 +64,6 @@ def test_models_that_do_not_write_are_no_judges(model: str) -> None:
         configured_judges("standard", model, load_models(computed={"baseline/uniform": None}))
 
 
-def test_an_unknown_approach_is_refused() -> None:
-    with pytest.raises(ConfigError, match="approach 'plain' of judge 'mini': allowed: standard, prompt-aware, holistic"):
-        JudgeConfig("plain", MINI)
-
-
 def test_settings_of_the_entry_are_kept_but_for_temperature_and_tokens() -> None:
     models = load_models(
         "models: {m: {model: openai/m, temperature: 0.7, max_tokens: 99, seed: 3, api_base: 'http://127.0.0.1:1/v1'}}"
@@ -114,7 +108,3 @@ def test_the_hash_of_judges_is_of_what_decides_and_of_nothing_else() -> None:
     assert len({known, *others}) == 7
     with pytest.raises(ValueError, match="judges of 2 scales"):
         judge_hash([JUDGE, replace(JUDGE, scale=TEN_CLASSES)])
-
-
-def test_a_judge_on_ten_classes_has_a_name_of_its_own() -> None:
-    assert replace(JUDGE, scale=TEN_CLASSES).name == f"{JUDGE.name}[scale:10]"

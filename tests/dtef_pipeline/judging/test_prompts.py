@@ -17,7 +17,6 @@ from dtef_pipeline.judging.prompts import (
     correction_messages,
     judge_messages,
     list_order,
-    template_hash,
 )
 from dtef_pipeline.rubric.model import Turn
 from tests.dtef_pipeline.judging.cases import ASKED, CASE, CRITERIA, blocks_of
@@ -121,10 +120,6 @@ def test_cases_that_lack_what_is_shown_are_refused() -> None:
         judge_messages("holistic", Case("t", "c", CASE.turns, ("d",)))
     with pytest.raises(ValueError, match="allowed: standard, prompt-aware, holistic"):
         judge_messages("plain", CASE)
-
-
-def test_templates_have_a_hash_for_each_approach_and_scale() -> None:
-    assert len({template_hash(approach, scale) for approach in APPROACHES for scale in (FIVE_CLASSES, TEN_CLASSES)}) == 6
 
 
 def test_the_numbers_of_the_classes() -> None:

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dtef_pipeline.judging.hidden_names import blinding, names_of_model
 from dtef_pipeline.preference.blinded_pair import blinded_pair, count_replaced_names, shown_as_a
-from dtef_pipeline.preference.blinding import BLINDING_VERSION, blinding, names_of_model
 from dtef_pipeline.preference.paired_source import paired_rows
 from dtef_pipeline.preference.votes import vote_pair
 from tests.made.voted import need_votes, real_responses, responses, vectors
@@ -86,11 +86,6 @@ def test_a_million_characters_are_scrubbed_in_no_time() -> None:
     for text in ("name" + " " * 1_000_000, "name-" * 200_000, "e\u0301" * 500_000):
         names.scrub(text)
     assert time.process_time() - began < 20
-
-
-def test_left_and_right_are_shown_as_a_alike_often() -> None:
-    left = sum(shown_as_a(f"{place:032x}", SALT) == "left" for place in range(10_000))
-    assert 4_850 <= left <= 5_150
 
 
 def test_which_one_is_a_is_the_first_bit_of_the_hash() -> None:
@@ -196,10 +191,10 @@ def test_what_a_maker_is_known_for_is_hidden_with_each_of_its_models() -> None:
     )
 
 
-def shown(text: str, *models: str, version: int = BLINDING_VERSION) -> tuple[str, int]:
+def shown(text: str, *models: str) -> tuple[str, int]:
     """A text as a pair of these models shows it, and how many names were taken out of it."""
     names = [name for model in models for name in names_of_model(model, f"{model}[temperature=0]")]
-    return blinding(names).of_pair(names, version).scrub(text)
+    return blinding(names).of_pair(names).scrub(text)
 
 
 @pytest.mark.parametrize(
@@ -265,15 +260,6 @@ def test_short_names_of_models_that_are_not_in_the_pair_stay(text: str) -> None:
 def test_personas_are_hidden_however_short() -> None:
     names = ["bo:v2", "bo", "Bo", *names_of_model("o3", "openai/o3")]
     assert blinding(names).of_pair(names).scrub("I, Bo, am o3; bold").text == "I, [model], am [model]; bold"
-
-
-def test_a_pair_of_before_is_shown_as_it_was() -> None:
-    text = "I am o3, by 文心一言, Claude and OpenAI"
-    assert shown(text, "openai/o3", "openrouter/baidu/ernie-4.5", version=1) == ("I am o3, by 文心一言, Claude and [model]", 1)
-    left, right = (dataclasses.replace(one, text=text, names=("openai/o3",)) for one in responses(2))
-    names = blinding(left.names)
-    for version, expected in ((1, "I am o3"), (2, "I am [model]")):
-        assert blinded_pair(vote_pair(left, right), left, right, names, SALT, version).run_a.startswith(expected)
 
 
 def test_a_label_of_an_imported_file_takes_no_letter_out_of_texts() -> None:

@@ -48,69 +48,38 @@ def test_a_column_that_is_empty_throughout_is_not_there(tmp_path: Path) -> None:
     assert read(tmp_path, "left,right,choice,reviewer_id\na,b,A,\n").reviewer_ids is None
 
 
-def test_wins_are_votes_and_none_is_no_vote(tmp_path: Path) -> None:
-    found = read(tmp_path, '{"wins": [["a", "b", 3], ["b", "c", 0]], "source": "x"}')
-    assert (found.players, found.times.tolist(), found.votes) == (("a", "b", "c"), [3.0], 3)
-
-
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "line", "got"),
     [
-        ("left,right\na,b\n", r"votes:1: the column choice stands 0 times; .*allowed: one each"),
-        ("left,left,right,choice\n", "the column left stands 2 times"),
-        ("left,right,choice,confidence,confidence\n", "votes:1: the column confidence stands 2 times"),
-        # The votes under the first of two equal keys were lost without a word.
-        ('{"votes": [["a", "b", "A"]],\n "votes": []}', "votes:2: has a key twice; got 'votes'; allowed: each key once"),
-        ('{"wins": [["a", "b", 1]], "x": 1,\n\n"wins": []}', "votes:3: has a key twice; got 'wins'"),
-        ('{"votes": [["players", "votes", "A"]],\n "\\u0076otes": []}', "votes: has a key twice; got 'votes'"),
-        ('{"wins": [], "players": [1],\n"players": []}', "votes:2: has a key twice; got 'players'"),
-        (HEADER + "a,b,A\na,b,C\n", "votes:3: choice is not usable; got 'C'; allowed: A, B, tie"),
-        (HEADER + "a,b,a\n", "votes:2: choice is not usable"),
-        (HEADER + "a,,A\n", "votes:2: right is not usable"),
-        (HEADER + "a,a,A\n", "votes:2: left and right are the same; got 'a'"),
-        (HEADER + "a,b\n", "votes:2: has another number of cells than the header; got '2'; allowed: 3"),
-        (HEADER + '"a,b,A\n', "is no CSV"),
-        ("left,right,choice,confidence\na,b,A,6\n", "votes:2: confidence is not usable; got '6'; allowed: 1, 2, 3, 4, 5"),
-        ("left,right,choice,confidence\na,b,A,2.5\n", "confidence"),
-        ("left,right,choice,reviewer_id\na,b,A,r\na,b,A,\n", "votes:3: reviewer_id is not usable; got ''"),
-        ("", "the column left stands 0 times"),
-        (b"left,right,choice\na,\xff,A\n", "votes:2: is no text"),
-        ('{"votes": [["a", "b", "A"], ["a", "b"]]}', r"votes\[1\] is not usable; .*allowed: \[left, right, choice\]"),
-        ('{"votes": [["a", "b", "X"]]}', r"votes\[0\]: the choice is not usable; got 'X'"),
-        ('{"votes": [["a", 1, "A"]]}', r"votes\[0\]: no name of a player"),
-        ('{"votes": [["a", "a ", "A"]]}', r"both players are the same"),
-        ('{"votes": [["a", "\\ud800", "A"]]}', "no name of a player"),
-        ('{"wins": [["a", "b", 1.5]]}', r"wins\[0\]: the count is not usable; got '1.5'; allowed: a whole number"),
-        ('{"wins": [["a", "b", true]]}', "the count is not usable"),
-        ('{"wins": [["a", "b", -1]]}', "the count is not usable"),
-        ('{"wins": [["a", "b", NaN]]}', "the count is not usable"),
-        ('{"wins": [], "votes": []}', "has not one list of votes"),
-        ('{"votes": {}}', "votes is no list"),
-        ("[1]", "has not one list of votes; got 'list'"),
-        ("{", "votes:1: is no JSON"),
-        ("[" * 100_000, "is no JSON"),
+        ("left,right\na,b\n", 1, "choice stands 0 times"),
+        ("left,left,right,choice\n", 1, "left stands 2 times"),
+        ("left,right,choice,confidence,confidence\n", 1, "confidence stands 2 times"),
+        (HEADER + "a,b,A\na,b,C\n", 3, "got 'C'; allowed: A, B, tie"),
+        (HEADER + "a,,A\n", 2, "right"),
+        (HEADER + "a,a,A\n", 2, "got 'a'"),
+        (HEADER + "a,b\n", 2, "got '2'; allowed: 3"),
+        (HEADER + '"a,b,A\n', None, "is no CSV"),
+        ("left,right,choice,confidence\na,b,A,6\n", 2, "got '6'; allowed: 1, 2, 3, 4, 5"),
+        ("left,right,choice,reviewer_id\na,b,A,r\na,b,A,\n", 3, "reviewer_id"),
+        ("", 1, "left stands 0 times"),
+        (b"left,right,choice\na,\xff,A\n", 2, "is no text"),
+        ('{"votes": [["a", "b", "A"]]}', 1, "left stands 0 times"),
+        (HEADER + f"a,b,{'x' * 900_000}\n", 2, "choice"),
     ],
 )
-def test_a_fault_names_its_place(text: str | bytes, message: str, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=message):
+def test_a_fault_names_its_place_in_few_words(text: str | bytes, line: int | None, got: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError) as caught:
         read(tmp_path, text)
-
-
-def test_a_missing_file_is_an_error_of_the_user_s(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="cannot be read"):
-        read_votes(tmp_path / "none.csv")
+    said = str(caught.value)
+    assert f"votes:{line}: " in said or line is None
+    assert got in said
+    assert len(said) < 500
 
 
 @given(st.one_of(st.binary(max_size=200), st.text(alphabet='left,righchoc{}[]"\n\x00AB', max_size=200).map(str.encode)))
 def test_no_file_is_more_than_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     with suppress(SourceError):
         read(tmp_path_factory.getbasetemp(), content)
-
-
-def test_a_hostile_megabyte_is_told_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(SourceError) as caught:
-        read(tmp_path, HEADER + f"a,b,{'x' * 900_000}\n")
-    assert len(str(caught.value)) < 400
 
 
 LENGTHS = "\n".join(f'{{"prompt_id": 1, "model": "{name}", "text": "{"x" * size}"}}' for name, size in [("a", 7), ("b", 3)])
@@ -134,7 +103,11 @@ def test_length_control_takes_the_lengths_of_responses(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(f"{LENGTHS}\n{LENGTHS}", ":3: is a second response"), ("{}", ":1: is no response"), ("[" * 99_999, ":1: is no response")],
+    [
+        (f"{LENGTHS}\n{LENGTHS}", ":3: is a second response"),
+        ("{}", ":1: no prompt_id"),
+        ("[" * 99_999, ":1: is no JSON object"),
+    ],
 )
 def test_a_faulty_file_of_responses_names_its_line(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "responses.jsonl").write_text(text, encoding="utf-8")

@@ -17,7 +17,7 @@ from dtef_pipeline.preference.vote_fit import FittedPreference, PreferenceOption
 from dtef_pipeline.statistics.bradley_terry import TIES, fit_strengths
 from dtef_pipeline.statistics.clustered_errors import clustered_errors
 from tests.conftest import SHARED
-from tests.made.votes import paired
+from tests.made.votes import paired, votes_of
 
 VOTES = SHARED / "votes"
 needs_votes = pytest.mark.skipif(not VOTES.is_dir(), reason=f"no published votes at {VOTES}")
@@ -30,10 +30,8 @@ def cases(fn: str) -> list[dict[str, Any]]:
     return [case for case in json.loads((VOTES / "vectors.json").read_text(encoding="utf-8"))["cases"] if case["fn"] == fn]
 
 
-def fitted(folder: Path, document: dict[str, Any], **options: Any) -> FittedPreference:
-    path = folder / "votes.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    return fit_votes(read_votes(path), PreferenceOptions(**options))
+def fitted(document: dict[str, Any], **options: Any) -> FittedPreference:
+    return fit_votes(votes_of(document), PreferenceOptions(**options))
 
 
 def by_model(found: FittedPreference, name: str) -> dict[str, Any]:
@@ -42,8 +40,8 @@ def by_model(found: FittedPreference, name: str) -> dict[str, Any]:
 
 @needs_votes
 @pytest.mark.parametrize("case", cases("bradley_terry"), ids=lambda case: case["id"])
-def test_shared_case(case: dict[str, Any], tmp_path: Path) -> None:
-    found = fitted(tmp_path, {"votes": case["in"]["votes"]}, l2=case["in"].get("l2", 0.0))
+def test_shared_case(case: dict[str, Any]) -> None:
+    found = fitted({"votes": case["in"]["votes"]}, l2=case["in"].get("l2", 0.0))
     for name, expected in case["out"].items():
         if name in RESULTS and expected is not None:
             assert by_model(found, name) == pytest.approx(expected, abs=case["tol"])
@@ -55,8 +53,8 @@ def test_shared_case(case: dict[str, Any], tmp_path: Path) -> None:
 
 @needs_votes
 @pytest.mark.parametrize("case", cases("davidson"), ids=lambda case: case["id"])
-def test_shared_case_of_davidson(case: dict[str, Any], tmp_path: Path) -> None:
-    found = fitted(tmp_path, {"votes": case["in"]["votes"]}, ties="davidson")
+def test_shared_case_of_davidson(case: dict[str, Any]) -> None:
+    found = fitted({"votes": case["in"]["votes"]}, ties="davidson")
     beta = by_model(found, "beta")
     assert beta["A"] - beta["B"] == pytest.approx(case["out"]["difference"], abs=case["tol"])
     assert found.nu == pytest.approx(case["out"]["nu"], abs=case["tol"])
@@ -140,15 +138,16 @@ def test_scores_are_those_of_evalica(real: VoteColumns) -> None:
 
 @needs_votes
 def test_a_small_set_has_the_published_shares() -> None:
-    expected = json.loads((VOTES / "food.json").read_text(encoding="utf-8"))["published"]["bradley_terry_share"]
-    assert by_model(fit_votes(read_votes(VOTES / "food.json")), "share") == pytest.approx(expected, abs=1e-5)
+    document = json.loads((VOTES / "food.json").read_text(encoding="utf-8"))
+    expected = document["published"]["bradley_terry_share"]
+    assert by_model(fitted(document), "share") == pytest.approx(expected, abs=1e-5)
 
 
 @needs_votes
 def test_citations_have_the_published_coefficients_and_errors() -> None:
     """Published with one journal at 0, so that errors are those of differences from it."""
     document = json.loads((VOTES / "citations.json").read_text(encoding="utf-8"))
-    beta = by_model(fit_votes(read_votes(VOTES / "citations.json")), "beta")
+    beta = by_model(fitted(document), "beta")
     against = {name: value - beta[document["reference"]] for name, value in beta.items()}
     assert against == pytest.approx(document["published_beta"], abs=document["tolerance"])
     names = sorted(beta)
@@ -243,6 +242,6 @@ def test_reviewers_whose_ties_are_dropped_gave_no_vote_that_counts(tmp_path: Pat
     assert found["all"].scores == found["without"].scores
 
 
-def test_no_votes_are_an_empty_table(tmp_path: Path) -> None:
-    found = fitted(tmp_path, {"votes": []}).document()
+def test_no_votes_are_an_empty_table() -> None:
+    found = fitted({"votes": []}).document()
     assert (found["votes"], found["components"], found["scores"], found["separable"]) == (0, [], [], False)

@@ -15,7 +15,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.aggregate import prompt_parts, rescored, scores
 from dtef_pipeline.rubric.coverage import coverage
 from dtef_pipeline.rubric.policy import ScoringPolicy
-from dtef_pipeline.rubric.similarity import similarities
+from dtef_pipeline.rubric.score_rows import similarities
 from tests.dtef_pipeline.rubric import example
 from tests.dtef_pipeline.rubric.scored_rows import RESPONSE_ROW, points_of
 
@@ -93,20 +93,6 @@ def test_what_is_missing_is_left_out_and_told_at_every_level() -> None:
     assert (model["n_planned"], model["n_scored"], model["n_partial"], model["n_unscored"]) == (1, 1, 1, 0)
 
 
-def test_reasons_count_responses_at_every_level() -> None:
-    # At variants they once counted cells, and at models variants: three lost draws of one prompt were told as one, or as none.
-    blank = [{"prompt": "p", "draw": draw, "reason": "empty"} for draw in range(3)]
-    asked = [*blank, {"prompt": "q", "reason": "budget"}, {"prompt": "q", "draw": 1}]
-    other = {"prompt": "p", "temperature": 1.0, "model_variant": "m[temperature=1]", "reason": "empty"}
-    found = scores(
-        planned(*asked, other), prompts_of(p=1, q=1), covered({"prompt": "q", "draw": 1, "score": 0.5}), no_similarity()
-    )
-    assert [cell["reasons"] for cell in level(found, "cell")] == [(("empty", 3),), (("empty", 1),), (("budget", 1),)]
-    assert [one["reasons"] for one in level(found, "variant")] == [(("empty", 3), ("budget", 1)), (("empty", 1),)]
-    (model,) = level(found, "model")
-    assert (model["reasons"], model["n_responses"], model["n_responses_scored"]) == ((("empty", 4), ("budget", 1)), 6, 1)
-
-
 @given(
     st.lists(
         st.tuples(st.sampled_from("pq"), st.sampled_from([0.0, 1.0]), st.sampled_from([None, "empty", "error"])), max_size=20
@@ -152,13 +138,6 @@ def test_a_failed_similarity_leaves_the_coverage_and_no_hybrid_score() -> None:
     for row in found.to_dict("records"):
         assert (row["coverage"], np.isnan(row["hybrid"]), np.isnan(row["at_0"])) == (0.5, True, True)
     assert level(found, "cell")[0]["reasons"] == (("no similarity to the ideal answer", 1),)
-
-
-def test_a_model_without_any_score_is_listed_without_one() -> None:
-    found = scores(planned({"reason": "error"}), prompts_of(p=1), covered(), no_similarity())
-    assert found["hybrid"].isna().all()
-    assert [row["n_unscored"] for row in level(found, "model")] == [1]
-    assert level(found, "model")[0]["reasons"] == (("error", 1),)
 
 
 def test_nothing_planned_has_no_scores() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.rubric.analyst_reply import (
+    DIMENSIONS,
     INSIGHT_KINDS,
     SummaryMention,
     as_markdown,
@@ -17,7 +18,6 @@ from dtef_pipeline.rubric.analyst_reply import (
     with_names,
 )
 from dtef_pipeline.rubric.anonymise import Participant, pseudonyms
-from dtef_pipeline.rubric.grades import DIMENSIONS
 
 GPT, CLAUDE = "openai/gpt-4o", "anthropic/claude-sonnet-4"
 IDS = pseudonyms([Participant(GPT, 0.5, 1), Participant(GPT, 0.0, 0), Participant(CLAUDE, 0.0, 0)], 7)
@@ -87,9 +87,6 @@ class TestBlocks:
     def test_attributes_come_in_any_order_and_quotes(self) -> None:
         text = f"<grade dimension='Clarity' model='{MODEL}' maker='{MAKER}'>SCORE: 7</grade>"
         assert [one.score for one in read_replies((text,), IDS).grades] == [7]
-
-    def test_an_empty_reply_misses_everything(self) -> None:
-        assert len(read_replies(("",), IDS).missing) == len(INSIGHT_KINDS) + 2 * len(DIMENSIONS)
 
 
 class TestNames:

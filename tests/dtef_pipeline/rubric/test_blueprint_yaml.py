@@ -172,24 +172,6 @@ def test_every_member_has_its_line() -> None:
     assert documents.lines.of(object()) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("a: b: c", 1),
-        ("a: 1\nb: [1, 2\nc: 3", 3),
-        ("a: 'x\n", 2),
-        ("a: 1\n\tb: 2", 2),
-        ("a: 1\nb: *nobody", 2),
-        ("- a\n\t\n- b\n", 2),
-        ("a: 1\n b: 2", 2),
-        ("x: \x01", 1),
-    ],
-)
-def test_what_is_no_yaml_is_one_fault_with_its_line(text: str, line: int) -> None:
-    assert fault_of(text).line == line
-    assert fault_of(text).problem
-
-
 def test_alias_bomb_is_one_fault_at_once() -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 12)]
     began = time.process_time()

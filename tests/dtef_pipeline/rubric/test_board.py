@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.aggregate import rescored
 from dtef_pipeline.rubric.board import board, criterion_board, latest_runs
 from tests.dtef_pipeline.rubric.score_tables import runs_of, scores_of
 from tests.dtef_pipeline.rubric.scored_rows import points_of
@@ -83,17 +82,6 @@ def test_a_run_in_which_nothing_was_scored_does_not_take_the_place_of_one_in_whi
     table = scores_of(*runs_of("m", 0.2, snapshot="old"), failed)
     assert latest_runs(table, ["old", "new"]).to_dict("records") == [{"blueprint": "b00", "snapshot": "old"}]
     assert latest_runs(scores_of(failed), ["old", "new"])["snapshot"].tolist() == ["new"]
-
-
-def test_variants_count_the_same_by_hand() -> None:
-    one = {"blueprint": "b", "prompt": "p"}
-    cells = [
-        {**one, "model": "a", "score": 0.4},
-        {**one, "model": "a", "temperature": 1.0, "score": 0.6},
-        {"blueprint": "c", "prompt": "p", "model": "a", "score": 0.9},
-    ]
-    (row,) = board(scores_of(*cells), ["s1"], {}).to_dict("records")
-    assert row["score"] == pytest.approx(0.70)
 
 
 def test_blueprints_with_the_tag_test_are_left_out_of_boards_over_blueprints() -> None:
@@ -193,17 +181,6 @@ def test_the_overall_board_is_the_naive_mean_on_lopsided_data() -> None:
         own = table[(table["level"] == "model") & (table["model"] == model)]["hybrid"].dropna()
         assert found[model]["score"] == pytest.approx(sum(own) / len(own))
         assert found[model]["n_parts"] == len(own)
-
-
-def test_the_slider_shows_the_board_at_the_same_beta() -> None:
-    rng = np.random.default_rng(6)
-    table = scores_of(*lopsided(6, 12, n_prompts=2))
-    table["slope"] = np.where(table["at_0"].isna(), np.nan, rng.uniform(-0.3, 0.3, size=len(table)))
-    plain = rows_of(board(rescored(table, 0.35), ["s1"], {}))
-    for beta in (0.0, 0.2, 1.0):
-        moved = rows_of(board(rescored(table, beta), ["s1"], {}))
-        for model, row in moved.items():
-            assert row["score"] == pytest.approx(plain[model]["at_0"] + beta * plain[model]["slope"], abs=1e-12)
 
 
 def test_no_scores_make_empty_boards_and_another_view_is_refused() -> None:

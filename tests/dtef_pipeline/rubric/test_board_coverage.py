@@ -11,6 +11,7 @@ from benchmarks import rubric_coverage
 from benchmarks.rubric_coverage import WORLDS, expected, of_one, of_set
 
 
+@pytest.mark.thorough
 def test_uneven_blueprints_with_gaps_leave_the_board_as_sure_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rubric_coverage, "DRAWN_FOR_TRUTH", 60_000)
     world = replace(WORLDS["12, of 2 to 250 prompts"], lacking=0.1)
@@ -20,6 +21,7 @@ def test_uneven_blueprints_with_gaps_leave_the_board_as_sure_as_it_says(monkeypa
     assert found["rank"] >= 0.93
 
 
+@pytest.mark.thorough
 def test_prompts_of_one_blueprint_leave_scores_and_differences_as_sure_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rubric_coverage, "PROMPTS_WITHIN", 3_000)
     monkeypatch.setattr(rubric_coverage, "_WITHIN", {})

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.champions import champions
+from dtef_pipeline.rubric.rolled_up import champions
 
 ROW = {"snapshot": "s1", "analyst": "one", "model": "m", "dimension": "clarity"}
 

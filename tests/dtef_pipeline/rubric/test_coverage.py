@@ -95,12 +95,6 @@ def test_unscored_points_are_counted_and_never_0() -> None:
     assert (row["coverage_low"], row["coverage_high"]) == pytest.approx((1.25 / 3, 2.75 / 3))
 
 
-def test_a_response_without_a_scored_point_has_no_coverage() -> None:
-    (row,) = coverage(points_of(required(None), required(None, reason="error"))).to_dict("records")
-    assert np.isnan(row["coverage"])
-    assert row["reasons"] == (("error", 1), ("unknown", 1))
-
-
 def test_no_points_make_no_rows() -> None:
     found = coverage(points_of())
     assert len(found) == 0
@@ -136,16 +130,6 @@ def test_coverage_is_the_naive_definition_in_any_row_order(
     order = list(range(len(points)))
     random.shuffle(order)
     pd.testing.assert_frame_equal(coverage(points.iloc[order], policy), found, check_exact=True)
-
-
-@given(st.lists(POINT, min_size=1, max_size=25), st.integers(0, 24), st.floats(0, 1))
-def test_a_better_point_never_lowers_coverage(rows: list[dict[str, Any]], at: int, better: float) -> None:
-    rows = [{**row, "prompt": "p"} for row in rows]
-    chosen = rows[at % len(rows)]
-    if chosen["score"] is None:
-        return
-    raised = [{**row, "score": max(better, row["score"])} if row is chosen else row for row in rows]
-    assert of(points_of(*raised)) >= of(points_of(*rows)) - 1e-12
 
 
 def test_wrong_points_are_refused_by_name() -> None:

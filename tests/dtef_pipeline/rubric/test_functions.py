@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.rubric.function_names import POINT_FUNCTIONS
-from dtef_pipeline.rubric.function_score import FunctionScore
-from dtef_pipeline.rubric.functions import FUNCTION_NAMES, evaluate, ready_function
+from dtef_pipeline.rubric.functions import FUNCTION_NAMES, FunctionScore, evaluate, ready_function
 from dtef_pipeline.rubric.model import FUNCTION_KIND
 from dtef_pipeline.rubric.patterns import pattern_fault
 from dtef_pipeline.rubric.reading import read_blueprint

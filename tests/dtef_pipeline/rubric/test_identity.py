@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.rubric.identity import prompt_hash
-from dtef_pipeline.rubric.identity import test_hash as hash_of_test
+from dtef_pipeline.rubric.model import prompt_hash
+from dtef_pipeline.rubric.model import test_hash as hash_of_test
 from dtef_pipeline.rubric.reading import read_blueprint
 
 HEADER = "title: A\ndescription: B\ntags: [c]\nmodels: [openai:a, openai:b]\nsystem: Be kind.\n"

@@ -92,19 +92,14 @@ def test_function_forms(value: object, expected: tuple[str, object, float]) -> N
     ("text", "fn", "args"),
     [
         ("$contains: 'a b'", "contains", "a b"),
-        ('$icontains: "Paris"', "icontains", "Paris"),
         ("$icontains: Paris", "icontains", "Paris"),
         ('$icontains: "label": "x"', "icontains", '"label": "x"'),
         ("$contains: it's", "contains", "it's"),
-        ("$contains: 'it's'", "contains", "'it's'"),
         ("$contains: '", "contains", "'"),
         ("$contains: ''", "contains", ""),
         (r'$matches: "^\\d+$"', "matches", r"^\\d+$"),
-        ("$match:x", "matches", "x"),
-        ("$contains: 5", "contains", "5"),
         ("$contains_any_of: ['a', \"b\"]", "contains_any_of", ["a", "b"]),
         ("$contains_at_least_n_of: [2, [a, b]]", "contains_at_least_n_of", [2, ["a", "b"]]),
-        ("$word_count_between: [1, 2]", "word_count_between", [1, 2]),
         ("$is_json: true", "is_json", True),
         ("$tool_args_match: {name: a, where: {b: 1}}", "tool_args_match", {"name": "a", "where": {"b": 1}}),
         ("$js: r.includes('a: b')", "js", "r.includes('a: b')"),
@@ -115,12 +110,6 @@ def test_function_in_a_text_is_repaired(text: str, fn: str, args: object) -> Non
     (criterion,), found = read([text])
     assert found == ["dollar-string should[0]"]
     assert (criterion.fn, criterion.args, criterion.source, criterion.repaired, criterion.fault) == (fn, args, text, True, None)
-
-
-def test_reference_in_a_text_is_repaired() -> None:
-    (criterion,), found = read(["$ref: 'script'"])
-    assert found == ["dollar-string should[0]"]
-    assert (criterion.fn, criterion.args, criterion.ref) == ("js", "r.length > 3", "script")
 
 
 def test_function_in_a_text_is_repaired_in_a_path_too() -> None:
@@ -158,28 +147,19 @@ def test_repaired_argument_that_is_no_yaml_is_a_bad_argument() -> None:
     ("value", "code"),
     [
         (5, "bad-point"),
-        (True, "bad-point"),
         ("", "bad-point"),
-        ("  ", "bad-point"),
         ({}, "bad-point"),
         ({"weight": 2}, "bad-point"),
-        ({"weight": "2"}, "bad-point"),
         ({"a": "b", "c": "d"}, "bad-point"),
-        ({"a": None}, "bad-point"),
         ({"a": 5}, "bad-point"),
         ({"text": 5}, "bad-point"),
-        ({"text": ""}, "bad-point"),
-        ({"text": ["a"]}, "bad-point"),
         ({"fn": 5}, "bad-point"),
         ({"text": "a", "fn": "contains"}, "text-and-function"),
-        ({"$contains": "a", "point": "b"}, "text-and-function"),
-        ({"text": "a", "weight": 0.09}, "weight-out-of-range"),
         ({"text": "a", "weight": 10.1}, "weight-out-of-range"),
         ({"text": "a", "weight": "2"}, "weight-out-of-range"),
         ({"text": "a", "weight": True}, "weight-out-of-range"),
         ({"text": "a", "weight": float("nan")}, "weight-out-of-range"),
         ({"$ref": "nobody"}, "unknown-reference"),
-        ({"$ref": 5}, "unknown-reference"),
         ({"$ref": "again"}, "unknown-reference"),
         ({"$ref": "wrong"}, "bad-point"),
         ({"$ref": "broken"}, "bad-point"),
@@ -187,11 +167,6 @@ def test_repaired_argument_that_is_no_yaml_is_a_bad_argument() -> None:
 )
 def test_criterion_with_an_error_is_left_out(value: object, code: str) -> None:
     assert found_in(value) == code
-
-
-def test_block_that_is_no_list_is_left_out() -> None:
-    assert read("is kind") == ([], ["rubric-not-a-list should"])
-    assert read({"a": "b"}, "should_not") == ([], ["rubric-not-a-list should_not"])
 
 
 def test_paths_are_numbered_within_their_block_and_nothing_in_them_is_lost() -> None:
@@ -218,11 +193,6 @@ def test_list_in_a_path_is_an_error_and_the_rest_of_the_path_is_kept() -> None:
     criteria, found = read([["a", ["b"], "c"]])
     assert found == ["nested-too-deep should[0][1]"]
     assert [one.text for one in criteria] == ["a", "c"]
-
-
-def test_path_of_errors_alone_has_no_number() -> None:
-    criteria, _ = read([[5, 6], ["a", "b"]])
-    assert {one.path for one in criteria} == {0}
 
 
 @pytest.mark.parametrize(

@@ -39,16 +39,12 @@ def errors(prompt: str, header: str = "") -> list[str]:
         ("prompt: b", (Turn("user", "b"),)),
         ("promptText: b", (Turn("user", "b"),)),
         ("prompt: 42", (Turn("user", "42"),)),
-        ("prompt: 0", (Turn("user", "0"),)),
         ("prompt: 2.0", (Turn("user", "2"),)),
         ("prompt: yes", (Turn("user", "yes"),)),
-        ("prompt: 12:30", (Turn("user", "12:30"),)),
-        ("prompt: 2026-03-01", (Turn("user", "2026-03-01"),)),
         ('prompt: "  b\\n"', (Turn("user", "  b\n"),)),
         ("prompt: b, messages: []", (Turn("user", "b"),)),
         ("messages: [user: b]", (Turn("user", "b"),)),
         ("messages: [{role: user, content: b}]", (Turn("user", "b"),)),
-        ("messages: [{role: user, content: 7}]", (Turn("user", "7"),)),
         ("messages: [user: b, ai: c, user: d]", (Turn("user", "b"), Turn("assistant", "c"), Turn("user", "d"))),
         (
             "messages: [user: b, {role: ai, content: c}, user: d]",
@@ -63,18 +59,11 @@ def test_forms_of_a_prompt(prompt: str, turns: tuple[Turn, ...]) -> None:
     assert only(prompt).turns == turns
 
 
-def test_block_scalar_is_sent_with_its_line_ends() -> None:
-    read_one = read_blueprint(f"{HEADER}---\nid: a\nprompt: |\n  b\n  c\nshould: [d]\n", "a").blueprint
-    assert read_one is not None
-    assert read_one.prompts[0].turns == (Turn("user", "b\nc\n"),)
-
-
 @pytest.mark.parametrize(
     ("turns", "number"),
     [
         ("[user: b]", 1),
         ("[user: b, assistant: null]", 1),
-        ("[user: b, assistant: null, user: c]", 2),
         ("[user: b, ai: c, user: d]", 1),
         ("[user: b, ai: null, user: c, ai: null, user: d]", 3),
     ],
@@ -88,20 +77,16 @@ def test_number_of_turns_that_the_model_writes(turns: str, number: int) -> None:
     [
         ("ideal: b", "no-prompt-text prompt 0"),
         ("prompt: ''", "no-prompt-text prompt 0"),
-        ("prompt: null", "no-prompt-text prompt 0"),
         ("prompt: [b]", "bad-prompt prompt 0"),
         ("prompt: true", "bad-prompt prompt 0"),
         ("prompt: b, ideal: {c: d}", "bad-prompt prompt 0"),
         ("prompt: b, system: [c, d]", "bad-prompt prompt 0"),
-        ("prompt: b, temperature: warm", "bad-prompt prompt 0"),
         ("prompt: b, weight: 11", "weight-out-of-range prompt 0"),
         ("prompt: b, importance: heavy", "weight-out-of-range prompt 0"),
         ("messages: b", "bad-message prompt 0"),
         ("messages: [b]", "bad-message prompt 0 messages[0]"),
         ("messages: [user: b, user: null]", "bad-message prompt 0 messages[1]"),
-        ("messages: [{role: user}]", "bad-message prompt 0 messages[0]"),
         ("messages: [{role: [user], content: b}]", "bad-message prompt 0 messages[0]"),
-        ("messages: [{role: assistant}]", "bad-message prompt 0 messages[0]"),
         ("messages: [{role: user, content: [b]}]", "bad-message prompt 0 messages[0]"),
         ("messages: [{user: b, assistant: c}]", "bad-message prompt 0 messages[0]"),
         ("messages: [assistant: null]", "assistant-first prompt 0"),
@@ -153,11 +138,6 @@ def test_other_names_of_what_a_prompt_has() -> None:
     assert only("prompt: b, ideal: 4, citation: c").ideal == "4"
 
 
-@pytest.mark.parametrize("value", ["null", "''"])
-def test_ideal_without_text_is_none(value: str) -> None:
-    assert only(f"prompt: b, ideal: {value}").ideal is None
-
-
 def ids(*prompts: str) -> tuple[list[str], list[str]]:
     blueprint, found = read(*prompts)
     return [item.id for item in blueprint.prompts], found
@@ -199,10 +179,8 @@ def test_id_that_is_no_text_is_none(given: str) -> None:
         ("system: s\n", ", system: t", ("t",)),
         ("system: s\n", ", system: null", (None,)),
         ("system: s\n", ", system: ''", (None,)),
-        ("", ", system: t", ("t",)),
         ("system: [null, s]\n", "", (None, "s")),
         ("systems: [s, t]\n", "", ("s", "t")),
-        ("systems: s\n", "", ("s",)),
         ("system: []\n", ", system: t", ("t",)),
         ("system: 5\n", "", ("5",)),
     ],
@@ -247,11 +225,6 @@ def test_temperature_named_twice_is_asked_once(values: str, kept: tuple[float, .
 @pytest.mark.parametrize("values", ["[-1]", "['0.5']", "[true]", "[.nan]", "[.inf]", "{a: b}"])
 def test_temperature_that_is_no_number_from_zero_is_an_error(values: str) -> None:
     assert read("id: a, prompt: b", header=f"temperatures: {values}\n")[1] == ["bad-header header"]
-
-
-def test_three_prompts_two_systems_and_two_temperatures_are_twelve_responses_of_each_model() -> None:
-    blueprint, _ = read(*(f"id: {name}, prompt: b" for name in "abc"), header="temperatures: [0, 1]\nsystems: [null, s]\n")
-    assert sum(len(item.temperatures) * len(item.systems) for item in blueprint.prompts) == 12
 
 
 def test_render_as_of_the_header_is_that_of_prompts_without_their_own() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.similarity import cosine, cosine_matrix, prompt_matrices, similarities, stacked
+from dtef_pipeline.rubric.score_rows import cosine, cosine_matrix, prompt_matrices, similarities, stacked
 from tests.dtef_pipeline.rubric.scored_rows import RESPONSE_ROW
 
 VECTORS = st.lists(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3), min_size=1, max_size=6)

@@ -10,13 +10,12 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.rubric import validity_tables as tables
-from dtef_pipeline.rubric.anchors import judge_drifts
-from dtef_pipeline.rubric.corrected import corrected, known_classes
+from dtef_pipeline.rubric.anchor_rows import judge_drifts
+from dtef_pipeline.rubric.corrected_rows import corrected, known_classes
 from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
 from dtef_pipeline.rubric.label_sheet import label_items, sampled
 from dtef_pipeline.rubric.self_preference import self_preference
-from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table
-from dtef_pipeline.rubric.variance_shares import variance_shares
+from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table, variance_shares
 from tests.made.rubric_tables import rubric_tables
 
 MADE = rubric_tables(judges=("s(x)", "p(y)"))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.rubric.variance_shares import NO_REPEATS, ONE_JUDGE, components, variance_shares
+from dtef_pipeline.rubric.validity import NO_REPEATS, ONE_JUDGE, components, variance_shares
 
 
 def nested(

@@ -6,8 +6,8 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.report.stored_rows import StoredRows
-from dtef_pipeline.rubric.champions import champions
 from dtef_pipeline.rubric.report.shared_tables import agreement_part, agreement_section, champions_section, drift_section
+from dtef_pipeline.rubric.rolled_up import champions
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import connected
 

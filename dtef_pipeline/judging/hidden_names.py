@@ -1,0 +1,560 @@
+"""Takes the names of models, makers and providers out of texts: for analysts, who must not know whom they sum up, and for reviewers of pairs.
+
+A name counts in any case and form: with accents, invisible or look-alike characters in it, with a hyphen, white space or nothing between its
+parts. Longer names go first, and with a name goes what its maker and the maker's models are called.
+
+Analysts (`names_of`) read [model], [company] and [provider]; names that are spelled letter by letter are hidden too. Reviewers (`blinding`)
+read [model] in place of whole words alone: a word that only holds a name (coherent, of Cohere; GPT-40, of GPT-4) stays, and so does an
+everyday word (Together, Command, Opus) that is not written as a name. The texts of the two differ, because stored requests to analysts and
+votes of reviewers rest on each.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from dtef_pipeline.asking.makers import (
+    EVERYDAY_NAMES,
+    FURTHER_MAKERS,
+    KNOWN_MAKERS,
+    SERVING,
+    Maker,
+    maker_named,
+    maker_of,
+    makers_said_in,
+)
+from dtef_pipeline.errors import NameLeak
+from dtef_pipeline.text.folded import folded, past_marks
+
+MODEL_HIDDEN, COMPANY_HIDDEN, PROVIDER_HIDDEN = "[model]", "[company]", "[provider]"
+"""What stands in the place of a name."""
+
+
+class Name(NamedTuple):
+    """A name as a pattern of folded text."""
+
+    core: str
+    """Its longest part, folded: a text without it does not hold the name."""
+    pattern: str
+    letters: str
+    """Its letters and digits, folded."""
+    hidden: str = MODEL_HIDDEN
+    everyday: bool = False
+    """Whether it is an everyday word unless it has a capital letter or a version."""
+
+
+class _Spot(NamedTuple):
+    """A name in a folded text."""
+
+    start: int
+    end: int
+    hidden: str = MODEL_HIDDEN
+
+
+def _replace_spots(text: str, places: Sequence[int], spots: Iterable[_Spot]) -> str:
+    """The text with what is hidden in place of each spot, in order; the marks over the last letter of a name go with it."""
+    parts, end = [], 0
+    for spot in spots:
+        parts += [text[end : places[spot.start]], spot.hidden]
+        end = past_marks(text, places[spot.end - 1] + 1)
+    return "".join([*parts, text[end:]]) if parts else text
+
+
+def _matches(names: tuple[Name, ...], plain: str) -> Iterator[tuple[Name, re.Match[str]]]:
+    """Where the names stand, in order; of several at one place the first."""
+    chosen = tuple(place for place, name in enumerate(names) if name.core in plain)
+    for match in _compiled(names, chosen).finditer(plain) if chosen else ():
+        yield names[int((match.lastgroup or "n0")[1:])], match
+
+
+def _apart(spots: Sequence[_Spot], further: Iterable[_Spot]) -> list[_Spot]:
+    """The spots, and those of the others that overlap none of them, in order."""
+    taken = {place for spot in spots for place in range(spot.start, spot.end)}
+    return sorted([*spots, *(spot for spot in further if taken.isdisjoint(range(spot.start, spot.end)))])
+
+
+@lru_cache(maxsize=512)
+def _compiled(names: tuple[Name, ...], chosen: tuple[int, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?P<n{place}>{names[place].pattern})" for place in chosen))
+
+
+_SHORTEST_NAME = 3
+# Names that would take these apart are left; providers whose names are words are hidden within model strings alone.
+_NOT_NAMES = frozenset(
+    {"model", "models", "company", "provider", "auto", "chat", "free", "local", "replicate", "snowflake", "heroku"}
+)
+_PARTS_OF_COMPANIES = (
+    "deepmind",
+    "open ai",
+    "meta ai",
+    "谷歌",
+    "グーグル",
+    "구글",
+    "गूगल",
+    "阿里巴巴",
+    "阿里云",
+    "微软",
+    "月之暗面",
+)
+_WORDS_TOO = frozenset({"azure", "bedrock", "hyperbolic"})
+"""Providers that are hidden where they serve one of the models."""
+_PLATFORMS = ("OpenRouter", "LiteLLM", "Hugging Face", "HuggingFace", "vLLM", "Ollama")
+_TAIL = (
+    r"(?:[ \-_]?v?\d+(?:\.\d+)*[a-z]{0,2}(?![a-z])"
+    r"|[ \-_]?(?:mini|oss|nano|turbo|pro|plus|flash|lite|ultra|opus|sonnet|haiku|instant|maverick|scout|instruct|coder|preview|latest)"
+    r"(?![a-z]))*"
+)
+"""What may follow the name of a model: versions and sizes."""
+_BETWEEN = r"[\s\-_./:*`]*"
+_SPELLED_OUT = re.compile(r"(?<![a-z])[a-z](?:[ .\-_*]{1,2}[a-z](?![a-z])){2,}")
+"""A word of three letters or more, spelled letter by letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenNames:
+    """The names that must not be read, made by `names_of`."""
+
+    names: tuple[Name, ...]
+    """The longest first."""
+
+    def hide(self, text: str) -> str:
+        """The text with [model], [company] or [provider] in place of each name, longest first; everything else as it is."""
+        plain, places = folded(text)
+        return _replace_spots(text, places, self._spots(text, plain, places))
+
+    def found(self, text: str) -> list[str]:
+        """The names that the text holds, plain and in order."""
+        plain, places = folded(text)
+        return [plain[spot.start : spot.end] for spot in self._spots(text, plain, places)]
+
+    def without(self, text: str) -> HiddenNames:
+        """Those of the names that the text does not hold."""
+        plain, _ = folded(text)
+        left = tuple(name for name in self.names if name.core not in plain or not re.search(name.pattern, plain))
+        return HiddenNames(left)
+
+    def refuse(self, text: str, where: str) -> None:
+        """Raises NameLeak when the text still holds a name. `where`: what it is, for the message."""
+        if found := sorted(set(self.found(text))):
+            raise NameLeak(
+                f"{where} still names {', '.join(found[:5])}, so it was not sent: nobody who sums up may know whom; "
+                "allowed: opaque ids such as MK_5000 alone"
+            )
+
+    def _spots(self, text: str, plain: str, places: Sequence[int]) -> list[_Spot]:
+        """Where names stand in the plain text, in order."""
+        spots = [
+            _Spot(*match.span(), name.hidden)
+            for name, match in _matches(self.names, plain)
+            if not name.everyday or _is_name(match, plain, text[places[match.start()]])
+        ]
+        spelled = list(_spelled(self.names, plain))
+        return _apart(spots, spelled) if spelled else spots
+
+
+def _is_name(match: re.Match[str], plain: str, first: str) -> bool:
+    """Whether an everyday word is meant as a name: its first letter, as it was written, is a capital, or a version stands with it."""
+    before = plain[max(0, match.start() - 2) : match.start()]
+    return not first.islower() or any(one.isdigit() for one in f"{before}{match.group()}")
+
+
+def _spelled(names: tuple[Name, ...], plain: str) -> Iterator[_Spot]:
+    """Names that are spelled letter by letter: C l a u d e, G.P.T."""
+    for run in _SPELLED_OUT.finditer(plain):
+        letters = [place for place in range(run.start(), run.end()) if plain[place].isalpha()]
+        for match in _letters_pattern(names).finditer("".join(plain[place] for place in letters)):
+            hidden = names[int((match.lastgroup or "n0")[1:])].hidden
+            yield _Spot(letters[match.start()], letters[match.end() - 1] + 1, hidden)
+
+
+@lru_cache(maxsize=16)
+def _letters_pattern(names: tuple[Name, ...]) -> re.Pattern[str]:
+    chosen = [(place, name) for place, name in enumerate(names) if re.fullmatch("[a-z]+", name.letters) and not name.everyday]
+    return re.compile("|".join(f"(?P<n{place}>{name.letters})" for place, name in chosen))
+
+
+def names_of(models: Iterable[str], called: Iterable[str] = ()) -> HiddenNames:
+    """The names to hide where these models take part.
+
+    Args:
+        models: model strings or variants: each whole, its name, its maker and its provider are hidden.
+        called: further names of these models: those that people gave them, and those of what was served.
+    """
+    strings = [model.partition("[")[0] for model in models]
+    named: dict[str, Name] = {}
+
+    def add(text: str, hidden: str, everyday: bool = False) -> None:
+        if (name := _name(text, hidden, everyday)) is not None:
+            named.setdefault(name.pattern, name)
+
+    for text in (*strings, *(one.partition("@")[0] for one in called)):
+        for part in _parts(text):
+            add(part, MODEL_HIDDEN)
+        for part in _short_parts(text):
+            # A dot: it is not looked for where words are spelled letter by letter.
+            short = Name(part, rf"(?<![a-z\d]){part}(?![a-z\d])", f"{part}.", MODEL_HIDDEN)
+            named.setdefault(short.pattern, short)
+    for maker in KNOWN_MAKERS:
+        for said in maker.said:
+            add(said, _kind(maker, said))
+    for maker_here in sorted({one for model in strings if (one := maker_of(model))}):
+        _add_maker(maker_here, add)
+    for maker in {one for model in strings for one in makers_said_in(model, FURTHER_MAKERS)}:
+        for said in maker.said:
+            add(said, _kind(maker, said))
+    here = {text.partition("/")[0] for text in strings if "/" in text}
+    for provider in sorted({*SERVING, *_PLATFORMS} - _WORDS_TOO | here):
+        add(provider, PROVIDER_HIDDEN)
+    return HiddenNames(tuple(sorted(named.values(), key=lambda name: (-len(name.letters), name.pattern))))
+
+
+def _add_maker(name: str, add: Callable[..., None]) -> None:
+    """What a maker that takes part is called, everyday words too."""
+    add(name, COMPANY_HIDDEN)
+    if (maker := maker_named(name)) is None:
+        return
+    for folder in maker.folders:
+        add(folder, COMPANY_HIDDEN)
+    for said in maker.said_too:
+        kind = _kind(maker, said)
+        add(said, kind, kind == MODEL_HIDDEN)
+
+
+def _kind(maker: Maker, said: str) -> str:
+    """Whether a name is that of the company or of a model. Of one that is both (DeepSeek) a model's, so that its version goes with it."""
+    if any(said.lower().startswith(family.rstrip("-")) for family in maker.families):
+        return MODEL_HIDDEN
+    companies = {*maker.folders, maker.name.lower(), *_PARTS_OF_COMPANIES}
+    return COMPANY_HIDDEN if said.lower() in companies else MODEL_HIDDEN
+
+
+def _parts(text: str) -> list[str]:
+    """The string, and what stands behind each of its slashes: `openai/gpt-4o` and `gpt-4o` too of `openrouter/openai/gpt-4o`."""
+    pieces = text.split("/")
+    return [text, *("/".join(pieces[start:]) for start in range(1, len(pieces)))]
+
+
+def _short_parts(text: str) -> list[str]:
+    """What is under three characters of a model string, or short for it: `o3`, `yi`, and `r1` of `deepseek-r1`."""
+    parts = _parts(text.lower())
+    pieces = re.split(r"[\s\-_.:]+", parts[-1])
+    return [one for one in parts if re.fullmatch(r"[a-z]{2}|[a-z]\d", one)] + [
+        one for one in pieces if len(pieces) > 1 and re.fullmatch(r"[a-z]\d{1,2}", one)
+    ]
+
+
+def _name(text: str, hidden: str, everyday: bool) -> Name | None:
+    """None: too short, or a word that cannot be told from others."""
+    plain, _ = folded(text)
+    parts = re.findall(r"[^\W_]+", plain)
+    letters = "".join(parts)
+    if len(letters) < (_SHORTEST_NAME if letters.isascii() else 2) or plain.strip() in _NOT_NAMES or letters.isdigit():
+        return None
+    inside = _BETWEEN.join(map(re.escape, parts))
+    # Digits may follow (ChatGPT4), the s of a plural, and AI; other Latin letters may not (Claudette). Those of other alphabets may: many
+    # languages put nothing between words.
+    pattern = rf"(?<![a-z]){inside}(?:ai)?{_TAIL if hidden == MODEL_HIDDEN else ''}s?(?![a-z])"
+    return Name(max(parts, key=len), pattern, letters, hidden, everyday)
+
+
+_VERSION_TIED = re.compile(r"[_-]?v?\d")
+_VERSION_BESIDE = re.compile(
+    r"[\s_-]{1,3}(?:v\d|\d+\.\d|\d+b(?![a-z])|ai(?![a-z0-9])|labs(?![a-z0-9]))|[\s_-]{1,3}r(?:\+|(?![a-z0-9]))"
+)
+_NEAR = 3
+"""Characters that may stand between a word and the name it stands beside."""
+_SENTENCE_LOOKED_BACK = 200
+_QUOTES = " \t\"'`*_([{<#>~|“”„‘’«»"
+_ENDS_A_SENTENCE = ".!?:;…。！？：；-•–—"
+_MAY_BEGIN_BIG = frozenset({"I", "I'm", "I’m"})
+
+
+def written_as_names(
+    text: str, plain: str, places: Sequence[int], words: Sequence[_Spot], names: Sequence[_Spot]
+) -> Iterator[_Spot]:
+    """Those of the words that are written as names.
+
+    Args:
+        text: as it was written.
+        plain: folded.
+        places: of each character of `plain`, where it stands in `text`.
+        words: where everyday words that are names stand, in order.
+        names: where other names stand.
+    """
+    ends = {name.end for name in names}
+    starts = {name.start for name in names}
+    for word in words:
+        first, last = word.start, word.end
+        gaps = [plain[end:first] for end in range(max(0, first - _NEAR), first) if end in ends]
+        gaps += [plain[last:start] for start in range(last, last + _NEAR + 1) if start in starts]
+        versioned = any(one.isdigit() for one in plain[first:last])
+        at_once = versioned and not any(one.isspace() for one in plain[first:last])
+        tied = at_once or any(gap in {"-", "_", "/"} for gap in gaps) or _VERSION_TIED.match(plain, last) is not None
+        beside = versioned or any(gap.strip() in {"", "'s"} for gap in gaps) or _VERSION_BESIDE.match(plain, last) is not None
+        if tied or (text[places[first]].isupper() and (beside or _is_inside_a_sentence(text, places[first]))):
+            yield word
+
+
+def _is_inside_a_sentence(text: str, place: int) -> bool:
+    before = text[max(0, place - _SENTENCE_LOOKED_BACK) : place].rpartition("\n")[2].rstrip(_QUOTES)
+    if not before or before[-1] in _ENDS_A_SENTENCE:
+        return False
+    earlier, _, word = before.replace("\t", " ").rpartition(" ")
+    word, earlier = word.strip(_QUOTES), earlier.rstrip(_QUOTES)
+    if not word[:1].isupper() or word.rstrip(",") in _MAY_BEGIN_BIG:
+        return True
+    return not earlier or earlier[-1] in _ENDS_A_SENTENCE
+
+
+JOINT = r"[\s_-]{1,8}"
+"""What may stand between the parts of a name; more of it than this is no name any more."""
+_NO_JOINT = r"[\s_-]{0,8}"
+_DECIMAL_JOINT = r"[\s_.-]{1,8}"
+_FURTHER_DECIMALS = r"(?:\.\d{1,6}){0,3}"
+"""What goes with a name that ends in a number: GPT-4.1 is hidden whole where GPT-4 is."""
+_PIECES = re.compile(r"[^\W\d_]+|\d+|[\s_-]+|.", re.DOTALL)
+_LETTERS_BEFORE_DIGITS = 3
+"""Letters from which on a number may stand apart that is written at once: gpt4, but not x4, which is what formulas are made of."""
+_TIED_VERSION_OF_FAMILY = r"[_-]?v?\d{1,6}(?:\.\d{1,6}){0,3}[a-z]?"
+
+
+def spelling(name: str) -> Name | None:
+    """The pattern of a name as whole words; None of one that cannot be told from text: fewer than two letters or digits, or digits alone."""
+    pieces = _PIECES.findall(folded(name)[0].strip())
+    while pieces and _is_joint(pieces[0]):
+        del pieces[0]
+    while pieces and _is_joint(pieces[-1]):
+        del pieces[-1]
+    letters = "".join(piece for piece in pieces if piece.isalnum())
+    if letters.isdigit() or len(letters) < (2 if letters.isascii() else 1):
+        return None
+    found = [re.escape(pieces[0])]
+    for place, piece in enumerate(pieces[1:], 1):
+        if not _is_joint(piece):
+            found.append(_between(pieces, place) + (_DECIMAL_JOINT if _is_point(pieces, place) else re.escape(piece)))
+    further = _FURTHER_DECIMALS if pieces[-1].isdigit() else ""
+    pattern = f"{_before(pieces[0][0])}{''.join(found)}{further}{_after(pieces[-1][-1])}"
+    return Name(max(pieces, key=len), pattern, letters)
+
+
+def exact_spelling(name: str) -> Name | None:
+    """The pattern of the very name of a model, however short, as a whole word; None of one without a letter.
+
+    A hyphen, an underscore, white space or nothing may stand where the name has one of them or where a letter meets a digit: o3, O 3, o-3.
+    """
+    pieces = [piece for piece in _PIECES.findall(folded(name)[0]) if not _is_joint(piece)]
+    letters = "".join(piece for piece in pieces if piece.isalnum())
+    if not letters or letters.isdigit():
+        return None
+    found = [re.escape(pieces[0])]
+    for before, piece in pairwise(pieces):
+        joint = _NO_JOINT if before.isalnum() and piece.isalnum() else ""
+        found.append(joint + (_DECIMAL_JOINT if piece == "." else re.escape(piece)))
+    # The m of I'm is no word.
+    apart = ("(?<!['’])", "(?!['’](?!s(?![a-z])))") if len(letters) == 1 else ("", "")
+    pattern = f"{apart[0]}{_before(pieces[0][0])}{''.join(found)}{_after(pieces[-1][-1])}{apart[1]}"
+    return Name(max(pieces, key=len), pattern, letters)
+
+
+def family_spelling(name: str, versions: Iterable[str]) -> Name | None:
+    """The pattern of what a maker calls all its models, with a version tied to it: GPT, GPT3, Llama-2.
+
+    `versions`: those of names that are hidden, which count with a space before them too.
+    A number that only begins with one of them (GPT-40, of GPT-4) is another word, and stays.
+    """
+    found = spelling(name)
+    if found is None:
+        return None
+    end = found.letters[-1]
+    if not (end.isascii() and end.isalpha() and found.pattern.endswith(_after(end))):
+        return found
+    known = "|".join(
+        sorted({_DECIMAL_JOINT.join(re.findall("[0-9]+", one)) for one in versions}, key=lambda one: (-len(one), one))
+    )
+    longer = f"(?!{_NO_JOINT}(?:{known})[0-9])" if known else ""
+    version = f"(?:{_TIED_VERSION_OF_FAMILY}{f'|{JOINT}v?(?:{known})' if known else ''})?"
+    return found._replace(pattern=f"{found.pattern.removesuffix(_after(end))}{longer}{version}{_after(end)}")
+
+
+def _between(pieces: list[str], place: int) -> str:
+    """What may stand before a piece that is not the first, by what stands before it in the name."""
+    piece, before = pieces[place], pieces[place - 1]
+    if not _is_joint(before):
+        apart = piece.isdigit() and before.isalpha() and len(before) >= _LETTERS_BEFORE_DIGITS
+        return _NO_JOINT if apart else ""
+    first, digits = pieces[place - 2], "".join(pieces[place : place + 2])
+    if first.isdigit() and piece.isdigit():
+        return _DECIMAL_JOINT
+    is_version = piece.isdigit() or re.fullmatch(r"v\d+", digits) is not None
+    return _NO_JOINT if (is_version and first.isalpha()) or (first.isdigit() and piece.isalpha()) else JOINT
+
+
+def _is_point(pieces: list[str], place: int) -> bool:
+    return (
+        pieces[place] == "."
+        and pieces[place - 1].isdigit()
+        and pieces[place + 1 : place + 2] != []
+        and pieces[place + 1].isdigit()
+    )
+
+
+def _is_joint(piece: str) -> bool:
+    return piece[0].isspace() or piece[0] in "_-"
+
+
+def _before(first: str) -> str:
+    return f"(?<!{_of_a_word(first)})" if _of_a_word(first) else ""
+
+
+def _after(last: str) -> str:
+    return f"(?!{_of_a_word(last)})" if _of_a_word(last) else ""
+
+
+def _of_a_word(edge: str) -> str:
+    """The characters beside the edge of a name that make it a part of a longer word. None where writing has no spaces between words."""
+    if edge.isascii():
+        return "[a-z0-9]" if edge.isalnum() else ""
+    return "" if unicodedata.category(edge) == "Lo" or not edge.isalnum() else r"[^\W_]"
+
+
+_NO_ORGANISATIONS = frozenset({*SERVING, "baseline", "imported", "stored", "models", "accounts"})
+_SHORT_FOR_A_MODEL = re.compile(r"[a-z]\d{1,2}|\d{1,2}o")
+"""What people call a model by a part of its name: K2, R1, 4o."""
+_SHORTEST_PART = 4
+"""Letters and digits of the last part of a model string (`org/name`) that is taken for a name of its own."""
+_SIZE_IN_BRACKETS = re.compile(r"\s{0,8}\([^()]{0,40}\)\s{0,8}\Z")
+_FIRST_VERSION = re.compile(r"[0-9]{1,6}(?:[._-][0-9]{1,6}(?![0-9a-z])){0,2}")
+
+
+class Scrubbed(NamedTuple):
+    """A text without names."""
+
+    text: str
+    replaced: int
+    """Names that were taken out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blinding:
+    """The names that no reviewer may read, made by `blinding`; the longest first."""
+
+    sure: tuple[Name, ...]
+    """Names that are names wherever they stand."""
+    everyday: tuple[Name, ...] = ()
+    """Names that are everyday words as well."""
+
+    def of_pair(self, names: Iterable[str]) -> Blinding:
+        """For a pair of models with these names: with their very names, however short, which may be words of other texts."""
+        further = exact_spellings(frozenset(names)).difference(self.sure)
+        return Blinding(_longest_first([*self.sure, *further]), self.everyday) if further else self
+
+    def scrub(self, text: str) -> Scrubbed:
+        """The text with `[model]` in place of each name. Linear in the length of the text."""
+        plain, places = folded(text)
+        spots, words = ([_Spot(*match.span()) for _, match in _matches(own, plain)] for own in (self.sure, self.everyday))
+        if words:
+            spots = _apart(spots, written_as_names(text, plain, places, words, spots))
+        return Scrubbed(_replace_spots(text, places, spots), len(spots))
+
+
+def blinding(names: Iterable[str]) -> Blinding:
+    """What takes these names out of any text, and all that they tell: the family, the maker, its other products. `of_pair` takes out more.
+
+    A name without a letter is none, and neither is a single Latin letter. The given names are names wherever they stand as whole words; parts of
+    them and what their makers are called besides are not where they stand as the everyday words that they are too.
+    """
+    names = set(names)
+    given = {part for name in names for part in _parts_of(name)}
+    words = EVERYDAY_NAMES - {_plain(name) for name in names}
+    found = {_plain(name): spelling(name) for name in given} | _maker_spellings(given, (*KNOWN_MAKERS, *FURTHER_MAKERS))
+    known = {plain: one for plain, one in found.items() if one is not None}
+    return Blinding(
+        _longest_first(one for plain, one in known.items() if plain not in words),
+        _longest_first(one for plain, one in known.items() if plain in words),
+    )
+
+
+def _plain(name: str) -> str:
+    return folded(name)[0].strip()
+
+
+def _parts_of(name: str) -> Iterator[str]:
+    """A name as it is, without the size in brackets, and what stands behind its last slash: `gpt-4` of `openai/gpt-4`."""
+    yield name
+    yield _SIZE_IN_BRACKETS.sub("", name)
+    last = name.rpartition("/")[2]
+    if len(last) >= _SHORTEST_PART:
+        yield last
+
+
+@lru_cache(maxsize=4096)
+def exact_spellings(names: frozenset[str]) -> frozenset[Name]:
+    """The very names of models, of all that is stored as names of them: whole, by each part of `org/name`, and what is short for them."""
+    parts = {form for name in names for part in _exact_parts(name) for form in _forms(part)}
+    return frozenset(filter(None, map(exact_spelling, parts)))
+
+
+def _forms(name: str) -> tuple[str, ...]:
+    """A name and its capitals, some of which look like Latin letters where the small ones do not: Я Н Д."""
+    return (name,) if name.isascii() else (name, name.upper())
+
+
+def _exact_parts(name: str) -> Iterator[str]:
+    whole = _SIZE_IN_BRACKETS.sub("", name).partition("[")[0].partition("@")[0].strip()
+    *folders, last = whole.split("/")
+    if not folders:
+        # A letter by itself is a label of an imported file.
+        yield from [whole] if len(whole) > 1 else ()
+        return
+    yield from (one for one in folders if one.lower() not in _NO_ORGANISATIONS)
+    yield from (last, last.partition(":")[0])
+    pieces = re.split(r"[\s_.:-]+", last.lower())
+    yield from (one for one in pieces if len(pieces) > 1 and _SHORT_FOR_A_MODEL.fullmatch(one))
+
+
+def _maker_spellings(names: Iterable[str], makers: Sequence[Maker]) -> dict[str, Name | None]:
+    """What the makers of the named models, and all their models, are called, folded: with versions, where it is what models are called."""
+    versions: dict[Maker, set[str]] = {}
+    for name in names:
+        for maker in makers_said_in(name, makers):
+            its = {_plain(said) for said in (*maker.said, *maker.said_too)}
+            found = [] if _plain(name) in its else _FIRST_VERSION.findall(_plain(name))[:1]
+            versions.setdefault(maker, set()).update(found)
+    spelled: dict[str, Name | None] = {}
+    for known in sorted(versions):
+        for said in (known.name, *known.said, *known.said_too):
+            of_models = any(said.lower().startswith(family.rstrip("-")) for family in known.families)
+            for form in _forms(said) if known in FURTHER_MAKERS else (said,):
+                spelled[_plain(form)] = family_spelling(form, versions[known]) if of_models else spelling(form)
+    return spelled
+
+
+def _longest_first(spellings: Iterable[Name]) -> tuple[Name, ...]:
+    return tuple(sorted(spellings, key=lambda one: (-len(one.letters), -len(one.pattern), one.pattern)))
+
+
+def names_of_model(name: str, variant: str) -> tuple[str, ...]:
+    """What would give a model away: its name, its string with and without provider and settings, and what its maker is called.
+
+    What else its maker and the maker's models are called is added where texts are blinded (`blinding`).
+    """
+    return tuple(sorted(set(_names(name, variant))))
+
+
+def _names(name: str, variant: str) -> Iterator[str]:
+    string = variant.partition("[")[0]
+    yield from (one for one in (name, variant, string) if one)
+    last = string.rpartition("/")[2]
+    if len(last) >= _SHORTEST_PART:
+        yield last
+    maker = maker_of(string)
+    if maker is not None:
+        yield maker
+    if maker is not None and (known := maker_named(maker)) is not None:
+        yield from known.said
