@@ -12,11 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from dtef_pipeline.qa.policies.replay import POLICY_NAMES
-from dtef_pipeline.qa.policies.stream import items_drawn
 from dtef_pipeline.qa.report.pages import files_of_parts, qa_pages
 from dtef_pipeline.qa.report.quality import counts_of, histogram
-from dtef_pipeline.qa.report.routing_part import MOST_REPLAYED_ITEMS, paid_stream
 from dtef_pipeline.qa.result_tables import QA_DRIFT_SERIES, QA_MODEL_DRIFT
 from dtef_pipeline.report.svg import CHART_STYLE
 from tests.made.qa_pages import connected_qa, qa_pages_of
@@ -222,56 +219,6 @@ def test_scores_fall_into_ten_classes_of_which_the_last_has_the_one() -> None:
     assert counts_of(scores) == [2, 1, 0, 0, 0, 0, 0, 0, 0, 2]
     assert "5 scores, 1 without" in histogram(scores, "m")
     assert "no data" in histogram(np.array([np.nan]), "m")
-
-
-def priced(made: QaMade, usd: float | None) -> QaMade:
-    """The same, where each response cost so much."""
-    for row in made.rows["qa_responses"]:
-        row["cost_usd"] = usd
-    return made
-
-
-def test_policies_are_replayed_where_two_models_have_scores_and_costs_and_else_it_is_said_why_not() -> None:
-    names = {"good": HOSTILE_WORDS, "mmlu": "<b>mmlu</b>"}
-    hostile = changed(priced(made_qa(), 0.25), lambda text: names.get(text, text), ("suite", "model", "model_variant"))
-    page = qa_pages_of(hostile)["index.html"]
-    assert "not replayed:" not in section_of(page, "costs")
-    found = re.search(r'<section id="routing".*?</section>', page, re.DOTALL)
-    assert found
-    assert {tag for tag, _ in ReadPage(found[0]).elements} <= ELEMENTS
-    assert "#routing" in ReadPage(page).links
-    text = ReadPage(found[0]).text
-    assert "<b>mmlu</b>: correct" in text
-    assert all(text.count(policy) >= 3 for policy in POLICY_NAMES)
-    assert "20 times with seed 0" in text
-    assert found[0].count("<svg") == found[0].count("<table") == 3
-    assert not re.search(r'fill="#|<style', found[0])  # colours are those of the page, dark or light
-    for usd in (None, 0.0):
-        without = qa_pages_of(priced(made_qa(), usd))["index.html"]
-        assert 'id="routing"' not in without
-        assert "Routing policies are not replayed" in section_of(without, "costs")
-
-
-def test_the_replay_on_a_page_is_of_few_items_however_many_there_are() -> None:
-    """Model d was asked three items: it makes the stream no shorter."""
-    at = [(item, model) for item in range(14_042) for model in "abc"][1:-1] + [(item, "d") for item in range(3)]
-    outcomes = pa.table(
-        {
-            "suite": ["s"] * len(at),
-            "item_id": [str(item) for item, _ in at],
-            "model": [model for _, model in at],
-            "cluster": ["one"] * len(at),
-            "score": [float(item % 2) for item, _ in at],
-            "cost_usd": [None if item == 1 else 0.5 if model == "a" else 0.0 for item, model in at],
-        }
-    )
-    stream = paid_stream(outcomes)
-    assert stream is not None
-    assert len(stream.scores) == 14_042 - 3
-    drawn = items_drawn(stream, MOST_REPLAYED_ITEMS, seed=0)
-    assert drawn.scores.shape == (MOST_REPLAYED_ITEMS, 3)
-    assert len(drawn.features) == len(drawn.costs) == MOST_REPLAYED_ITEMS
-    assert items_drawn(stream, len(stream.scores), seed=0) is stream
 
 
 def test_costs_without_judges_have_no_empty_part_on_evaluators(made: QaMade) -> None:
