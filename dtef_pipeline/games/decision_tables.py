@@ -32,19 +32,12 @@ STRATEGY_VALUES = pa.schema(
         GAME_PERSONA,
         *MODEL_FIELDS,
         SNAPSHOT_FIELD,
-        field(
-            "quantity",
-            pa.string(),
-            "Quantity: value, exploitability, exploitability_corrected, loss, probability or unreadable_share",
-        ),
+        field("quantity", pa.string(), "Quantity: value, exploitability or exploitability_corrected"),
         field("opponent", pa.string(), "Baseline that a value is won from, as in baseline/nash; null: of other quantities"),
-        field("seat", pa.string(), "Seat that is played: first, second, or both (every deal in both); null: unreadable_share of all"),
-        field("point", pa.string(), "Decision point that a loss, probability or share is about; null: all of them"),
-        field("command", pa.string(), "Command that a probability is about; null: of other quantities"),
-        field("value", pa.float64(), "Value of the quantity, in the unit; of losses and exploitability lower is better; null: see the reason"),
+        field("value", pa.float64(), "Value of the quantity, in the unit, mean of both seats; exploitability: lower is better; null: see reason"),
         field("low", pa.float64(), "Lower end of the 95 % interval over other draws of the same player; null: see the reason"),
         field("high", pa.float64(), "Upper end of the 95 % interval over other draws of the same player; null: see the reason"),
-        field("unit", pa.string(), "Unit of the value: that of the scenario, per hand, or share (0-1)"),
+        field("unit", pa.string(), "Unit of the value: that of the scenario, per hand"),
         field(
             "scale",
             pa.float64(),
@@ -61,4 +54,4 @@ STRATEGY_VALUES = pa.schema(
         GAME_TRUTH,
     ]
 )  # fmt: skip
-"""One row per scenario, version, persona, model variant, snapshot and quantity, with what the quantity is about. Baselines are players too."""
+"""One row per scenario, version, persona, model variant, snapshot, quantity and opponent. Baselines are players too."""

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.games.baselines import baseline_of
-from dtef_pipeline.games.decision_points import decision_points
-from dtef_pipeline.games.decision_rows import has_decision_points
+from dtef_pipeline.games.decision_points import decision_points, has_decision_points
 from dtef_pipeline.games.episode import GameEpisode
 from dtef_pipeline.games.packs import Pack
 

@@ -13,7 +13,7 @@ from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.report.episode_steps import TextParts, text_parts
 from dtef_pipeline.games.report.pages import games_pages
-from dtef_pipeline.games.strategy_rows import StrategyOptions, strategy_rows
+from dtef_pipeline.games.strategy_values import StrategyOptions, strategy_rows
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.tables import in_schema
 from tests.made.game_pages import CALM, SCENARIOS, connected_games, games_pages_of, played_league
