@@ -34,7 +34,7 @@ STRATEGY_VALUES = pa.schema(
         SNAPSHOT_FIELD,
         field("quantity", pa.string(), "Quantity: value, exploitability or exploitability_corrected"),
         field("opponent", pa.string(), "Baseline that a value is won from, as in baseline/nash; null: of other quantities"),
-        field("value", pa.float64(), "Value of the quantity, in the unit, mean of both seats; exploitability: lower is better; null: see reason"),
+        field("value", pa.float64(), "Value of the quantity, in the unit, mean of both seats; exploitability: lower is better; null: see why"),
         field("low", pa.float64(), "Lower end of the 95 % interval over other draws of the same player; null: see the reason"),
         field("high", pa.float64(), "Upper end of the 95 % interval over other draws of the same player; null: see the reason"),
         field("unit", pa.string(), "Unit of the value: that of the scenario, per hand"),
