@@ -31,10 +31,10 @@ from dtef_pipeline.games.decision_rows import (
     answer_table,
     merged_answers,
 )
-from dtef_pipeline.games.decision_tables import DECISION_ANSWERS
 from dtef_pipeline.games.entrants import entrants, models_among
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.strategy_values import STRATEGY_RESAMPLES, StrategyOptions, merged_values, strategy_rows
+from dtef_pipeline.games.tables import DECISION_ANSWERS
 
 POINTS_AT_A_TIME = 5_000
 """Requests that are sent together, of all scenarios of a run."""

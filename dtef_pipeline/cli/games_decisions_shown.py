@@ -12,11 +12,11 @@ from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.games.decision_rows import DecisionPlan
-from dtef_pipeline.games.decision_tables import STRATEGY_VALUES
 from dtef_pipeline.games.persona_results import player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.strategy_values import EXPLOITABLE, EXPLOITABLE_CORRECTED, PARTIAL_STRATEGY, WON
+from dtef_pipeline.games.tables import STRATEGY_VALUES
 from dtef_pipeline.tables import description
 from resources.warehouse import Warehouse
 

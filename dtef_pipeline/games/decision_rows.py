@@ -15,11 +15,11 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.games.contract import Illegal
 from dtef_pipeline.games.decision_points import DecisionPoint
-from dtef_pipeline.games.decision_tables import DECISION_ANSWERS
 from dtef_pipeline.games.episode_items import still_true, truth_id
 from dtef_pipeline.games.opening import system_text, turn_text
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.players import Player
+from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.tables import REPLY
 
 USUAL_POINT_DRAWS = 10

@@ -10,12 +10,12 @@ import pytest
 
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.games.contract import GameEnding, GameResult
-from dtef_pipeline.games.endings import in_units, unit_in_words, words_at_end
 from dtef_pipeline.games.episode import GameEpisode, play_baselines
 from dtef_pipeline.games.episode_items import GameItem
 from dtef_pipeline.games.in_play import GameInPlay
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.matches import LeaguePlan
+from dtef_pipeline.games.opening import in_units, unit_in_words, words_at_end
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.traces import trace_hash
 from dtef_pipeline.games.turn_rows import turn_rows

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.latest_scores import latest_scores
-from dtef_pipeline.qa.published_results import qa_boards
 from dtef_pipeline.qa.result_tables import QA_BOARDS
-from dtef_pipeline.qa.suite_boards import suite_board
+from dtef_pipeline.qa.suite_boards import qa_boards, suite_board
 from tests.made.qa_scores import connected, night, score_row, table_of
 
 Row = Mapping[str, Any]
