@@ -237,26 +237,7 @@ def test_any_text_gives_a_legal_command_or_a_reason(text: str) -> None:
     normalise_cards(text)
 
 
-UNITS = [
-    "ACTION: ",
-    "ACTION:\n",
-    "ACTION:`",
-    "call ",
-    "call or fold ",
-    "- ",
-    "1. ",
-    "----",
-    "cannot ",
-    "cannot play the ",
-    "<think>",
-    "=",
-    "-",
-    "10 of ",
-    " ",
-]
-
-
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", ["ACTION: ", "call or fold ", "cannot play the ", "<think>", "----", "10 of "])
 def test_a_text_eight_times_as_long_takes_no_more_than_its_share_of_time(unit: str) -> None:
     def seconds(length: int) -> float:
         text, began = (unit * length)[:length], time.process_time()

@@ -226,24 +226,10 @@ def test_no_text_is_an_error(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit",
-    [
-        '{"answer": "',
-        '{"',
-        "{ ",
-        '{"answer": [',
-        '{"a":1}',
-        '[{"answer":',
-        "```json\n",
-        '{"answer": "x", "citations": [{"a": 1}, ',
-        '{"a": "b", ',
-        "` json",
-        '\\ud800"',
-        '{"answer": "x"} ',
-    ],
+    "unit", ['{"answer": "', '{"', '{"answer": [', "```json\n", '{"answer": "x", "citations": [{"a": 1}, ']
 )
 def test_hostile_replies_take_time_by_their_length(unit: str) -> None:
-    text = unit * (1_000_000 // len(unit))
+    text = unit * (300_000 // len(unit))
     started = time.process_time()
     reply: Any = read_cited(text)
     check_citations([SEA], reply.citations)
