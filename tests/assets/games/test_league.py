@@ -30,7 +30,7 @@ def test_a_run_of_the_ui_lets_no_draft_play_unless_its_configuration_says_so(lea
 
 
 def test_baselines_play_every_seed_in_all_seats(league: League) -> None:
-    assert league.run("baseline/all", seeds="1-6").failures == ()
+    assert league.run("baseline/all", seeds="1-20").failures == ()
     episodes = league.rows("episodes")
     # Four baselines (random, first-legal, careful, waits), six seeds, two seats, one opponent.
     assert len(episodes) == 4 * 6 * 2
@@ -69,7 +69,7 @@ def test_rows_of_an_earlier_run_stay(league: League) -> None:
 
 
 def test_a_player_that_cannot_move_forfeits_and_is_told_apart(league: League) -> None:
-    assert league.run("silent", seeds="1-6").failures == ()
+    assert league.run("silent", seeds="1-20").failures == ()
     episodes = league.rows("episodes")
     asked = [row for row in episodes if row["n_turns"]]
     assert asked
@@ -120,10 +120,11 @@ def test_results_stand_per_player_and_opponent(league: League) -> None:
     assert (own["show_rate"]["illegal_rate"], own["tokens"]["mean"], own["tokens"]["reason"]) == (0, None, "no model plays")
 
 
+@pytest.mark.thorough
 def test_the_pages_code_for_notebooks_gives_the_means_of_the_board(league: League) -> None:
     page = (ROOT / "docs" / "read-the-tables.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page.partition("\n## Games\n")[2], re.DOTALL)
-    league.run("baseline/all", seeds="1-6")
+    league.run("baseline/all", seeds="1-20")
     league.roll_up()
     names: dict[str, Any] = {"pd": pd, "warehouse": league.house.root}
     exec(code, names)

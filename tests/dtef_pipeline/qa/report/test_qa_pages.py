@@ -42,6 +42,12 @@ def pages(made: QaMade) -> dict[str, str]:
     return qa_pages_of(made)
 
 
+@pytest.fixture(scope="module")
+def small_pages(made: QaMade) -> dict[str, str]:
+    """Pages of as few items as there can be."""
+    return qa_pages_of(made, most_bytes=1)
+
+
 def section_of(page: str, anchor: str) -> str:
     """The text of a section."""
     found = re.search(rf'<section id="{anchor}".*?</section>', page, re.DOTALL)
@@ -60,9 +66,9 @@ def test_equal_tables_in_another_order_give_equal_pages(made: QaMade, pages: dic
     assert dict(qa_pages(connected_qa(turned))) == pages
 
 
-@pytest.mark.parametrize("most_bytes", [1, 10**9])
-def test_every_link_within_the_pages_leads_somewhere(made: QaMade, most_bytes: int) -> None:
-    read = {name: ReadPage(page) for name, page in qa_pages_of(made, most_bytes=most_bytes).items()}
+@pytest.mark.parametrize("kept", ["pages", "small_pages"])
+def test_every_link_within_the_pages_leads_somewhere(kept: str, request: pytest.FixtureRequest) -> None:
+    read = {name: ReadPage(page) for name, page in request.getfixturevalue(kept).items()}
     for name, page in read.items():
         for link in page.links:
             file, _, anchor = link.partition("#")
@@ -70,12 +76,11 @@ def test_every_link_within_the_pages_leads_somewhere(made: QaMade, most_bytes: i
             assert not anchor or anchor in read[file or name].anchors, f"{name}: {link}"
 
 
-def test_many_items_take_several_pages_that_link_each_other(made: QaMade) -> None:
-    pages = qa_pages_of(made, most_bytes=1)
-    own = [name for name in pages if name.startswith("mmlu__subject_0")]
+def test_many_items_take_several_pages_that_link_each_other(small_pages: dict[str, str]) -> None:
+    own = [name for name in small_pages if name.startswith("mmlu__subject_0")]
     assert own == ["mmlu__subject_0.html", *(f"mmlu__subject_0.items-{at}.html" for at in (2, 3, 4))]
-    assert "items 2 to 2" in ReadPage(pages[own[0]]).text
-    assert all({f"{name}#items" for name in own} <= set(ReadPage(pages[name]).links) for name in own)
+    assert "items 2 to 2" in ReadPage(small_pages[own[0]]).text
+    assert all({f"{name}#items" for name in own} <= set(ReadPage(small_pages[name]).links) for name in own)
 
 
 def test_ids_are_unique_within_a_page(pages: dict[str, str]) -> None:
@@ -154,7 +159,7 @@ def test_a_part_without_responses_has_a_page_with_its_items(made: QaMade) -> Non
     alone = QaMade()
     alone.item("mmlu", "new", "new/0", text="What?", options=["a", "b"], reference="A")
     alone.rows["qa_scores"] = made.rows["qa_scores"]
-    pages = dict(qa_pages(connected_qa(alone.tables())))
+    pages = dict(qa_pages(connected_qa(alone.tables(), boards=False)))
     data = explorer_data(pages["mmlu__new.html"])
     assert [item["id"] for item in data["items"]] == ["new/0"]
     assert data["models"] == []
@@ -165,10 +170,9 @@ def explorer_data(page: str) -> Any:
     return json.loads(held)
 
 
-def test_hostile_text_of_models_and_files_stays_text() -> None:
-    plain, hostile = qa_pages_of(made_qa()), qa_pages_of(made_qa(words=HOSTILE_WORDS))
-    for name, page in hostile.items():
-        read, usual = ReadPage(page), ReadPage(plain[name])
+def test_hostile_text_of_models_and_files_stays_text(pages: dict[str, str]) -> None:
+    for name, page in qa_pages_of(made_qa(words=HOSTILE_WORDS)).items():
+        read, usual = ReadPage(page), ReadPage(pages[name])
         kinds, expected = (Counter(tag for tag, _ in page.elements if tag != "wbr") for page in (read, usual))
         assert kinds == expected, name
         assert read.comments == []
@@ -221,11 +225,11 @@ def test_scores_fall_into_ten_classes_of_which_the_last_has_the_one() -> None:
     assert "no data" in histogram(np.array([np.nan]), "m")
 
 
-def test_costs_without_judges_have_no_empty_part_on_evaluators(made: QaMade) -> None:
-    tables = made.tables()
-    alone = tables["qa_costs"].filter(pc.is_null(tables["qa_costs"]["evaluator"]))
-    costs = section_of(dict(qa_pages(connected_qa({**tables, "qa_costs": alone})))["index.html"], "costs")
-    assert "Costs by evaluator" in section_of(qa_pages_of(made)["index.html"], "costs")
+def test_costs_without_judges_have_no_empty_part_on_evaluators(made: QaMade, pages: dict[str, str]) -> None:
+    tables = {name: rows for name, rows in made.tables().items() if name in ("qa_scores", "qa_items", "qa_costs")}
+    tables["qa_costs"] = tables["qa_costs"].filter(pc.is_null(tables["qa_costs"]["evaluator"]))
+    costs = section_of(dict(qa_pages(connected_qa(tables, boards=False)))["index.html"], "costs")
+    assert "Costs by evaluator" in section_of(pages["index.html"], "costs")
     assert "Costs by evaluator" not in costs
     assert "Costs by model and suite" in costs
 
@@ -236,8 +240,9 @@ def test_judged_scores_that_moved_stand_with_what_is_left_net_of_the_judge(made:
     known = {"verdict": "drift", "shift": -0.3, "judges_shift": -0.1, "net_shift": -0.2, "net_low": -0.25, "net_high": -0.15}
     rest = {"suites": ["s"], "flagged": True, "reason": "r", "told_of_judges": told, "changes": [], "n_snapshots": 3}
     drift = pa.Table.from_pylist([{**row, **known, **rest}], schema=QA_MODEL_DRIFT)
-    tables = {**made.tables(), "qa_model_drift": drift, "qa_drift_series": QA_DRIFT_SERIES.empty_table()}
-    page = dict(qa_pages(connected_qa(tables)))["index.html"]
+    tables = {name: rows for name, rows in made.tables().items() if name in ("qa_scores", "qa_items")}
+    tables |= {"qa_model_drift": drift, "qa_drift_series": QA_DRIFT_SERIES.empty_table()}
+    page = dict(qa_pages(connected_qa(tables, boards=False)))["index.html"]
     text = section_of(page, "drift")
     assert "Judged scores that moved, net of the judge" in text
     assert told in text
