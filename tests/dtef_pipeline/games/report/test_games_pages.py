@@ -179,6 +179,7 @@ def test_strategies_of_a_small_game_are_told_least_exploitable_first(league: dic
     assert "Strategies" not in games_pages_of({"episodes": league["episodes"]})[KUHN]
 
 
+@pytest.mark.thorough
 def test_equal_tables_give_equal_pages(league: dict[str, pa.Table]) -> None:
     turned = {name: rows.take(pa.array(range(len(rows) - 1, -1, -1))) for name, rows in league.items()}
     kuhn = {
