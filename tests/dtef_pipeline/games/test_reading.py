@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.games.contract import Illegal
@@ -205,36 +205,6 @@ def test_in_prose_the_only_command_counts_and_two_are_none(words: list[str]) -> 
         assert found == named.pop()
     else:
         assert found == Illegal(TWO_COMMANDS if named else NO_COMMAND, "unparsed")
-
-
-PIECES = [
-    "ACTION:",
-    "action",
-    "call",
-    "raise",
-    "->",
-    "→",
-    "<think>",
-    "</think>",
-    "\n",
-    " ",
-    "10♠",
-    "{",
-    "```",
-    "\ud800",
-    "\x00",
-    "I can't play",
-]
-HOSTILE = st.text(st.characters(), max_size=200) | st.lists(st.sampled_from(PIECES)).map("".join)
-
-
-@given(HOSTILE)
-@example("ACTION:" * 3)
-@example("İ ACTION: CALL")
-def test_any_text_gives_a_legal_command_or_a_reason(text: str) -> None:
-    found = read_command(text, BETTING)
-    assert found in BETTING if isinstance(found, str) else found.reason and found.kind in {"illegal", "unparsed", "refused"}
-    normalise_cards(text)
 
 
 @pytest.mark.parametrize("unit", ["ACTION: ", "call or fold ", "cannot play the ", "<think>", "----", "10 of "])

@@ -112,11 +112,6 @@ def test_a_text_out_of_turn_is_illegal() -> None:
     assert small_poker("kuhn").read("ACTION: bet", SmallHand(("K", "Q", "J")), 1) == Illegal("It is not your turn.")
 
 
-def test_a_command_that_is_not_legal_is_never_played() -> None:
-    with pytest.raises(ValueError, match=r"poker/kuhn: got 'call' from seat 0; allowed: check, bet"):
-        small_poker("kuhn").step(SmallHand(("K", "Q", "J")), 0, "call")
-
-
 def test_who_does_not_move_checks_and_else_folds() -> None:
     game = small_poker("leduc")
     state = SmallHand(game.cards)
