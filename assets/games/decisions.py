@@ -23,20 +23,18 @@ from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import in_windows, play, play_by_key
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.games.adapter_faults import adapters_named
+from dtef_pipeline.games.decision_points import POINTS_AT_MOST_UNASKED, points_to_ask
 from dtef_pipeline.games.decision_rows import (
-    POINTS_AT_MOST_UNASKED,
     USUAL_POINT_DRAWS,
     DecisionPlan,
     answer_rows,
     answer_table,
     merged_answers,
-    points_to_ask,
 )
-from dtef_pipeline.games.decision_tables import DECISION_ANSWERS
 from dtef_pipeline.games.entrants import entrants, models_among
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.games.strategy_rows import StrategyOptions, merged_values, strategy_rows
-from dtef_pipeline.games.strategy_values import STRATEGY_RESAMPLES
+from dtef_pipeline.games.strategy_values import STRATEGY_RESAMPLES, StrategyOptions, merged_values, strategy_rows
+from dtef_pipeline.games.tables import DECISION_ANSWERS
 
 POINTS_AT_A_TIME = 5_000
 """Requests that are sent together, of all scenarios of a run."""
@@ -156,13 +154,13 @@ def _write(run: PartitionRun, store: Store, planned: _PlannedPoints, new: pa.Tab
 
 @dg.asset(
     deps=[decision_answers],
-    **{**stage(LEAGUE_SCENARIO, 2, "strategy_values", code_version="1", pipeline="games_decisions"), **GAMES_GROUP},
+    **{**stage(LEAGUE_SCENARIO, 2, "strategy_values", code_version="2", pipeline="games_decisions"), **GAMES_GROUP},
 )
 def strategy_values(context: dg.AssetExecutionContext, config: StrategyValuesConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What a player's whole strategy is worth, without the luck of cards: one row per player and quantity, baselines among them.
 
-    From the answers in all decision points follow the exact value against each baseline, the exploitability (0 is perfect play, `scale` is play
-    at random), and the chips given away in each point. Intervals say what other draws might have given. A point where no response could be read
+    From the answers in all decision points follow the exact value against each baseline and the exploitability (0 is perfect play, `scale` play
+    at random). Intervals say what other draws might have given. A point where no response could be read
     makes the values null, with the reason. No model is asked.
     """
     run = PartitionRun(context, store)
@@ -175,9 +173,8 @@ def strategy_values(context: dg.AssetExecutionContext, config: StrategyValuesCon
             earlier = store.warehouse.read_earlier("strategy_values", **at)
             rows = merged_values(earlier, new, pack)
             store.warehouse.write("strategy_values", rows, **at)
-            whole = rows.filter(pc.is_null(rows["point"]))
-            shown = ["persona", "model", "quantity", "opponent", "seat", "value", "low", "high", "scale", "reason"]
-            metadata = {"dagster/row_count": len(rows), "preview": markdown(whole, shown, most=30)}
+            shown = ["persona", "model", "quantity", "opponent", "value", "low", "high", "scale", "reason"]
+            metadata = {"dagster/row_count": len(rows), "preview": markdown(rows, shown, most=30)}
             run.done(key, metadata, content_version(rows))
     return run.result()
 
@@ -199,11 +196,11 @@ def decision_calls_succeed(context: dg.AssetCheckExecutionContext, store: Store)
 def strategy_values_have_reasons(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A value that is not there has a reason, and no strategy is better than perfect."""
     offenders, checked = list[Offender](), 0
-    columns = ["model", "quantity", "point", "value", "reason"]
+    columns = ["model", "quantity", "value", "reason"]
     for key, rows in read_keys(store, "strategy_values", columns):
         checked += len(rows)
         silent = pc.and_(pc.is_null(rows["value"]), pc.is_null(rows["reason"]))
         below = pc.and_(pc.less(rows["value"], 0), pc.not_equal(rows["quantity"], "value"))
         bad = rows.filter(pc.or_(silent, pc.fill_null(below, False)))
-        offenders += [(key, f"{row['model']} {row['quantity']} {row['point']}: {row['value']}") for row in bad.to_pylist()]
+        offenders += [(key, f"{row['model']} {row['quantity']}: {row['value']}") for row in bad.to_pylist()]
     return partition_verdict(context, offenders, checked=checked)

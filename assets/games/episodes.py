@@ -35,13 +35,12 @@ from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.adapter_faults import adapters_named
 from dtef_pipeline.games.entrants import entrants, models_among, opponent_named
-from dtef_pipeline.games.episode import GameEpisode
+from dtef_pipeline.games.episode import GameEpisode, replay_fault
 from dtef_pipeline.games.episode_items import NO_OPPONENT
 from dtef_pipeline.games.episode_rows import EpisodeColumns, merged_episodes
 from dtef_pipeline.games.matches import BaselineGames, LeaguePlan, Match
 from dtef_pipeline.games.pack_faults import require_weighable
 from dtef_pipeline.games.packs import Pack
-from dtef_pipeline.games.replays import replay_fault
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 from dtef_pipeline.games.turn_rows import merged_turns, turn_rows, turn_table

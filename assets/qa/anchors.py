@@ -13,7 +13,6 @@ from assets.stage.panel_drift import drift_section
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
-from dtef_pipeline.qa.anchor_tables import QA_ANCHORS
 from dtef_pipeline.qa.anchored_answers import (
     ANCHORS_CHOSEN_FROM,
     ANCHORS_KEPT,
@@ -24,6 +23,7 @@ from dtef_pipeline.qa.anchored_answers import (
     qa_judge_drift_rows,
 )
 from dtef_pipeline.qa.arbiter import Arbiter
+from dtef_pipeline.qa.result_tables import QA_ANCHORS
 from dtef_pipeline.statistics.drawing import SEED
 
 

@@ -10,7 +10,7 @@ from assets.qa.known_suites import known_suites
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published, require_made
 from assets.stage.resources import Store
-from dtef_pipeline.qa.published_results import QA_BOARD_READS, qa_boards
+from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
 
 OF_SCORES = [dg.AssetKey("qa_scores")]
 """What the roll-ups are made of."""

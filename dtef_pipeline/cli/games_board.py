@@ -18,14 +18,23 @@ from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.approved import APPROVED, PERSONA_STATUS, persona_statuses, unapproved_mark
-from dtef_pipeline.games.latest_play import latest_scores
 from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, UNPARSED_RATE
-from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names, results_of
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, latest_scores, player_names, results_of
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import ranked_players, versions_shown
-from dtef_pipeline.games.same_games import GAMES_NOTE, OWN_GAMES, PLAYED_COVERAGE, shared_results, whole_coverage, with_coverage
+from dtef_pipeline.games.same_games import (
+    GAMES_NOTE,
+    OWN_GAMES,
+    PLAYED_COVERAGE,
+    UNPLAYED_NOTE,
+    UNPLAYED_READS,
+    all_played,
+    shared_results,
+    whole_coverage,
+    with_coverage,
+    with_unplayed,
+)
 from dtef_pipeline.games.stored_tables import GAMES_TABLES
-from dtef_pipeline.games.unplayed_games import UNPLAYED_NOTE, UNPLAYED_READS, all_played, with_unplayed
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.nearest import nearest
 from resources.settings import Settings

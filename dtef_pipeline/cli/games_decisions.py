@@ -25,10 +25,11 @@ from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.approved import require_approved
-from dtef_pipeline.games.decision_rows import DecisionPlan, has_decision_points, points_to_ask
+from dtef_pipeline.games.decision_points import has_decision_points, points_to_ask
+from dtef_pipeline.games.decision_rows import DecisionPlan
 from dtef_pipeline.games.entrants import entrants, models_among
 from dtef_pipeline.games.packs import Pack, pack
-from dtef_pipeline.games.strategy_rows import require_fill
+from dtef_pipeline.games.strategy_values import require_fill
 from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths, most_tokens, tokens_of
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
@@ -75,7 +76,7 @@ class DecisionOptions:
         }
 
 
-def run(options: DecisionOptions, by_point: bool, output: str) -> int:
+def run(options: DecisionOptions, output: str) -> int:
     """The exit code: 1 where a scenario failed or a file was left out."""
     settings = Settings.from_environment()
     check_home_path(settings)
@@ -107,7 +108,7 @@ def run(options: DecisionOptions, by_point: bool, output: str) -> int:
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
     if outcome.done:
-        show({key: plans[key] for key in outcome.done}, by_point, output)
+        show({key: plans[key] for key in outcome.done}, output)
     return 1 if outcome.failures or warehouse.skipped else 0
 
 

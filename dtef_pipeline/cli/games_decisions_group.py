@@ -51,13 +51,10 @@ from dtef_pipeline.cli.run_options import budgets_with_roles, models_to_ask, of_
     help="Only say what would be asked and what it costs: responses as long as the model's earlier ones, in decisions or else in games. "
     "Nothing is asked or written.",
 )
-@click.option(
-    "--by-point", is_flag=True, help="Show what each model does in each decision point, and what it gives away there."
-)
 @writes_a_table
 @unapproved_too
 @reports_errors
-def decisions(estimate: bool, by_point: bool, output: str, **given: Any) -> None:
+def decisions(estimate: bool, output: str, **given: Any) -> None:
     """Ask models what they do in every situation of a small game, and say what their whole strategy is worth.
 
     A decision point is all that a seat can know when it is to move: Kuhn poker has 12, Leduc poker 936. From the answers follow, without the
@@ -75,4 +72,4 @@ def decisions(estimate: bool, by_point: bool, output: str, **given: Any) -> None
     if estimate:
         games_decisions.estimate(options, output)
     else:
-        sys.exit(games_decisions.run(options, by_point, output))
+        sys.exit(games_decisions.run(options, output))

@@ -1,4 +1,4 @@
-"""How `dtef games decisions` shows strategies: a row per player, or a row per player and decision point."""
+"""How `dtef games decisions` shows strategies: a row per player."""
 
 from __future__ import annotations
 
@@ -12,25 +12,15 @@ from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.games.decision_rows import DecisionPlan
-from dtef_pipeline.games.decision_tables import STRATEGY_VALUES
 from dtef_pipeline.games.persona_results import player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.games.strategy_rows import (
-    BOTH_SEATS,
-    EXPLOITABLE,
-    EXPLOITABLE_CORRECTED,
-    GIVEN_AWAY,
-    PARTIAL_STRATEGY,
-    PLAYED_SHARE,
-    UNREADABLE_SHARE,
-    WON,
-)
+from dtef_pipeline.games.strategy_values import EXPLOITABLE, EXPLOITABLE_CORRECTED, PARTIAL_STRATEGY, WON
+from dtef_pipeline.games.tables import STRATEGY_VALUES
 from dtef_pipeline.tables import description
 from resources.warehouse import Warehouse
 
 _WON_FROM = "against_"
-_NASH = f"{BASELINE_PREFIX}nash"
 _WHOSE_STRATEGY = ("league", "scenario", "version", "snapshot", "player", "persona", "model", "model_variant")
 _STRATEGY_COUNTS = ("n_draws", "n_points", "n_missing", "n_filled")
 _STRATEGY_TOLD = {
@@ -42,20 +32,15 @@ _STRATEGY_TOLD = {
     "status": "Whose strategy it is: scored (the player's), partial (a baseline plays where nobody asked: ranked apart) or unscored",
     "asked": "Decision points that were asked, of all that the game has",
     "draws": "Responses that it follows from",
-    "seat": "Seat that is to move there: first or second",
-    "point": "Decision point: own card, public card and betting, as in K:check,bet",
-    "plays": "How often each command is played there, in percent of the responses that could be read",
-    "nash": "How often perfect play gives each command there, in percent",
-    "loss": "Chips per hand in that seat that are given away there against perfect play",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class StrategiesView:
-    """How rows of players or of their decision points are shown."""
+    """How rows of players are shown."""
 
     columns: tuple[str, ...]
-    kept: tuple[str, ...] = ("player", "status", "asked", "point", "plays", "loss", "exploitability", "interval")
+    kept: tuple[str, ...] = ("player", "status", "asked", "exploitability", "interval")
     first_out: tuple[str, ...] = ("scenario", "as_drawn", "draws", "unreadable")
     estimate: str = "exploitability"
     notes: str = "note"
@@ -63,32 +48,19 @@ class StrategiesView:
 
 
 @reads_tables
-def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], by_point: bool, output: str) -> None:
+def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], output: str) -> None:
     """The strategies that are known in the scenarios and the snapshot of the plans, the least exploitable first."""
-    rows = [row for key, plan in plans.items() for row in _rows(warehouse, key, plan)]
-    meanings = {column.name: description(column) for column in STRATEGY_VALUES}
-    if by_point:
-        shown = _points(rows)
-        names: tuple[str, ...] = ("scenario", "player", "seat", "point", "plays", "nash", "draws", "unreadable", "loss")
-    else:
-        shown = _players(rows)
-        values = list(dict.fromkeys(name for row in shown for name in row if _is_mean(name)))
-        names = (
-            "scenario",
-            "player",
-            "status",
-            "asked",
-            "exploitability",
-            "interval",
-            "of_random",
-            "as_drawn",
-            *values,
-            "unreadable",
-            "draws",
-        )
-        meanings |= {name: f"Chips per hand won from {name.removeprefix(_WON_FROM)}, mean of both seats" for name in values}
+    shown = _players([row for key, plan in plans.items() for row in _rows(warehouse, key, plan)])
     if not shown:
         raise WarehouseError("nothing to show: `dtef games decisions --model NAME` asks a model")
+    values = list(dict.fromkeys(name for row in shown for name in row if name.startswith(_WON_FROM)))
+    names = (
+        *("scenario", "player", "status", "asked", "exploitability", "interval", "of_random", "as_drawn"),
+        *values,
+        *("unreadable", "draws"),
+    )
+    meanings = {column.name: description(column) for column in STRATEGY_VALUES}
+    meanings |= {name: f"Chips per hand won from {name.removeprefix(_WON_FROM)}, mean of both seats" for name in values}
     print_rows(StrategiesView(names), _frame(shown), output, (), {**meanings, **_STRATEGY_TOLD})
 
 
@@ -104,39 +76,27 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """The rows with numbers as numbers, also where none is known."""
     frame = pd.DataFrame(rows)
     whole = {name: "Int64" for name in ("draws", "points", "of_points", "missing", "filled") if name in frame}
-    real = {name: "float64" for name in ("exploitability", "low", "high", "of_random", "as_drawn", "loss") if name in frame}
+    real = {name: "float64" for name in ("exploitability", "low", "high", "of_random", "as_drawn") if name in frame}
     return frame.astype({**whole, **real})
-
-
-def _is_mean(name: str) -> bool:
-    return name.startswith(_WON_FROM) and not name.endswith(("_first", "_second"))
-
-
-def _grouped(rows: Sequence[dict[str, Any]], *more: str) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """The rows that are alike in player and in these columns, behind what they have alike."""
-    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    names = (*_WHOSE_STRATEGY, *more)
-    for row in rows:
-        found.setdefault(tuple(row[name] for name in names), []).append(row)
-    for key, own in found.items():
-        yield dict(zip(names, key, strict=True)), own
 
 
 def _players(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row per scenario and player."""
     found = []
     most = {row["scenario"]: row["n_points"] for row in rows if row["model"].startswith(BASELINE_PREFIX)}
-    for who, own in _grouped([row for row in rows if row["point"] is None]):
+    of_player: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        of_player.setdefault(tuple(row[name] for name in _WHOSE_STRATEGY), []).append(row)
+    for key, own in of_player.items():
+        who = dict(zip(_WHOSE_STRATEGY, key, strict=True))
         by = {row["quantity"]: row for row in own}
         corrected, drawn = by[EXPLOITABLE_CORRECTED], by[EXPLOITABLE]
         share = corrected["value"] / drawn["scale"] if corrected["value"] is not None and drawn["scale"] else None
         told = {"exploitability": corrected["value"], "low": corrected["low"], "high": corrected["high"]}
         told |= {"as_drawn": drawn["value"], "scale": drawn["scale"], "of_random": share}
-        for won in own:
-            if won["quantity"] == WON:
-                name = f"{_WON_FROM}{won['opponent'].removeprefix(BASELINE_PREFIX)}"
-                told[name if won["seat"] == BOTH_SEATS else f"{name}_{won['seat']}"] = won["value"]
-        told["unreadable"] = by[UNREADABLE_SHARE]["value"] if UNREADABLE_SHARE in by else None
+        won = [row for row in own if row["quantity"] == WON]
+        told |= {f"{_WON_FROM}{row['opponent'].removeprefix(BASELINE_PREFIX)}": row["value"] for row in won}
+        told["unreadable"] = 1 - corrected["n_readable"] / corrected["n_draws"] if corrected["n_draws"] else None
         told |= {name.removeprefix("n_"): corrected[name] for name in _STRATEGY_COUNTS}
         of = most[who["scenario"]]
         told |= {"of_points": of, "status": drawn["status"], "asked": f"{corrected['n_points']:,} of {of:,}"}
@@ -161,27 +121,3 @@ def _note(row: Mapping[str, Any], most: int) -> str:
     elif row["n_points"] < most:
         notes.append("--sample 0 asks in all decision points; with --fill nash, perfect play stands in for those not asked")
     return "; ".join(notes)
-
-
-def _points(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row per scenario, model and decision point, the one where most is given away first."""
-    shares = [row for row in rows if row["quantity"] == PLAYED_SHARE]
-    perfect = {
-        (who["scenario"], who["point"]): _as_text(own) for who, own in _grouped(shares, "point") if who["model"] == _NASH
-    }
-    found = []
-    asked = [row for row in rows if row["point"] is not None and not row["model"].startswith(BASELINE_PREFIX)]
-    for who, own in _grouped(asked, "seat", "point"):
-        plays = [row for row in own if row["quantity"] == PLAYED_SHARE]
-        by = {row["quantity"]: row for row in own}
-        row = {**who, "plays": _as_text(plays), "nash": perfect.get((who["scenario"], who["point"]), "")}
-        row |= {f"p_{one['command']}": one["value"] for one in plays}
-        row |= {"draws": by[GIVEN_AWAY]["n_draws"], "unreadable": by[UNREADABLE_SHARE]["value"]}
-        lost = by[GIVEN_AWAY]
-        found.append({**row, "loss": lost["value"], "note": lost["reason"] if lost["value"] is None else ""})
-    return sorted(found, key=lambda row: (row["league"], row["scenario"], row["player"], -(row["loss"] or 0.0)))
-
-
-def _as_text(shares: Sequence[Mapping[str, Any]]) -> str:
-    """`check 30 %, bet 70 %`; nothing where no response could be read."""
-    return ", ".join(f"{row['command']} {100 * row['value']:.0f} %" for row in shares if row["value"] is not None)

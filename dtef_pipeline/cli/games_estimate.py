@@ -21,8 +21,7 @@ from dtef_pipeline.cli.planned_table import (
     print_planned,
 )
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.games.foreseen import foreseen
-from dtef_pipeline.games.foreseen_calls import ForeseenCalls
+from dtef_pipeline.games.foreseen import ForeseenCalls, foreseen
 from dtef_pipeline.games.matches import LeaguePlan, Match
 from dtef_pipeline.judging.call_ledger import USUAL_TURN_TOKENS, CallLedger, UsualLengths
 from dtef_pipeline.report.terminal import render

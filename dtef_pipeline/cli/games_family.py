@@ -20,12 +20,11 @@ from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.cli.written_report import folder_given, refuse_snapshot
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.games.drift_tables import GAMES_DRIFT
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
 from dtef_pipeline.games.report.pages import GAMES_PAGES_FOLDER
 from dtef_pipeline.games.report.terms import GAMES_NAMES
 from dtef_pipeline.games.same_games import OWN_GAMES
-from dtef_pipeline.games.tables import EPISODE_TURNS
+from dtef_pipeline.games.tables import EPISODE_TURNS, GAMES_DRIFT
 from dtef_pipeline.games.watched_play import GAMES_DRIFT_READS, games_watched_drift, moved_baselines
 from dtef_pipeline.survey.boards.meanings import COST_COLUMNS
 from dtef_pipeline.tables import description

@@ -8,7 +8,7 @@ from itertools import groupby, islice
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Scenario, SpokenScenario
-from dtef_pipeline.games.plans import ACTION_WORD
+from dtef_pipeline.games.in_play import ACTION_WORD
 from dtef_pipeline.text.counted import counted
 
 _MOST_NUMBERED, _FEWEST_IN_A_RANGE = 100, 6

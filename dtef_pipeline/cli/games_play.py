@@ -22,10 +22,10 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.baselines import baseline_of, baseline_rng
 from dtef_pipeline.games.contract import FreeCommands
-from dtef_pipeline.games.endings import ending_in_json
+from dtef_pipeline.games.entrants import names_of_players, player_named
 from dtef_pipeline.games.in_play import GameInPlay
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.named_players import names_of_players, player_named
+from dtef_pipeline.games.opening import ending_in_json
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.players import BASELINE_PREFIX, Player
 from resources.known_models import known_models

@@ -9,8 +9,8 @@ import click
 
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.games.contract import GameMove
-from dtef_pipeline.games.endings import NOT_SHOWN_TO_PLAYERS, in_units
 from dtef_pipeline.games.in_play import GameInPlay
+from dtef_pipeline.games.opening import NOT_SHOWN_TO_PLAYERS, in_units
 from dtef_pipeline.games.traces import trace_hash
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.printable import printable

@@ -17,8 +17,8 @@ from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.qa.anchor_tables import QA_JUDGE_DRIFT
 from dtef_pipeline.qa.arbiter import NOBODY
+from dtef_pipeline.qa.result_tables import QA_JUDGE_DRIFT
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse

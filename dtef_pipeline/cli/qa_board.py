@@ -16,11 +16,11 @@ from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.qa.published_results import QA_BOARD_READS, qa_boards
 from dtef_pipeline.qa.result_tables import QA_BOARDS
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE, QaView
 from dtef_pipeline.qa.retrieval_means import RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, retrieval_means
 from dtef_pipeline.qa.stored_tables import QA_TABLES
+from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
 from dtef_pipeline.tables import description
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse

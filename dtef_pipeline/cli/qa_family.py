@@ -18,8 +18,7 @@ from dtef_pipeline.cli.written_report import folder_given, refuse_snapshot
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
-from dtef_pipeline.qa.moved_judges import moved_judges
-from dtef_pipeline.qa.netted_scores import net_of_judge
+from dtef_pipeline.qa.netted_scores import moved_judges, net_of_judge
 from dtef_pipeline.qa.report.pages import QA_PAGES_FOLDER
 from dtef_pipeline.qa.report.terms import QA_NAMES
 from dtef_pipeline.qa.result_views import QaView

@@ -20,7 +20,6 @@ from dtef_pipeline.cli.qa_options import (
     of_qa_budgets,
     of_qa_roll_ups,
 )
-from dtef_pipeline.cli.qa_policies_group import replay_policies
 from dtef_pipeline.cli.qa_socioscope_group import socioscope
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.run_options import of_asked_snapshot, refuse_estimate_of_judging
@@ -167,4 +166,3 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
 qa.add_command(board)
 qa.add_command(anchors)
 qa.add_command(socioscope)
-qa.add_command(replay_policies)

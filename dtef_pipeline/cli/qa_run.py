@@ -28,7 +28,7 @@ from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.keys import Space
 from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
-from dtef_pipeline.qa.chosen_parts import parts_that_fit
+from dtef_pipeline.qa.asked_parts import parts_that_fit
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import written_filter

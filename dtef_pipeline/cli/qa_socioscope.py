@@ -28,9 +28,15 @@ from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.scoring import GRADED_METRIC, by_response, response_keys
 from dtef_pipeline.qa.socioscope.lexicon import lexicon_fingerprint
-from dtef_pipeline.qa.socioscope_results import INDEX_WRITTEN, ScoredAnswer, SocioscopeResults, scored_given
+from dtef_pipeline.qa.socioscope_results import (
+    INDEX_WRITTEN,
+    MeanOfScores,
+    ScoredAnswer,
+    SocioscopeResults,
+    TranscriptAverages,
+    scored_given,
+)
 from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.transcripts.averages import MeanOfScores, TranscriptAverages
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
 from dtef_pipeline.qa.transcripts.metadata import written_filter

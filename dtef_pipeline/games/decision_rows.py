@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,44 +13,18 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.calls import OF_FAILURES, USAGE
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Message, Request, Response
-from dtef_pipeline.games.contract import Illegal, Scenario
-from dtef_pipeline.games.decision_points import DecisionPoint, decision_points
-from dtef_pipeline.games.decision_tables import DECISION_ANSWERS
+from dtef_pipeline.games.contract import Illegal
+from dtef_pipeline.games.decision_points import DecisionPoint
 from dtef_pipeline.games.episode_items import still_true, truth_id
 from dtef_pipeline.games.opening import system_text, turn_text
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.players import Player
-from dtef_pipeline.games.strategies import SmallScenario
+from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.tables import REPLY
 
-ALL_POINTS = 0
-"""A sample of so many is no sample: all decision points are asked."""
-POINTS_AT_MOST_UNASKED = 100
-"""Decision points that are asked where nobody says how many: all of Kuhn poker, a sample of Leduc poker."""
 USUAL_POINT_DRAWS = 10
 _POINT_KEY = ("version", "model", "model_variant", "persona", "point", "draw")
 _REPLIED = tuple(one.name for one in fields(Response) if one.name in {column.name for column in REPLY})
-
-
-def has_decision_points(scenario: Scenario[Any]) -> TypeGuard[SmallScenario[Any]]:
-    """Whether all states of the scenario can be gone through, so that its decision points can be asked one by one."""
-    return all(hasattr(type(scenario), name) for name in ("strategies", "deals", "information"))
-
-
-def points_to_ask(scenario: Scenario[Any], sample: int | None = None) -> tuple[DecisionPoint, ...]:
-    """The decision points that are asked; none where the scenario has none.
-
-    `sample`: only so many of them, always the same ones; ALL_POINTS: all; None: all, or POINTS_AT_MOST_UNASKED where there are more. Raises
-    ConfigError for a sample of more than there are.
-    """
-    if not has_decision_points(scenario):
-        return ()
-    if sample:
-        return decision_points(scenario, sample=sample)
-    every = decision_points(scenario)
-    if sample is None and len(every) > POINTS_AT_MOST_UNASKED:
-        return decision_points(scenario, sample=POINTS_AT_MOST_UNASKED)
-    return every
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dtef_pipeline.games.contract import Chooses, GameTrace
 from dtef_pipeline.games.in_play import GameInPlay
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.players import Player
+from dtef_pipeline.games.traces import trace_hash, trace_of_json
 
 _Automatic = dict[int, tuple[Chooses, random.Random]]
 
@@ -152,3 +153,12 @@ def _play_on(game: GameInPlay, baselines: _Automatic) -> None:
     while (seat := game.seat) is not None and seat in baselines:
         chooses, rng = baselines[seat]
         game.plays(chooses(game.state, seat, rng))
+
+
+def replay_fault(pack: Pack, seed: int, trace: str, stored_hash: str) -> str | None:
+    """What is wrong with a stored trace; None: it plays again byte for byte."""
+    try:
+        again = trace_hash(replay(trace_of_json(trace), pack, seed))
+    except (KeyError, TypeError, ValueError) as error:
+        return f"it does not play again: {error}"
+    return None if again == stored_hash else f"played again it has the hash {again} in place of {stored_hash}"

@@ -111,22 +111,6 @@ class ExactGame:
         best: Reals = won[..., _ROOT]
         return best
 
-    def losses(self, choices: Reals, other: Reals, seat: int) -> Reals:
-        """(..., information sets): chips per hand that a strategy of this seat gives away in each information set against `other`.
-
-        It is the probability that the strategy comes there, times the chips by which its choice there falls behind the best one, with
-        best play from there on. Each is 0 or more; their sum is what a best response to `other` wins beyond the strategy.
-        """
-        won, weights = self.against(other, 1 - seat), self.weights(choices, seat)
-        found = np.zeros((*choices.shape[:-1], len(self.seats[seat].points)))
-        for level in reversed(self.seats[seat].levels):
-            values = won[..., level.choices + 1]
-            best = np.maximum.reduceat(values, level.starts, axis=-1)
-            played = np.add.reduceat(values * choices[..., level.choices], level.starts, axis=-1)
-            found[..., level.points] = weights[..., level.before] * (best - played)
-            _add_at(won, level.before, best)
-        return np.maximum(found, 0)
-
     def exploitability(self, first: Reals, second: Reals) -> Reals:
         """(...): the mean of what best responses win from each seat of a player that plays `first` and `second`. 0 is perfect play;
         lower is better, in chips per hand. Source: OpenSpiel, `exploitability`, which is half of NashConv."""

@@ -7,12 +7,26 @@ from typing import Any
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.games.contract import GameEnding, GameMove, GameResult, GameTrace, Illegal
-from dtef_pipeline.games.endings import words_at_end
-from dtef_pipeline.games.opening import again_text, default_text, end_text, system_text, turn_text, usual_seating
+from dtef_pipeline.games.opening import again_text, default_text, end_text, system_text, turn_text, usual_seating, words_at_end
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.games.plans import plan_of
+from dtef_pipeline.text.plain import without_thinking
 from dtef_pipeline.text.well_formed import well_formed
+
+ACTION_WORD = "action:"
+"""What an action begins with, in any case."""
+
+
+def plan_of(text: str, *, played: bool) -> str:
+    """What stands before the last line with `ACTION:`, without thinking. Of a text without such a line: all but its last line where that was
+    played, else all of it.
+    """
+    lines = without_thinking(text).strip().splitlines()
+    last = max((at for at, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
+    if last is None:
+        return "\n".join(lines[:-1] if played else lines).strip()
+    return "\n".join(lines[:last]).strip()
+
 
 TURN_LIMIT_FLAG, FORFEIT_FLAG = "turn_limit", "forfeit"
 _BLANK_REPLY = "(no text)"

@@ -9,8 +9,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dtef_pipeline.games.exploitation import exploitation_sums
-from dtef_pipeline.games.latest_play import PLAYED_SERIES, latest_scores
+from dtef_pipeline.asking.snapshot_order import order_in, place_sql
 from dtef_pipeline.games.metrics import (
     BESIDE_METRICS,
     EXPECTED_RETURN,
@@ -20,13 +19,112 @@ from dtef_pipeline.games.metrics import (
     UNIT_SCALE,
     VOLATILITY,
 )
-from dtef_pipeline.games.players import NO_PERSONA
+from dtef_pipeline.games.players import BASELINE_PREFIX, NO_PERSONA
 from dtef_pipeline.games.seed_intervals import GroupMeans, SeedSums, group_means_of
 from dtef_pipeline.games.tables import MATCHUPS, PERSONA_RESULTS
 from dtef_pipeline.tables import in_schema
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+NO_YARDSTICK = "no baseline has played all of these games against this opponent"
+_GAME_VERSION = "league, scenario, version"
+_MEETING = "persona, model, model_variant, snapshot, opponent"
+
+
+def exploitation_sums(connection: duckdb.DuckDBPyConnection, source: str, everyone: str) -> pd.DataFrame:
+    """What a player wins from each baseline beyond what the best of all baselines wins from the same one, by seed.
+
+    Both are means over the same games, so that the luck of the deal is the same for both. The best baseline has the highest mean on the
+    player's games; as it is chosen on these very deals, exploitation is a little too low, the more so the fewer seeds there are.
+
+    One row per player, baseline as opponent (or `everyone`) and seed, of scenarios that have the metric.
+
+    Columns: those that name the player, `opponent`, those of the metric, `cluster`; `total`, `squares` and `of`, sums over its episodes of the
+    difference, of its square, and of 1; `episodes` with a difference, `n_total` of all, and `unscored`, why there is none. `source`: a
+    relation with rows of `episode_scores`.
+    """
+    found: pd.DataFrame = connection.sql(
+        f"""
+        WITH told AS (
+            SELECT {_GAME_VERSION}, any_value(family) AS family, any_value(unit) AS unit, any_value(direction) AS direction
+            FROM {source} WHERE metric = '{EXPLOITATION}' GROUP BY ALL
+        ), own AS (
+            SELECT {_GAME_VERSION}, {_MEETING}, item_id, cluster, total, reason FROM {source} SEMI JOIN told USING ({_GAME_VERSION})
+            WHERE metric = '{EXPECTED_RETURN}' AND starts_with(opponent, '{BASELINE_PREFIX}')
+        ), made AS (
+            SELECT {_GAME_VERSION}, opponent, item_id, model AS yardstick, avg(total) AS won FROM own
+            WHERE starts_with(model, '{BASELINE_PREFIX}') AND total IS NOT NULL GROUP BY ALL
+        ), games AS (
+            SELECT {_GAME_VERSION}, {_MEETING}, count(*) AS n FROM own WHERE total IS NOT NULL GROUP BY ALL
+        ), tried AS (
+            SELECT {_GAME_VERSION}, {_MEETING}, yardstick, count(*) AS n, avg(won) AS mean
+            FROM own JOIN made USING ({_GAME_VERSION}, opponent, item_id) WHERE total IS NOT NULL GROUP BY ALL
+        ), best AS (
+            SELECT * FROM tried SEMI JOIN games USING ({_GAME_VERSION}, {_MEETING}, n)
+            QUALIFY row_number() OVER (PARTITION BY {_GAME_VERSION}, {_MEETING} ORDER BY mean DESC, yardstick) = 1
+        ), differences AS (
+            SELECT own.*, total - won AS beyond, coalesce(reason, '{NO_YARDSTICK}') AS why
+            FROM own LEFT JOIN best USING ({_GAME_VERSION}, {_MEETING})
+                LEFT JOIN made USING ({_GAME_VERSION}, opponent, item_id, yardstick)
+        )
+        SELECT {_GAME_VERSION}, {_MEETING.replace("opponent", f"coalesce(opponent, '{everyone}') AS opponent")}, cluster,
+            '{EXPLOITATION}' AS metric, family, unit, direction, CAST(NULL AS DOUBLE) AS weight,
+            coalesce(sum(beyond), 0) AS total, coalesce(sum(beyond * beyond), 0) AS squares,
+            count(beyond)::DOUBLE AS "of", count(beyond) AS episodes, count(*) AS n_total,
+            any_value(why) FILTER (beyond IS NULL) AS unscored
+        FROM differences JOIN told USING ({_GAME_VERSION})
+        GROUP BY GROUPING SETS (
+            ({_GAME_VERSION}, {_MEETING}, cluster, family, unit, direction),
+            ({_GAME_VERSION}, {_MEETING.removesuffix(", opponent")}, cluster, family, unit, direction)
+        )
+        ORDER BY ALL
+        """
+    ).df()
+    return found
+
+
+PLAYED_SERIES = "league, scenario, version, persona, model_variant"
+"""Columns that name a player in a version of a scenario."""
+_ENOUGH_EPISODES = 0.5
+"""Of the episodes that the fullest snapshot has played, the share that another one must have to be the latest."""
+_LATEST_SCORES = "latest_scores"
+
+
+def latest_scores(connection: duckdb.DuckDBPyConnection, snapshot: str | None = None) -> str:
+    """Makes a temporary view of the rows of `episode_scores` of the snapshots that count, and gives its name.
+
+    `snapshot`: the only one that counts; of baselines, which play alike in all, it is the latest where they have not played in this one.
+    """
+    place = place_sql(order_in(connection, "episode_scores"))
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE latest_snapshots AS
+        WITH played AS (
+            SELECT {PLAYED_SERIES}, snapshot, snapshot::VARCHAR = $chosen AS is_chosen, count(*) FILTER (status = 'scored') AS n
+            FROM episode_scores WHERE metric = '{EXPECTED_RETURN}'
+                AND ($chosen IS NULL OR snapshot::VARCHAR = $chosen OR starts_with(model_variant, '{BASELINE_PREFIX}'))
+            GROUP BY ALL
+        ), beside AS (
+            SELECT *, max(n) OVER (PARTITION BY {PLAYED_SERIES}) AS most FROM played
+        )
+        SELECT {PLAYED_SERIES}, snapshot FROM beside
+        QUALIFY row_number() OVER (
+            PARTITION BY {PLAYED_SERIES}
+            ORDER BY coalesce(is_chosen, false) DESC, n > 0 DESC, n >= {_ENOUGH_EPISODES} * most DESC, {place} DESC NULLS LAST
+        ) = 1
+        """,
+        {"chosen": snapshot},
+    )
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP VIEW {_LATEST_SCORES} AS
+        SELECT * FROM episode_scores SEMI JOIN latest_snapshots USING ({PLAYED_SERIES}, snapshot)
+        """
+    )
+    return _LATEST_SCORES
+
 
 ALL_OPPONENTS = "all"
 COMPOSITE_METRIC = "composite"

@@ -1,7 +1,8 @@
 """Which games players have in common. A game is a seed, seen from one seat, against one opponent.
 
 Players who played other seeds, or met others, have means of other games: an order of such means is no comparison. Boards say so on the rows
-concerned, and can be limited to the games that all players shown have.
+concerned, and can be limited to the games that all players shown have. Whom a budget stops has played its short episodes rather than its
+long ones: boards say that, too.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from dtef_pipeline.games.latest_play import PLAYED_SERIES, latest_scores
+from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
-from dtef_pipeline.games.persona_results import ALL_OPPONENTS, results_of
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, PLAYED_SERIES, latest_scores, results_of
 from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.shortfall import shortfall
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 OWN_GAMES, SHARED_GAMES = "own", "shared"
 """Which games a mean is over: all that the player has, or only those that every player shown has."""
@@ -114,3 +117,37 @@ def _lacks(own: pd.DataFrame, played: pd.DataFrame) -> str:
         if n < of:
             parts.append(f"{words} {n:,} of {counted(of, noun)}")
     return f"other games than others: {', '.join(parts)}"
+
+
+UNPLAYED_NOTE = "unplayed_note"
+UNPLAYED_READS = ("episodes",)
+"""The tables that the note is made of."""
+
+
+def with_unplayed(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `persona_results` with `unplayed_note`: how many episodes of the row were played, and what ended the others.
+
+    No words where all were played. `connection` has UNPLAYED_READS.
+    """
+    series = f"{PLAYED_SERIES}, snapshot"
+    found = connection.sql(
+        f"""
+        SELECT {series}, coalesce(opponent, '{ALL_OPPONENTS}') AS opponent, count(*) AS n,
+            count(*) FILTER (status = '{PLAYED_EPISODE}') AS played, count(*) FILTER (status = '{OUT_OF_BUDGET}') AS stopped
+        FROM episodes GROUP BY GROUPING SETS (({series}, opponent), ({series})) HAVING played < n
+        """
+    ).df()
+    words = [
+        shortfall(n, played, stopped, n - played - stopped, ("episode", "played"))
+        for n, played, stopped in found[["n", "played", "stopped"]].itertuples(index=False, name=None)
+    ]
+    told = found.assign(**{UNPLAYED_NOTE: words}).drop(columns=["n", "played", "stopped"])
+    if not len(told):
+        return all_played(results)
+    beside = results.merge(told, on=[*series.split(", "), "opponent"], how="left")
+    return beside.assign(**{UNPLAYED_NOTE: beside[UNPLAYED_NOTE].fillna("")})
+
+
+def all_played(results: pd.DataFrame) -> pd.DataFrame:
+    """The rows without a word on episodes that were not played."""
+    return results.assign(**{UNPLAYED_NOTE: ""})

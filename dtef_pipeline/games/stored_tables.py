@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dtef_pipeline.games import drift_tables, tables
-from dtef_pipeline.games.decision_tables import DECISION_ANSWERS, STRATEGY_VALUES
+from dtef_pipeline.games import tables
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.tables import TableSpec
 
@@ -19,12 +18,12 @@ GAMES_TABLES: Mapping[str, TableSpec] = {
     "episode_turns": TableSpec(tables.EPISODE_TURNS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
     "episodes": TableSpec(tables.EPISODES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
     "episode_scores": TableSpec(tables.EPISODE_SCORES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
-    "decision_answers": TableSpec(DECISION_ANSWERS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
-    "strategy_values": TableSpec(STRATEGY_VALUES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
+    "decision_answers": TableSpec(tables.DECISION_ANSWERS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
+    "strategy_values": TableSpec(tables.STRATEGY_VALUES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
     "persona_results": TableSpec(tables.PERSONA_RESULTS, remake=_BY_GAMES_ROLL_UP),
     "matchups": TableSpec(tables.MATCHUPS, remake=_BY_GAMES_ROLL_UP),
-    "games_drift": TableSpec(drift_tables.GAMES_DRIFT, remake=_BY_GAMES_ROLL_UP),
-    "games_model_drift": TableSpec(drift_tables.GAMES_MODEL_DRIFT, remake=_BY_GAMES_ROLL_UP),
-    "games_drift_series": TableSpec(drift_tables.GAMES_DRIFT_SERIES, remake=_BY_GAMES_ROLL_UP),
+    "games_drift": TableSpec(tables.GAMES_DRIFT, remake=_BY_GAMES_ROLL_UP),
+    "games_model_drift": TableSpec(tables.GAMES_MODEL_DRIFT, remake=_BY_GAMES_ROLL_UP),
+    "games_drift_series": TableSpec(tables.GAMES_DRIFT_SERIES, remake=_BY_GAMES_ROLL_UP),
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""

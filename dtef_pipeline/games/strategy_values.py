@@ -1,4 +1,4 @@
-"""What a strategy that was read off decision points is worth: its exact value against each baseline, and its exploitability.
+"""What strategies are worth that were read off decision points, exactly: against each baseline, and how far they can be exploited.
 
 From draws the strategy is known up to chance: 95 % intervals come from drawing anew within each information set. Two things are not left
 to plain resampling, as simulations have shown (docs/scenarios/kuhn.md):
@@ -11,37 +11,52 @@ to plain resampling, as simulations have shown (docs/scenarios/kuhn.md):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.decision_points import (
-    DrawCounts,
-    Readings,
-    decision_points,
-    draw_counts,
-    strategy_of_draws,
-    strategy_of_weights,
-)
+from dtef_pipeline.games.decision_points import DrawCounts, decision_points, draw_counts, has_decision_points
+from dtef_pipeline.games.episode_items import truth_id
 from dtef_pipeline.games.exact_play import ExactGame, Reals, exact_game
+from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.players import BASELINE_PREFIX, NO_PERSONA
 from dtef_pipeline.games.strategies import SmallScenario, Strategy, uniform
+from dtef_pipeline.games.tables import STRATEGY_VALUES
 from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.nearest import nearest
 
+WON, EXPLOITABLE, EXPLOITABLE_CORRECTED = "value", "exploitability", "exploitability_corrected"
+PARTIAL_STRATEGY = "partial"
+"""Status of what follows from a strategy of which a baseline plays a part."""
 STRATEGY_RESAMPLES = 1000
 _ADDED_DRAWS = 0.5
 """Draws that are added to each legal command where the width of an interval is found: Jeffreys' prior."""
 _NORMAL_QUANTILE = 1.959963984540054
-_NO_DRAWS = "probabilities were given, not draws"
+_EXACT_STRATEGY = "no interval: the strategy of a baseline is known"
 _AS_DRAWN = "the interval is that of the corrected value"
 _ONE_DRAW = "an interval needs two readable draws in every information set"
+_PLAYER = ("persona", "model", "model_variant")
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyOptions:
+    """How strategies are valued."""
+
+    fill: str | None = None
+    """The baseline that plays in the decision points that nobody asked; None: values are null where one was not asked. A point that was asked
+    is never filled in, whatever the player said there."""
+    resamples: int = STRATEGY_RESAMPLES
+    seed: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ExactEstimate:
-    """A number in chips per hand, with its 95 % interval."""
+    """A number in chips per hand, mean of both seats, with its 95 % interval."""
 
     value: float | None
     low: float | None = None
@@ -51,70 +66,140 @@ class ExactEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class BaselineValue:
-    """What a strategy wins from a baseline, by the seat that it plays."""
-
-    baseline: str
-    first: ExactEstimate
-    second: ExactEstimate
-    mean: ExactEstimate
-    """Of both seats: what it wins per hand where every deal is played in both."""
-
-
-@dataclass(frozen=True, slots=True)
 class StrategyValues:
-    """All that a strategy of both seats is worth. Chips per hand."""
+    """All that a strategy of both seats is worth."""
 
-    strategy: Strategy
-    """As it was read, with what was filled in."""
-    counts: Mapping[str, DrawCounts]
-    """By decision point that was asked; empty where probabilities were given."""
     missing: tuple[str, ...]
-    """Decision points without a strategy, as nobody asked there or no draw was readable, and nothing was filled in."""
-    filled: tuple[str, ...]
-    """Those that were filled in."""
-    against: tuple[BaselineValue, ...]
-    """By baseline that has a strategy."""
+    """Decision points without a strategy, as nobody asked there or no draw was readable."""
+    against: Mapping[str, ExactEstimate]
+    """What it wins from each baseline that has a strategy, where every deal is played in both seats."""
     exploitability: ExactEstimate
     """Of the strategy as it stands, from draws too high on average; lower is better, 0 is perfect play. Without an interval."""
-    exploitability_corrected: ExactEstimate
+    corrected: ExactEstimate
     """Without the part that the chance of the draws adds on average."""
-    losses: Mapping[str, float]
-    """By decision point, chips per hand in that seat that the strategy gives away there against `nash`, the largest first: 0 or more, and
-    for each seat their sum is what perfect play wins beyond the strategy. Empty where a decision point has no strategy, or the scenario
-    no baseline `nash`."""
-    uniform_exploitability: float
-    """Of playing every legal command equally often: the scale."""
 
 
-def values_of_readings(
-    scenario: SmallScenario[Any],
-    readings: Readings,
-    *,
-    fill: Strategy | None = None,
-    resamples: int = STRATEGY_RESAMPLES,
-    seed: int = 1,
+def strategy_rows(pack: Pack, answers: pa.Table, snapshot: str, options: StrategyOptions) -> pa.Table:
+    """STRATEGY_VALUES of the baselines of a pack and of all players of `answers`, rows of `decision_answers` of one snapshot.
+
+    Only rows of the pack's version and settings count. Empty where the scenario has no decision points. Raises ConfigError for a `fill` that
+    is no baseline with a strategy.
+    """
+    scenario, manifest, truth = pack.scenario, pack.manifest, truth_id(pack.manifest)
+    if not has_decision_points(scenario):
+        return STRATEGY_VALUES.empty_table()
+    require_fill(pack, options.fill)
+    own = answers.filter(pc.and_(pc.equal(answers["version"], manifest.version), pc.equal(answers["truth_id"], truth)))
+    of_scenario = {"league": manifest.league, "scenario": manifest.scenario, "version": manifest.version}
+    shared = {**of_scenario, "snapshot": snapshot, "truth_id": truth, "unit": scenario.unit}
+    rows = [{**shared, **row} for row in _baseline_rows(scenario)]
+    for name, asked in _by_player(own):
+        who = dict(zip(_PLAYER, name, strict=True))
+        rows += [{**shared, **who, **row} for row in _player_rows(scenario, asked, options)]
+    arrays = [pa.array([row.get(one.name) for row in rows], one.type) for one in STRATEGY_VALUES]
+    return pa.table(arrays, schema=STRATEGY_VALUES)
+
+
+def require_fill(pack: Pack, fill: str | None) -> None:
+    """Raises ConfigError where `fill` is no baseline of the scenario that has a strategy."""
+    known = pack.scenario.strategies if has_decision_points(pack.scenario) else {}
+    if fill is not None and fill not in known:
+        raise ConfigError(f"{pack.name}: fill {fill!r}: allowed: {nearest(fill, known)}")
+
+
+def merged_values(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> pa.Table:
+    """The new rows, behind those of other versions of the scenario."""
+    if earlier is None:
+        return new
+    return pa.concat_tables([earlier.filter(pc.not_equal(earlier["version"], pack.manifest.version)), new])
+
+
+def values_of_draws(
+    scenario: SmallScenario[Any], counts: Mapping[str, DrawCounts], fill: Strategy, *, resamples: int, seed: int
 ) -> StrategyValues:
-    """What the strategy of some draws per decision point is worth.
+    """What the strategy of some draws per decision point is worth: the share of each legal command among the readable draws of a point.
 
-    The strategy is the share of each legal command among the readable draws of a point. Draws that are illegal, unparsed or refused are
-    counted and else left out. A point without a readable draw has no strategy: all values are null then, and their reason names it.
-    `fill`: a strategy that is played in such points instead, said in `filled`; it counts as known. Never is anything filled in unasked.
-    Raises ConfigError for unknown points, commands that are not legal, and less than 2 resamples.
+    A point without a readable draw has no strategy: all values are null then, and their reason names it. `fill`: the strategy of points
+    that were not asked; it counts as known. Raises ConfigError for less than 2 resamples.
     """
     if resamples < 2:
         raise ConfigError(f"resamples: got {resamples}; allowed: 2 or more")
+    strategy = {**fill, **{name: found.shares for name, found in counts.items() if found.readable}}
+    return _values(scenario, strategy, _Redrawn(counts, resamples, seed))
+
+
+def values_of_probabilities(scenario: SmallScenario[Any], strategy: Strategy) -> StrategyValues:
+    """What a strategy is worth whose probabilities are known. There are no intervals. Raises ConfigError for numbers that are none."""
+    return _values(scenario, strategy, None)
+
+
+def _baseline_rows(scenario: SmallScenario[Any]) -> Iterator[dict[str, Any]]:
+    game, at_random = exact_game(scenario), uniform(scenario)
+    scale = float(game.exploitability(game.vector(at_random, 0), game.vector(at_random, 1)))
+    for name, strategy in scenario.strategies.items():
+        model = f"{BASELINE_PREFIX}{name}"
+        who = {"persona": NO_PERSONA, "model": model, "model_variant": model}
+        known = {**who, "n_points": len(strategy), "n_missing": 0, "n_filled": 0}
+        yield from ({**known, **row} for row in _quantities(values_of_probabilities(scenario, strategy), scale))
+
+
+def _by_player(answers: pa.Table) -> Iterator[tuple[tuple[str, ...], list[dict[str, Any]]]]:
+    """The rows of each player, in the order of their names."""
+    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in answers.select([*_PLAYER, "point", "command", "call_status"]).to_pylist():
+        found.setdefault(tuple(row[name] for name in _PLAYER), []).append(row)
+    yield from sorted(found.items())
+
+
+def _player_rows(
+    scenario: SmallScenario[Any], asked: Sequence[Mapping[str, Any]], options: StrategyOptions
+) -> Iterator[dict[str, Any]]:
+    """The rows of a player with its rows of answers."""
+    readings: dict[str, list[str | None]] = {}
+    for row in asked:
+        draws = readings.setdefault(row["point"], [])
+        if row["call_status"] == "answered":
+            draws.append(row["command"])
     counts = draw_counts(decision_points(scenario), readings)
-    return _values(scenario, strategy_of_draws(counts), counts, fill, _Redrawn(counts, resamples, seed))
+    played = {} if options.fill is None else scenario.strategies[options.fill]
+    fill = {name: shares for name, shares in played.items() if name not in readings}
+    found = values_of_draws(scenario, counts, fill, resamples=options.resamples, seed=options.seed)
+    at_random = {name: shares for name, shares in uniform(scenario).items() if name in readings}
+    scale = values_of_probabilities(scenario, {**fill, **at_random}).exploitability.value
+    told = {
+        "n_points": len(counts),
+        "n_missing": len(found.missing),
+        "n_filled": len(fill),
+        "filled_by": options.fill if fill else None,
+        "n_draws": sum(one.draws for one in counts.values()),
+        "n_readable": sum(one.readable for one in counts.values()),
+    }
+    unanswered = sum(row["call_status"] != "answered" for row in asked)
+    scored = PARTIAL_STRATEGY if fill else "scored"
+    yield from ({**told, **row} for row in _quantities(found, scale, unanswered, scored))
 
 
-def values_of_probabilities(scenario: SmallScenario[Any], weights: Strategy, *, fill: Strategy | None = None) -> StrategyValues:
-    """What a strategy is worth whose probabilities are known, such as those that a model gives to the letters of the commands.
+def _quantities(
+    found: StrategyValues, scale: float | None, unanswered: int = 0, scored: str = "scored"
+) -> Iterator[dict[str, Any]]:
+    """The columns of each quantity. `scored`: the status where there is a value."""
+    for quantity, estimate in ((EXPLOITABLE, found.exploitability), (EXPLOITABLE_CORRECTED, found.corrected)):
+        yield {"quantity": quantity, "scale": scale, **_columns(estimate, unanswered, scored)}
+    for baseline, estimate in found.against.items():
+        yield {"quantity": WON, "opponent": f"{BASELINE_PREFIX}{baseline}", **_columns(estimate, unanswered, scored)}
 
-    Those of one point are scaled to the sum 1; a point whose probabilities are all 0 has no strategy. There are no intervals. `fill` as in
-    `values_of_readings`. Raises ConfigError for unknown points, commands that are not legal, and numbers that are no probabilities.
-    """
-    return _values(scenario, strategy_of_weights(decision_points(scenario), weights), {}, fill, None)
+
+def _columns(estimate: ExactEstimate, unanswered: int, scored: str) -> dict[str, Any]:
+    reason = estimate.reason
+    if estimate.value is None and unanswered:
+        reason += f"; {counted(unanswered, 'request')} got no response: the same command asks again"
+    return {
+        "value": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "status": "unscored" if estimate.value is None else scored,
+        "reason": reason or None,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +210,11 @@ class _Redrawn:
     resamples: int
     seed: int
 
-    def choices(self, game: ExactGame, seat: int, strategy: Strategy, *, added: float, fewer: int) -> Reals:
-        """(resamples, choices): strategies of draws anew, of shares with draws added to each command, with fewer draws than there were."""
+    def choices(self, game: ExactGame, strategy: Strategy, *, added: float, fewer: int) -> tuple[Reals, Reals]:
+        """(resamples, choices) of each seat: draws anew, of shares with draws added to each command, with fewer draws than there were."""
+        return (self._of_seat(game, 0, strategy, added, fewer), self._of_seat(game, 1, strategy, added, fewer))
+
+    def _of_seat(self, game: ExactGame, seat: int, strategy: Strategy, added: float, fewer: int) -> Reals:
         rng = np.random.default_rng([self.seed, seat, fewer])
         found = np.tile(game.vector(strategy, seat), (self.resamples, 1))
         for point in game.seats[seat].points:
@@ -143,99 +231,37 @@ class _Redrawn:
         return any(found.readable == 1 for found in self.counts.values())
 
 
-def _values(
-    scenario: SmallScenario[Any],
-    read: Strategy,
-    counts: Mapping[str, DrawCounts],
-    fill: Strategy | None,
-    redrawn: _Redrawn | None,
-) -> StrategyValues:
+def _values(scenario: SmallScenario[Any], strategy: Strategy, redrawn: _Redrawn | None) -> StrategyValues:
     game = exact_game(scenario)
-    absent = tuple(point.name for seat in game.seats for point in seat.points if point.name not in read)
-    strategy = read if fill is None else {**read, **{name: fill[name] for name in absent if name in fill}}
-    missing = tuple(name for name in absent if name not in strategy)
-    scale = uniform(scenario)
-    worth = _Worth(game, strategy, redrawn, missing)
-    exploitability, corrected = worth.exploitability()
-    return StrategyValues(
-        strategy=strategy,
-        counts=counts,
-        missing=missing,
-        filled=tuple(name for name in absent if name in strategy),
-        against=tuple(worth.against(name, baseline) for name, baseline in scenario.strategies.items()),
-        exploitability=exploitability,
-        exploitability_corrected=corrected,
-        losses=worth.losses(scenario.strategies.get("nash")),
-        uniform_exploitability=float(game.exploitability(game.vector(scale, 0), game.vector(scale, 1))),
-    )
+    missing = tuple(point.name for seat in game.seats for point in seat.points if point.name not in strategy)
+    if missing:
+        why = f"no strategy in {counted(len(missing), 'information set')}: {and_more(missing, 3)}"
+        none = ExactEstimate(None, reason=why)
+        return StrategyValues(missing, dict.fromkeys(scenario.strategies, none), none, none)
+    own = (game.vector(strategy, 0), game.vector(strategy, 1))
+    why = _EXACT_STRATEGY if redrawn is None else _ONE_DRAW if redrawn.too_few else ""
+    wide = None if redrawn is None or why else redrawn.choices(game, strategy, added=_ADDED_DRAWS, fewer=0)
+    against = {}
+    for name, baseline in scenario.strategies.items():
+        theirs = (game.vector(baseline, 0), game.vector(baseline, 1))
+        value = float(_won(game, own, theirs))
+        half = None if wide is None else _half_width(_won(game, wide, theirs))
+        against[name] = ExactEstimate(value, reason=why) if half is None else ExactEstimate(value, value - half, value + half)
+    value = max(0.0, float(game.exploitability(*own)))
+    if redrawn is None or wide is None:
+        corrected = ExactEstimate(value if redrawn is None else None, reason=why)
+        return StrategyValues((), against, ExactEstimate(value, reason=why), corrected)
+    plain = redrawn.choices(game, strategy, added=0, fewer=1)
+    centre, half = 2 * value - float(game.exploitability(*plain).mean()), _half_width(game.exploitability(*wide))
+    corrected = ExactEstimate(max(0.0, centre), max(0.0, centre - half), max(0.0, centre + half))
+    return StrategyValues((), against, ExactEstimate(value, reason=_AS_DRAWN), corrected)
 
 
-class _Worth:
-    """A strategy and its resamples, and what they are worth."""
-
-    def __init__(self, game: ExactGame, strategy: Strategy, redrawn: _Redrawn | None, missing: tuple[str, ...]) -> None:
-        self._game = game
-        self._why_no_value = _why_no_value(missing)
-        self._why_no_interval = _NO_DRAWS if redrawn is None else _ONE_DRAW if redrawn.too_few else ""
-        if self._why_no_value:
-            return
-        self._own = (game.vector(strategy, 0), game.vector(strategy, 1))
-        if redrawn is not None and not self._why_no_interval:
-            first, second = (redrawn.choices(game, seat, strategy, added=_ADDED_DRAWS, fewer=0) for seat in (0, 1))
-            self._wide = (first, second)
-            first, second = (redrawn.choices(game, seat, strategy, added=0, fewer=1) for seat in (0, 1))
-            self._plain = (first, second)
-
-    def against(self, name: str, baseline: Strategy) -> BaselineValue:
-        """What it wins from a baseline from both seats."""
-        if self._why_no_value:
-            none = ExactEstimate(None, reason=self._why_no_value)
-            return BaselineValue(name, none, none, none)
-        theirs = (self._game.vector(baseline, 0), self._game.vector(baseline, 1))
-        won = self._by_seat(self._own, theirs)
-        redrawn = [None] * 3 if self._why_no_interval else self._by_seat(self._wide, theirs)
-        first, second, mean = (self._estimate(float(value), spread) for value, spread in zip(won, redrawn, strict=True))
-        return BaselineValue(name, first, second, mean)
-
-    def exploitability(self) -> tuple[ExactEstimate, ExactEstimate]:
-        """Of the strategy as it is, and corrected."""
-        if self._why_no_value:
-            none = ExactEstimate(None, reason=self._why_no_value)
-            return none, none
-        value = max(0.0, float(self._game.exploitability(*self._own)))
-        if self._why_no_interval:
-            known = self._why_no_interval == _NO_DRAWS
-            return self._estimate(value, None), ExactEstimate(value if known else None, reason=self._why_no_interval)
-        corrected = 2 * value - float(self._game.exploitability(*self._plain).mean())
-        half = self._half(self._game.exploitability(*self._wide))
-        interval = (max(0.0, corrected - half), max(0.0, corrected + half))
-        return ExactEstimate(value, reason=_AS_DRAWN), ExactEstimate(max(0.0, corrected), *interval)
-
-    def losses(self, perfect: Strategy | None) -> Mapping[str, float]:
-        """What it gives away in each information set against perfect play."""
-        if self._why_no_value or perfect is None:
-            return {}
-        found: dict[str, float] = {}
-        for seat, choices in enumerate(self._own):
-            lost = self._game.losses(choices, self._game.vector(perfect, 1 - seat), seat)
-            found |= {point.name: float(one) for point, one in zip(self._game.seats[seat].points, lost, strict=True)}
-        return dict(sorted(found.items(), key=lambda one: -one[1]))
-
-    def _by_seat(self, own: tuple[Reals, Reals], theirs: tuple[Reals, Reals]) -> tuple[Reals, Reals, Reals]:
-        """What the first seat wins, what the second wins, and their mean."""
-        first, second = self._game.value(own[0], theirs[1]), -self._game.value(theirs[0], own[1])
-        return first, second, (first + second) / 2
-
-    def _estimate(self, value: float, redrawn: Reals | None) -> ExactEstimate:
-        if redrawn is None:
-            return ExactEstimate(value, reason=self._why_no_interval)
-        half = self._half(redrawn)
-        return ExactEstimate(value, value - half, value + half)
-
-    def _half(self, redrawn: Reals) -> float:
-        """Half of an interval's width."""
-        return _NORMAL_QUANTILE * float(redrawn.std(ddof=1))
+def _won(game: ExactGame, own: tuple[Reals, Reals], theirs: tuple[Reals, Reals]) -> Reals:
+    """What a player wins per hand from another, mean of both seats."""
+    return (game.value(own[0], theirs[1]) - game.value(theirs[0], own[1])) / 2
 
 
-def _why_no_value(missing: tuple[str, ...]) -> str:
-    return f"no strategy in {counted(len(missing), 'information set')}: {and_more(missing, 3)}" if missing else ""
+def _half_width(redrawn: Reals) -> float:
+    """Half of an interval's width."""
+    return _NORMAL_QUANTILE * float(redrawn.std(ddof=1))

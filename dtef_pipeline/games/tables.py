@@ -8,7 +8,20 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dtef_pipeline.tables import ANSWERED_AT_FIELD, CALL, METRIC_FIELD, MODEL_FIELDS, SAMPLE_FIELDS, SNAPSHOT_FIELD, field
+from dtef_pipeline.tables import (
+    ANSWERED_AT_FIELD,
+    CALL,
+    EVIDENCE,
+    METRIC_FIELD,
+    MODEL_FIELDS,
+    NIGHT,
+    RULE,
+    RULE_OF_MODEL,
+    SAMPLE_FIELDS,
+    SNAPSHOT_FIELD,
+    TIMELINE,
+    field,
+)
 
 _GAME_WORDS = pa.list_(pa.string())
 _GAME_NUMBERS = pa.list_(pa.float64())
@@ -202,3 +215,99 @@ MATCHUPS = pa.schema(
     ]
 )  # fmt: skip
 """One row per scenario, player and opponent, of the latest snapshot."""
+
+
+DECISION_ANSWERS = pa.schema(
+    [
+        *OF_ONE_SCENARIO,
+        field("point", pa.string(), "Decision point: own card, public card and betting, as in K:check,bet"),
+        field("seat", pa.int32(), "Seat that is to move there, from 0"),
+        field("allowed", pa.list_(pa.string()), "Commands that are legal there, in the order of the scenario"),
+        GAME_PERSONA,
+        *CALL,
+        field("command", pa.string(), "Legal command that was read from the response; null: none was, or there is no response"),
+        field("illegal_kind", pa.string(), "Kind of what was wrong: illegal, unparsed or refused; null: nothing"),
+        field("illegal_reason", pa.string(), "Reason why the response gives no legal command; null: it gives one"),
+        GAME_TRUTH,
+    ]
+)
+"""One row per decision point, persona, model variant, draw and snapshot."""
+
+STRATEGY_VALUES = pa.schema(
+    [
+        *OF_ONE_SCENARIO,
+        GAME_PERSONA,
+        *MODEL_FIELDS,
+        SNAPSHOT_FIELD,
+        field("quantity", pa.string(), "Quantity: value, exploitability or exploitability_corrected"),
+        field("opponent", pa.string(), "Baseline that a value is won from, as in baseline/nash; null: of other quantities"),
+        field("value", pa.float64(), "Value of the quantity, in the unit, mean of both seats; exploitability: lower is better; null: see why"),
+        field("low", pa.float64(), "Lower end of the 95 % interval over other draws of the same player; null: see the reason"),
+        field("high", pa.float64(), "Upper end of the 95 % interval over other draws of the same player; null: see the reason"),
+        field("unit", pa.string(), "Unit of the value: that of the scenario, per hand"),
+        field(
+            "scale",
+            pa.float64(),
+            "Exploitability of play at random in the points that were asked, for comparison; null: of other quantities",
+        ),
+        field("status", pa.string(), "State of the value: scored, partial (a baseline plays where nobody asked, see filled_by) or unscored"),
+        field("reason", pa.string(), "Reason why there is no value or no interval; null: there are both"),
+        field("n_points", pa.int32(), "Decision points that were asked; of a baseline: that its strategy has"),
+        field("n_missing", pa.int32(), "Decision points without a strategy: nobody asked, or no response could be read"),
+        field("n_filled", pa.int32(), "Decision points that nobody asked and where filled_by plays in place of the player"),
+        field("filled_by", pa.string(), "Baseline that plays where nobody asked; null: none was told to"),
+        field("n_draws", pa.int64(), "Responses that the quantity follows from; null: of a baseline"),
+        field("n_readable", pa.int64(), "Responses, of n_draws, from which a legal command was read; null: of a baseline"),
+        GAME_TRUTH,
+    ]
+)  # fmt: skip
+"""One row per scenario, version, persona, model variant, snapshot, quantity and opponent. Baselines are players too."""
+
+
+_WATCHED_AS = (
+    *MODEL_FIELDS,
+    field("persona", pa.string(), "Persona that the model plays, with its version: cautious:v2; none: it plays as itself"),
+    field("opponent", pa.string(), "Player at all other seats: baseline/random, a model, or persona@model; nobody: one seat"),
+    METRIC_FIELD,
+)
+GAMES_DRIFT = pa.schema(
+    [
+        *OF_ONE_SCENARIO,
+        *_WATCHED_AS,
+        field("n_snapshots", pa.int64(), "Snapshots compared"),
+        field("n_items", pa.int64(), "Items that are scored in every snapshot"),
+        *RULE,
+    ]
+)
+"""One row per scenario, version, model variant, persona, opponent and metric on 0-1, at temperature 0.
+
+Of a metric whose lower side is the better one, the score is 1 less the value.
+"""
+
+_MOVED_DEALS_FIELD = pa.list_(pa.struct([("item", pa.string()), ("shift", pa.float64())]))
+_CHANGED_PLAY = pa.struct([(name, pa.string()) for name in ("what", "snapshot", "before", "after")])
+GAMES_MODEL_DRIFT = pa.schema(
+    [
+        *_WATCHED_AS,
+        field("leagues", pa.list_(pa.string()), "Leagues whose items are compared"),
+        field("n_scenarios", pa.int64(), "Scenarios whose items are compared"),
+        field("n_items", pa.int64(), "Items of the baseline"),
+        field("n_snapshots", pa.int64(), "Snapshots compared"),
+        field("latest_snapshot", pa.string(), "Newest snapshot of the series, compared or not"),
+        *RULE_OF_MODEL,
+        *EVIDENCE,
+        *NIGHT,
+        field(
+            "moved",
+            _MOVED_DEALS_FIELD,
+            "Items that moved most, largest shift first: league/scenario/seed/seat/opponent and shift of the score",
+        ),
+        field("changes", pa.list_(_CHANGED_PLAY), "Changes beside the scores: legal play, served model, prompts, rules, ..."),
+        field("told", pa.string(), "Verdict last sent to the webhook; null: none was sent"),
+        field("night_told", pa.string(), "Verdict on the night last sent to the webhook; null: none was sent"),
+    ]
+)
+"""One row per model variant, persona, opponent and metric, over all scenarios. Not compared at another temperature than 0."""
+
+GAMES_DRIFT_SERIES = pa.schema([*_WATCHED_AS, SNAPSHOT_FIELD, *TIMELINE])
+"""One row per series of GAMES_MODEL_DRIFT and snapshot."""

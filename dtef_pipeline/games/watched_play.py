@@ -8,22 +8,20 @@ other items. Baselines are no models: they play alike for ever, and where one do
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_order import among, order_in
+from dtef_pipeline.asking.snapshot_order import order_in
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import drift_verdict
-from dtef_pipeline.drift.watched import first_times, of_whole_models, watched_models
-from dtef_pipeline.games.drift_tables import GAMES_DRIFT, GAMES_DRIFT_SERIES, GAMES_MODEL_DRIFT
+from dtef_pipeline.drift.watched import documented_rule, of_whole_models, watched_models
 from dtef_pipeline.games.entrants import AS_ITSELF
 from dtef_pipeline.games.metrics import ILLEGAL_RATE, SUCCESS_RATE
 from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.tables import OF_ONE_SCENARIO
+from dtef_pipeline.games.tables import GAMES_DRIFT, GAMES_DRIFT_SERIES, GAMES_MODEL_DRIFT, OF_ONE_SCENARIO
 from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.tables import in_schema
 
@@ -131,18 +129,8 @@ def games_drift_rule(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     connection.execute("SET threads = 1")
     for statement in _GAMES_STATEMENTS:
         connection.execute(statement)
-    cells = connection.execute(_DEAL_MEANS).df()
-    order, times = order_in(connection, "scores"), first_times(connection, "scores", ("league", "scenario"))
-    rows = []
-    for keys, own in cells.groupby(list(_RULED_OVER), sort=True):
-        if not own["is_set"].all() or (own["temperature"] != 0).any():
-            continue
-        named = dict(zip(_RULED_OVER, keys, strict=True))
-        grid = own.pivot_table(values="score", index="item", columns="snapshot", dropna=False)
-        labels = among(order, map(str, grid.columns))
-        when = {label: times.get((str(named["league"]), str(named["scenario"]), label)) for label in labels}
-        rows.append({**named, **asdict(drift_verdict(grid[labels], when, temperature=0.0))})
-    return in_schema(pd.DataFrame(rows, columns=GAMES_DRIFT.names), GAMES_DRIFT)
+    rows = documented_rule(connection, _DEAL_MEANS, _RULED_OVER, ("league", "scenario"), order_in(connection, "scores"))
+    return in_schema(pd.DataFrame(list(rows), columns=GAMES_DRIFT.names), GAMES_DRIFT)
 
 
 def games_watched_drift(connection: duckdb.DuckDBPyConnection, options: WatchOptions | None = None) -> ModelDrift:

@@ -12,10 +12,10 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.drift.anchored import drifts_of_judges, night_times
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.identity import digest
-from dtef_pipeline.qa.anchor_tables import QA_ANCHOR_ITEMS, QA_ANCHORS, QA_JUDGE_DRIFT
 from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.arbitration import arbitrations, verdict_row
 from dtef_pipeline.qa.judged_rows import JudgedItem, ResponseJudged, judged_items
+from dtef_pipeline.qa.result_tables import QA_ANCHOR_ITEMS, QA_ANCHORS, QA_JUDGE_DRIFT
 from dtef_pipeline.tables import in_schema
 
 ANCHORS_KEPT = 50

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
@@ -11,9 +12,10 @@ from dtef_pipeline.asking.draws import Draws
 from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.chosen_parts import parts_that_fit
 from dtef_pipeline.qa.conditions import MOST_SHOTS
+from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import written_filter
+from dtef_pipeline.text.nearest import nearest
 
 QA_PANEL_SECTION = "qa"
 _SHOWN_AS = ("template", "few_shot", "few_shot_as", "order", "retriever", "k", "filter")
@@ -103,3 +105,23 @@ class QaAsked(Part):
     def _told(self, names: Sequence[str]) -> dict[str, Any]:
         """Those of the settings that have a value, by name; an empty list is none."""
         return {name: value for name, value in self.model_dump(include=set(names), exclude_none=True).items() if value != []}
+
+
+def parts_that_fit(
+    known: Sequence[str], suites: Sequence[str], parts: Sequence[str], *, given_as: tuple[str, str] = ("--suite", "--part")
+) -> list[str]:
+    """The parts among those `known` whose suite fits any pattern of `suites` and that fit any of `parts`, in their order; all without patterns.
+
+    A pattern of parts is a name (`college_*`), or has its suite before it (`mmlu/*`). Raises ConfigError for a pattern that fits none;
+    `given_as`: what the patterns of suites and of parts are called where they are given.
+    """
+    of_suites = set(_fitting(list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known)), suites, given_as[0]))
+    among = [key for key in known if QA_SPACE.split(key)[0] in of_suites]
+    return _fitting(among, [one if "/" in one else f"*/{one}" for one in parts], given_as[1])
+
+
+def _fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
+    for pattern in patterns:
+        if not any(fnmatchcase(one, pattern) for one in known):
+            raise ConfigError(f"{given_as} {pattern!r} fits none; known: {nearest(pattern, known)}")
+    return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]

@@ -2,23 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.boards.families import BETTER, OTHER, WORSE
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.qa.board_grids import BoardGrid, board_grids
+from dtef_pipeline.qa.result_means import codes, of_few_clusters
 from dtef_pipeline.qa.result_tables import OF_ONE_BOARD, QA_COMPARISONS
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats
 from dtef_pipeline.statistics.differences import (
     MARGIN,
-    Codes,
-    Floats,
     paired_statistics,
     verdicts,
     without_rounding,
 )
 from dtef_pipeline.statistics.multiplicity import holm
+
+
+class BoardGrid(NamedTuple):
+    """The items of one board and the models that have a score for any."""
+
+    named: dict[str, str]
+    """The values that tell the board apart, by column."""
+    rows: pd.DataFrame
+    """(models,): model and model_variant, in the order of the text."""
+    means: Floats
+    """(items, models), each the mean over the draws that have a score; NaN: none. Items are in the order of their clusters, then of the text."""
+    unit: Codes
+    """(items,): equal for items of one cluster, from 0, rising."""
+    noun: str
+    """What such items are called: `cluster`, or `item` where each is by itself."""
+    of_these: str = ""
+    """Where items are taken as independent because there are too few clusters: what intervals speak of, in words."""
+
+    def of(self, models: npt.NDArray[np.bool_]) -> BoardGrid:
+        """The grid of these of its models alone, (models,)."""
+        return self._replace(rows=self.rows[models].reset_index(drop=True), means=self.means[:, models])
+
+    def n_units(self) -> Codes:
+        """(models,) how many units each has a score in."""
+        starts = np.flatnonzero(np.diff(self.unit, prepend=-1))
+        return np.asarray((np.add.reduceat(~np.isnan(self.means), starts, axis=0, dtype=np.int64) > 0).sum(axis=0))
+
+
+def board_grids(scores: pa.Table, names: Sequence[str]) -> Iterator[BoardGrid]:
+    """One for each combination of `names` with a score, in the order in which they first occur.
+
+    `scores`: rows of `qa_scores` with `item_id`, `cluster`, `score`, `model`, `model_variant` and the columns of `names`.
+    """
+    score = scores["score"].cast(pa.float64()).to_numpy()
+    known = np.flatnonzero(~np.isnan(score))
+    scores, score = scores.take(pa.array(known)), score[known]
+    group, first = codes(scores, names)
+    item, cluster, model = (_places(scores, columns) for columns in (["item_id"], ["cluster"], MODEL))
+    labels = scores.select(list(MODEL)).to_pandas().astype(str)
+    named = scores.select(list(names)).take(pa.array(first)).to_pylist()
+    order = np.argsort(group, kind="stable")
+    for keys, own in zip(named, np.split(order, np.flatnonzero(np.diff(group[order])) + 1), strict=False):
+        yield _grid(keys, item[own], cluster[own], model[own], score[own], labels.iloc[own])
+
+
+def _grid(named: dict[str, str], item: Codes, cluster: Codes, model: Codes, score: Floats, labels: pd.DataFrame) -> BoardGrid:
+    items, first_of_item, place = np.unique(item, return_index=True, return_inverse=True)
+    models, first_of_model, column = np.unique(model, return_index=True, return_inverse=True)
+    shape = (len(items), len(models))
+    flat = place * shape[1] + column
+    counts = np.bincount(flat, minlength=len(items) * shape[1])
+    sums = np.bincount(flat, score, len(counts))
+    means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0).reshape(shape)
+    cluster_of = cluster[first_of_item]
+    n_clusters = len(np.unique(cluster_of))
+    several = MIN_CLUSTERS <= n_clusters < len(items)
+    order = np.argsort(cluster_of, kind="stable") if several else np.arange(len(items))
+    unit = np.unique(cluster_of[order], return_inverse=True)[1] if several else order
+    rows = labels.iloc[first_of_model].reset_index(drop=True)
+    of_these = of_few_clusters(n_clusters, "cluster") if n_clusters < len(items) else ""
+    return BoardGrid(named, rows, means[order], unit.astype(np.int64), "cluster" if several else "item", of_these)
+
+
+def _places(rows: pa.Table, names: Sequence[str]) -> Codes:
+    """(rows,) the place of each row's text among the different ones in their order, whatever the order of the rows."""
+    number, first = codes(rows, names)
+    labels = rows.select(list(names)).take(pa.array(first)).to_pandas().astype(str)
+    order = labels.sort_values(list(names)).index.to_numpy()
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[number]
+
 
 EQUIVALENT, UNDECIDED = "equivalent", "undecided"
 _MOST_UNITS = 1_000

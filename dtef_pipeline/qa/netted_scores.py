@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -15,6 +15,7 @@ from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.qa.arbiter_prompts import ARBITER_VERSION
 from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
 from dtef_pipeline.qa.scoring import JUDGED_METRIC
+from dtef_pipeline.text.counted import counted
 
 _KEPT_JUDGEMENTS = "an answer that did not change keeps its judgement, so this is the most that the judge can account for"
 
@@ -86,3 +87,20 @@ def _on(own: pd.DataFrame, evaluators: int, options: WatchOptions | None) -> Jud
     frame = means.assign(item=means["anchor"], point=means["mean"], cluster=means["suite"] + "/" + means["item_id"])
     found = drifts_of_judges(frame, ["judge_variant"], night_times(frame["snapshot"].tolist()), options) if len(frame) else []
     return found[0] if found else None
+
+
+def moved_judges(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A sentence per judge and evaluator whose verdict is drift or watch. `rows`: of `qa_judge_drift`."""
+    return [_moved(row) for row in rows if row["verdict"] in NEWS]
+
+
+def _moved(row: Mapping[str, Any]) -> str:
+    """The documented rule alone may have a gap and no shift yet."""
+    size = f"gap {row['gap']:.4f}"
+    if row["shift"] is not None:
+        known = None not in (row["shift_low"], row["shift_high"])
+        interval = f" (95 %: {row['shift_low']:+.4f} to {row['shift_high']:+.4f})" if known else ""
+        size = f"shift {row['shift']:+.4f}{interval}"
+    since = f" since {row['first_snapshot']}" if row["first_snapshot"] else ""
+    shown = counted(row["n_items"], "stored answer")
+    return f"judge {row['judge_model']}, {row['evaluator']}: {row['verdict']}{since} on {shown}, {size}; what it judged may have moved with it"

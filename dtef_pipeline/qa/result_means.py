@@ -10,13 +10,63 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.qa.mean_columns import MEAN_COLUMNS
-from dtef_pipeline.qa.mean_intervals import MeanIntervals, group_means, mean_intervals
+from dtef_pipeline.qa.mean_columns import MEAN_COLUMNS, PASS_COLUMNS
 from dtef_pipeline.qa.model import OK_STATUS
 from dtef_pipeline.qa.scoring import PASSED_METRIC, RIGHT_METRIC
-from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats, estimate_groups, why_none
+from dtef_pipeline.statistics.proportions import pass_at_k, unit_interval, wilson_interval
 from dtef_pipeline.tables import METRIC_FIELD
 from dtef_pipeline.text.counted import counted
+
+WILSON_KIND, T_KIND, CLUSTERED_KIND = "wilson", "t", "clustered"
+
+
+class MeanIntervals(NamedTuple):
+    """Of the mean of each group, (groups,) each: low, high (95 %, 0-1; NaN: none), the kind (None: no interval), and why there is none."""
+
+    low: Floats
+    high: Floats
+    kind: npt.NDArray[np.object_]
+    """`wilson`, `t` or `clustered`."""
+    why_none: list[str]
+    """Empty where there is an interval, or nothing to make one of."""
+
+
+def group_means(values: Floats, group: Codes, groups: int) -> Floats:
+    """(groups,) the mean of the values of each group, NaN where it has none. `values`, `group` (n,), without NaN."""
+    counts = np.bincount(group, minlength=groups)
+    sums = np.bincount(group, values, groups)
+    return np.asarray(np.divide(sums, counts, out=np.full(groups, np.nan), where=counts > 0))
+
+
+def mean_intervals(
+    values: Floats,
+    group: Codes,
+    groups: int,
+    of_items: npt.NDArray[np.bool_],
+    noun: str,
+    what: str = "interval",
+    *,
+    sizes: Floats | None = None,
+) -> MeanIntervals:
+    """95 % intervals of the means of `values` by `group`, (n,) each, without NaN: one value per independent cluster, 0-1.
+
+    `of_items` (groups,): whether each value is that of one item, which is right or wrong. Where it is and all values are 0 or 1, whatever the
+    number of draws, the interval is Wilson's. Else it is `unit_interval` of the jackknife over clusters, from 5 clusters on. `sizes` (n,): how
+    many items each value is the mean of, which are what is averaged then; None: each value counts 1. `noun`: what a cluster is called in the
+    reason why there is no interval, `what`: what the interval is called.
+    """
+    counts = np.bincount(group, minlength=groups)
+    binary = of_items & (np.bincount(group, (values != 0) & (values != 1), groups) == 0) & (counts > 0)
+    weights = np.ones(len(values)) if sizes is None else sizes
+    low, high = unit_interval(estimate_groups(values * weights, weights, group, groups))
+    exact = wilson_interval(np.where(binary, np.bincount(group, values, groups), 0), np.where(binary, counts, 0))
+    kind = np.full(groups, None, dtype=object)
+    kind[counts >= MIN_CLUSTERS] = T_KIND if sizes is None else CLUSTERED_KIND
+    kind[binary] = WILSON_KIND
+    whys = [why_none(int(count), noun, what) if count and of is None else "" for count, of in zip(counts, kind, strict=True)]
+    return MeanIntervals(np.where(binary, exact[0], low), np.where(binary, exact[1], high), kind, whys)
+
 
 _READ_COLUMNS = ("item_id", "cluster", "status", "value", "score")
 
@@ -199,3 +249,53 @@ def _once(micro: str, macro: str, alone: bool) -> str:
     if micro and macro and (alone or why == other_why):
         return f"{what}, {other_what}: {why}"
     return "; ".join(filter(None, (micro, macro)))
+
+
+PASS_KS = (1, 5, 10)
+"""The k that are reported where there are draws enough."""
+
+
+def pass_rates(scores: pa.Table, group_by: Sequence[str], ks: Sequence[int] = PASS_KS) -> pa.Table:
+    """One row per group and k, groups in the order in which they first occur: the columns of `group_by`, and PASS_COLUMNS.
+
+    `scores`: rows of `qa_scores` with `item_id`, `score` (1: passed; null: no answer, or it was not run) and the columns of `group_by`.
+    Nothing is extrapolated: an item with fewer scored draws than k is left out, and counted.
+    """
+    group, first = codes(scores, group_by)
+    item, first_of_item = codes(scores, [*group_by, "item_id"])
+    score = scores["score"].cast(pa.float64()).to_numpy()
+    known = ~np.isnan(score)
+    draws = np.bincount(item[known], minlength=len(first_of_item))
+    passed = np.bincount(item[known], score[known] == 1, len(first_of_item))
+    of_item = group[first_of_item]
+    named = scores.select(list(group_by)).take(pa.array(first))
+    parts = [_rates_of_k(named, pass_at_k(draws, passed, k), draws, of_item, k) for k in ks]
+    rows = pa.concat_tables(parts)
+    return rows.take(pa.array(np.arange(len(rows)).reshape(len(ks), -1).T.ravel()))
+
+
+def _rates_of_k(named: pa.Table, chance: Floats, draws: Codes, group: Codes, k: int) -> pa.Table:
+    groups, enough = len(named), ~np.isnan(chance)
+    values, of_value = chance[enough], group[enough]
+    found = mean_intervals(values, of_value, groups, np.ones(groups, dtype=bool), "item")
+    n_items = np.bincount(of_value, minlength=groups)
+    too_few = np.bincount(group[~enough & (draws > 0)], minlength=groups)
+    columns = {
+        "k": np.full(groups, k),
+        "n_items": n_items,
+        "n_too_few": too_few,
+        "pass_at_k": group_means(values, of_value, groups),
+        "pass_low": found.low,
+        "pass_high": found.high,
+        "note": [_note(int(n), int(few), k, why) for n, few, why in zip(n_items, too_few, found.why_none, strict=True)],
+    }
+    for column in PASS_COLUMNS:
+        named = named.append_column(column, pa.array(columns[column.name], from_pandas=True).cast(column.type))
+    return named
+
+
+def _note(n_items: int, too_few: int, k: int, why: str) -> str | None:
+    if not n_items:
+        return f"no item has {counted(k, 'scored draw')}"
+    left_out = f"{counted(too_few, 'item')} with fewer than {counted(k, 'scored draw')} left out" if too_few else ""
+    return "; ".join(filter(None, (left_out, why))) or None

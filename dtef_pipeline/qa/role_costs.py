@@ -8,8 +8,7 @@ import pyarrow as pa
 from dtef_pipeline.asking.request import CANDIDATE
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.boards.used_calls import StoredUsage, count_calls_once
-from dtef_pipeline.qa.anchor_tables import QA_ANCHORS
-from dtef_pipeline.qa.result_tables import QA_COSTS
+from dtef_pipeline.qa.result_tables import QA_ANCHORS, QA_COSTS
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS
 from dtef_pipeline.tables import in_schema
 

@@ -9,12 +9,12 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import Any
 
 from dtef_pipeline.qa.item_files.loaded import GivenAnswer
 from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, Written
 from dtef_pipeline.qa.scorers import no_scorer, scorer_of
-from dtef_pipeline.qa.transcripts.averages import TranscriptAverages, mean_of_scores, transcript_averages
 from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, named_source, pooled_existence
 from dtef_pipeline.qa.transcripts.corpus import Corpus
 
@@ -165,3 +165,51 @@ def _told_averages(means: TranscriptAverages) -> dict[str, Any]:
     }
     without = {"mean": means.without.value, "n": means.without.n_scored, "n_skipped": means.without.n_skipped}
     return {**whole, "transcripts": per, "without_transcript": without}
+
+
+@dataclass(frozen=True, slots=True)
+class MeanOfScores:
+    """A mean, and of how many."""
+
+    value: float | None
+    """None: nothing was scored."""
+    n_scored: int
+    n_skipped: int
+    """Scores that were null."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptAverages:
+    """Means per transcript and over all."""
+
+    transcripts: Mapping[str, MeanOfScores]
+    micro: MeanOfScores
+    """Over items: a transcript counts by its items."""
+    macro: MeanOfScores
+    """Over transcripts: each that has a mean counts once; `n_skipped`: transcripts of nulls."""
+    without: MeanOfScores = MeanOfScores(None, 0, 0)
+    """Over what is of no transcript: it counts in `micro`, and in no other mean."""
+
+
+def mean_of_scores(scores: Sequence[float | None]) -> MeanOfScores:
+    """The mean of what is not null; null when all is."""
+    scored = [score for score in scores if score is not None]
+    return MeanOfScores(fsum(scored) / len(scored) if scored else None, len(scored), len(scores) - len(scored))
+
+
+def transcript_averages(
+    scores: Mapping[str, Sequence[float | None]],
+    items: Sequence[float | None] | None = None,
+    without: Sequence[float | None] = (),
+) -> TranscriptAverages:
+    """Means of scores, 0-1, per transcript and over all of them; null: not scored, with the transcript still listed.
+
+    Args:
+        scores: by transcript, one per item.
+        items: one per item, where an item can be of several transcripts. None: `scores` and `without` have each item once.
+        without: of the items that are of no transcript.
+    """
+    means = {name: mean_of_scores(own) for name, own in scores.items()}
+    every = [*(score for own in scores.values() for score in own), *without] if items is None else items
+    macro = mean_of_scores([mean.value for mean in means.values()])
+    return TranscriptAverages(means, mean_of_scores(every), macro, mean_of_scores(without))

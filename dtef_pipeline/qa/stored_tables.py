@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dtef_pipeline.qa import anchor_tables, tables
-from dtef_pipeline.qa.result_tables import QA_ROLLED_UP
+from dtef_pipeline.qa import result_tables, tables
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.tables import TableSpec
 
@@ -13,7 +12,7 @@ _BY_QA_ADD = "dtef qa run {options} {models} --max-calls 0 --from ingest"
 _BY_QA_RUN = "dtef qa run {options} {models} --max-calls 0"
 _BY_QA_ROLL_UP = "dtef rollup --family qa"
 _BY_QA_ANCHORS = "dtef qa anchors {options}"
-RESULTS_OF_PARTS = tuple(QA_ROLLED_UP)
+RESULTS_OF_PARTS = tuple(result_tables.QA_ROLLED_UP)
 """The tables that follow from the scores of all parts."""
 _OF_PART, _OF_PART_SNAPSHOT = ("suite", "part"), ("suite", "part", "snapshot")
 QA_TABLES: Mapping[str, TableSpec] = {
@@ -31,9 +30,9 @@ QA_TABLES: Mapping[str, TableSpec] = {
     "qa_executions": TableSpec(tables.QA_EXECUTIONS, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
     "qa_citations": TableSpec(tables.QA_CITATIONS, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
     "qa_scores": TableSpec(tables.QA_SCORES, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
-    "qa_anchor_items": TableSpec(anchor_tables.QA_ANCHOR_ITEMS, remake=_BY_QA_ANCHORS),
-    "qa_anchors": TableSpec(anchor_tables.QA_ANCHORS, levels=("snapshot",), remake=_BY_QA_ANCHORS),
-    "qa_judge_drift": TableSpec(anchor_tables.QA_JUDGE_DRIFT, remake=_BY_QA_ROLL_UP),
-    **{name: TableSpec(schema, remake=_BY_QA_ROLL_UP) for name, schema in QA_ROLLED_UP.items()},
+    "qa_anchor_items": TableSpec(result_tables.QA_ANCHOR_ITEMS, remake=_BY_QA_ANCHORS),
+    "qa_anchors": TableSpec(result_tables.QA_ANCHORS, levels=("snapshot",), remake=_BY_QA_ANCHORS),
+    "qa_judge_drift": TableSpec(result_tables.QA_JUDGE_DRIFT, remake=_BY_QA_ROLL_UP),
+    **{name: TableSpec(schema, remake=_BY_QA_ROLL_UP) for name, schema in result_tables.QA_ROLLED_UP.items()},
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -17,15 +18,16 @@ from dtef_pipeline.boards.families import BETTER
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE
-from dtef_pipeline.qa.board_grids import board_grids
+from dtef_pipeline.qa.latest_scores import latest_scores, qa_scores, qa_snapshot_order
 from dtef_pipeline.qa.model import QA_STATUSES
-from dtef_pipeline.qa.models_paired import compare_pairs
-from dtef_pipeline.qa.result_means import codes, result_means
-from dtef_pipeline.qa.result_tables import OF_ONE_BOARD
+from dtef_pipeline.qa.models_paired import board_grids, compare_models, compare_pairs
+from dtef_pipeline.qa.result_means import codes, pass_rates, result_means
+from dtef_pipeline.qa.result_tables import OF_ONE_BOARD, QA_BOARDS, QA_PASS_AT_K
 from dtef_pipeline.qa.scoring import EXISTENCE_METRICS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes
 from dtef_pipeline.statistics.rank_bounds import rank_bounds
 from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.tables import in_schema
 from dtef_pipeline.text.counted import counted
 
 OVERALL, BY_PART, BY_CLUSTER = "overall", "part", "cluster"
@@ -177,3 +179,29 @@ def _ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence[str]) -> pd.
         parts.append(among.rows.assign(**grid.named, rank_low=bounds.low, rank_high=bounds.high)[enough])
     found = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     return found.astype({"rank_low": "Int64", "rank_high": "Int64"})
+
+
+QA_BOARD_READS = ("qa_scores",)
+"""The tables that results and boards are made of."""
+_VIEW_OF_BOARD = {"qa_board": OVERALL, "qa_board_part": BY_PART, "qa_board_cluster": BY_CLUSTER}
+_PROGRAMS = "code"
+"""The type of items whose responses are programs."""
+
+
+def qa_boards(connection: duckdb.DuckDBPyConnection, *, exposure: Mapping[str, str] | None = None) -> dict[str, pa.Table]:
+    """Every table of QA_BOARDS by its name. `connection` has the tables of QA_BOARD_READS; `exposure`: as of `suite_board`."""
+    latest, order = latest_scores(connection), qa_snapshot_order(connection)
+    frames = {table: suite_board(latest, view, exposure=exposure, order=order) for table, view in _VIEW_OF_BOARD.items()}
+    frames["qa_results"] = qa_results(qa_scores(connection))
+    frames["qa_pass_at_k"] = _pass_rates(latest)
+    frames["qa_comparisons"] = compare_models(latest)
+    return {name: in_schema(frames[name], schema) for name, schema in QA_BOARDS.items()}
+
+
+def _pass_rates(latest: pa.Table) -> pd.DataFrame:
+    names = [*BOARD_KEYS[BY_PART], *MODEL]
+    programs = latest.filter(pc.equal(latest["type"], _PROGRAMS))
+    if not len(programs):
+        return pd.DataFrame(columns=QA_PASS_AT_K.names)
+    rows: pd.DataFrame = pass_rates(programs, names).to_pandas()
+    return rows.astype(dict.fromkeys(names, "str")).sort_values([*names, "k"], ignore_index=True)

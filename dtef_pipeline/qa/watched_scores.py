@@ -6,17 +6,13 @@ version of a scorer or another judge makes other items.
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_order import among
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import drift_verdict
-from dtef_pipeline.drift.watched import first_times, of_whole_models, watched_models
+from dtef_pipeline.drift.watched import documented_rule, of_whole_models, watched_models
 from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.qa.latest_scores import qa_snapshot_order
 from dtef_pipeline.qa.result_tables import QA_DRIFT, QA_DRIFT_SERIES, QA_MODEL_DRIFT
@@ -73,18 +69,8 @@ def qa_drift_rule(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """QA_DRIFT: the documented rule on every part and series at temperature 0. `connection` has the tables of QA_DRIFT_READS."""
     connection.execute("SET threads = 1")
     connection.execute(_WATCHED_ITEM_SCORES)
-    cells = connection.execute(_ITEM_MEANS).df()
-    order, times = qa_snapshot_order(connection), first_times(connection, "scores", ("suite", "part"))
-    rows = []
-    for keys, own in cells.groupby(list(_RULED_BY), sort=True):
-        if not own["is_set"].all() or (own["temperature"] != 0).any():
-            continue
-        named: dict[str, str] = dict(zip(_RULED_BY, map(str, keys), strict=True))
-        grid = own.pivot_table(values="score", index="item", columns="snapshot", dropna=False)
-        labels = among(order, map(str, grid.columns))
-        when = {label: times.get((named["suite"], named["part"], label)) for label in labels}
-        rows.append({**named, **asdict(drift_verdict(grid[labels], when, temperature=0.0))})
-    return in_schema(pd.DataFrame(rows, columns=QA_DRIFT.names), QA_DRIFT)
+    rows = documented_rule(connection, _ITEM_MEANS, _RULED_BY, ("suite", "part"), qa_snapshot_order(connection))
+    return in_schema(pd.DataFrame(list(rows), columns=QA_DRIFT.names), QA_DRIFT)
 
 
 def qa_watched_drift(connection: duckdb.DuckDBPyConnection, options: WatchOptions | None = None) -> ModelDrift:

@@ -80,7 +80,7 @@ ASSETS = {
     "games_drift": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "3", None),
     "games_report": (["games_drift", "persona_results", "preference_scores"], "games", TEAM, ["html"], "3", None),
     "decision_answers": ([], "games", TEAM, ["litellm", "parquet"], "2", "league_scenario"),
-    "strategy_values": (["decision_answers"], "games", TEAM, ["parquet"], "1", "league_scenario"),
+    "strategy_values": (["decision_answers"], "games", TEAM, ["parquet"], "2", "league_scenario"),
     "preference_votes": ([], "preference", TEAM, ["sql"], None, None),
     "preference_scores": (["preference_votes"], "preference", TEAM, ["duckdb", "parquet"], "4", None),
     "qa_files": ([], "qa", TEAM, ["file"], None, "dataset_part"),

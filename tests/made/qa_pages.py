@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dtef_pipeline.qa.published_results import qa_boards
 from dtef_pipeline.qa.report.pages import qa_pages
+from dtef_pipeline.qa.suite_boards import qa_boards
 from tests.made.qa_tables import QaMade
 
 

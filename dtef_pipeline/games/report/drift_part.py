@@ -6,8 +6,8 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.games.drift_tables import GAMES_DRIFT_SERIES, GAMES_MODEL_DRIFT
 from dtef_pipeline.games.report.terms import GAMES_NAMES
+from dtef_pipeline.games.tables import GAMES_DRIFT_SERIES, GAMES_MODEL_DRIFT
 from dtef_pipeline.report.drift_chapter import WatchedSeries, drift_chapter, flagged_alone, not_compared
 from dtef_pipeline.report.markup import Column, estimate, long_text, table, text, whole
 from dtef_pipeline.report.page import Chapter

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from dtef_pipeline.games.contract import GameEnding, GameResult
-from dtef_pipeline.games.endings import NOT_SHOWN_TO_PLAYERS, in_units
-from dtef_pipeline.games.opening import system_text
+from dtef_pipeline.games.opening import NOT_SHOWN_TO_PLAYERS, in_units, system_text
 from dtef_pipeline.games.report.chosen_episodes import ChosenEpisode
 from dtef_pipeline.games.report.drawn_tables import drawn_command, drawn_table
 from dtef_pipeline.games.report.episode_steps import EpisodeStep, TextParts, episode_steps, text_parts

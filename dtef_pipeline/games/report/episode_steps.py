@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from dtef_pipeline.games.contract import GameEnding, GameMove, GameTrace
-from dtef_pipeline.games.in_play import GameInPlay
+from dtef_pipeline.games.in_play import ACTION_WORD, GameInPlay
 from dtef_pipeline.games.opening import turn_text
 from dtef_pipeline.games.packs import Pack
-from dtef_pipeline.games.plans import ACTION_WORD
 from dtef_pipeline.text.plain import without_thinking
 
 

@@ -20,8 +20,15 @@ from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READ
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import ranked_players, versions_shown
-from dtef_pipeline.games.same_games import PLAYED_COVERAGE, shared_results, whole_coverage, with_coverage
-from dtef_pipeline.games.unplayed_games import UNPLAYED_READS, all_played, with_unplayed
+from dtef_pipeline.games.same_games import (
+    PLAYED_COVERAGE,
+    UNPLAYED_READS,
+    all_played,
+    shared_results,
+    whole_coverage,
+    with_coverage,
+    with_unplayed,
+)
 from dtef_pipeline.report.stored_rows import StoredRows
 
 MADE_BY_LEAGUE = "`dtef games run --player NAME` has players play, and `dtef rollup --family games` makes boards"

@@ -11,8 +11,7 @@ from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, REFUSED_RA
 from dtef_pipeline.games.ranked_players import places
 from dtef_pipeline.games.report.league_rows import ScenarioResults
 from dtef_pipeline.games.report.short_reasons import reasons_beneath, short_reason
-from dtef_pipeline.games.same_games import GAMES_NOTE, PLAYED_COVERAGE
-from dtef_pipeline.games.unplayed_games import UNPLAYED_NOTE
+from dtef_pipeline.games.same_games import GAMES_NOTE, PLAYED_COVERAGE, UNPLAYED_NOTE
 from dtef_pipeline.report.isolated import inline
 from dtef_pipeline.report.markup import (
     DASH,

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dtef_pipeline.games.endings import unit_in_words
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
+from dtef_pipeline.games.opening import unit_in_words
 from dtef_pipeline.games.report.chosen_episodes import ChosenEpisode
 from dtef_pipeline.games.report.league_rows import MADE_BY_LEAGUE, ScenarioResults
 from dtef_pipeline.games.report.look import games_file, games_style

@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.games.same_games import GAMES_NOTE
-from dtef_pipeline.games.unplayed_games import UNPLAYED_NOTE
+from dtef_pipeline.games.same_games import GAMES_NOTE, UNPLAYED_NOTE
 from dtef_pipeline.report.isolated import inline
 from dtef_pipeline.report.markup import is_unknown
 from dtef_pipeline.text.counted import and_more

@@ -11,7 +11,7 @@ from dtef_pipeline.games.persona_results import player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.report.league_rows import ScenarioResults
 from dtef_pipeline.games.report.player_board import who
-from dtef_pipeline.games.strategy_rows import BOTH_SEATS, EXPLOITABLE_CORRECTED, UNREADABLE_SHARE, WON
+from dtef_pipeline.games.strategy_values import EXPLOITABLE_CORRECTED, WON
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -36,8 +36,8 @@ _STRATEGIES_HOW = (
 )
 _STRATEGY_KEYS = ("persona", "model", "model_variant", "snapshot")
 _OF_STRATEGIES = (
-    *("league", "scenario", "version", *_STRATEGY_KEYS, "quantity", "opponent", "seat", "point"),
-    *("value", "low", "high", "unit", "scale", "reason", "n_points", "n_missing", "n_draws"),
+    *("league", "scenario", "version", *_STRATEGY_KEYS, "quantity", "opponent"),
+    *("value", "low", "high", "unit", "scale", "reason", "n_points", "n_missing", "n_draws", "n_readable"),
     *("status", "n_filled", "filled_by"),
 )
 _ENDS_OF_WON = (("won", "value"), ("low", "low"), ("high", "high"))
@@ -48,10 +48,9 @@ def strategy_chapters(rows: StoredRows, found: ScenarioResults) -> list[Chapter]
     league, _, scenario = found.name.partition("/")
     where = {"league": league, "scenario": scenario, "version": found.version}
     held = rows.rows("strategy_values", _OF_STRATEGIES, where, _OF_STRATEGIES[3:]) if rows.has("strategy_values") else []
-    whole_game = [row for row in held if row["point"] is None and row["seat"] in (BOTH_SEATS, None)]
-    if not whole_game:
+    if not held:
         return []
-    body = _strategies(found.name, whole_game)
+    body = _strategies(found.name, held)
     return [Chapter("strategies", "Strategies", section("strategies", "Strategies", _STRATEGIES_HOW, body))]
 
 
@@ -91,7 +90,6 @@ def _line(key: tuple[str, ...], rows: Sequence[StoredRow], opponents: Sequence[s
     """One row per player and snapshot."""
     persona, model, variant, snapshot = key
     main = next((row for row in rows if row["quantity"] == EXPLOITABLE_CORRECTED), {})
-    unread = next((row for row in rows if row["quantity"] == UNREADABLE_SHARE), {})
     won = {row["opponent"]: row for row in rows if row["quantity"] == WON}
     (player,) = player_names([persona], [model])
     value, scale = main.get("value"), main.get("scale")
@@ -102,7 +100,7 @@ def _line(key: tuple[str, ...], rows: Sequence[StoredRow], opponents: Sequence[s
         "player": player,
         "is_baseline": model.startswith(BASELINE_PREFIX),
         "of_random": max(0.0, float(value)) / scale if value is not None and scale else None,
-        "unreadable": unread.get("value"),
+        "unreadable": 1 - main["n_readable"] / main["n_draws"] if main.get("n_draws") else None,
         "is_partial": bool(main.get("n_filled")),
         "why": _filled_in(main) if main.get("n_filled") else main.get("reason") if is_unknown(value) else "",
     }

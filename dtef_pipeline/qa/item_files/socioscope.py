@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dtef_pipeline.qa.item_files.json_members import member_lines
 from dtef_pipeline.qa.item_files.layout import (
     existing_path,
     flags_of,
@@ -292,3 +293,27 @@ def _answer(value: object, number: int, item_id: str) -> GivenAnswer:
     if text is not None:
         text = readable(text if isinstance(text, str) else json.dumps(text, ensure_ascii=False), "answer")
     return GivenAnswer(item_id, number, text, source, tuple(context or ()), tuple(citations or ()))
+
+
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
+
+
+def member_lines(text: str, key: str) -> list[int]:
+    """The lines, from 1, in which the members of the list begin that stands under a key of the outermost object. The text must be JSON."""
+    starts, depth, before, latest, inside = [], 0, "", "", False
+    for token in _JSON_TOKEN.finditer(text):
+        mark = token[0]
+        if inside and depth == 2 and before in ("[", ",") and mark != "]":
+            starts.append(token.start())
+        if mark in "[{":
+            inside = inside or (depth == 1 and mark == "[" and before == ":" and latest == f'"{key}"')
+            depth += 1
+        elif mark in "]}":
+            depth -= 1
+            if inside and depth < 2:
+                break
+        elif depth == 1 and mark[0] == '"':
+            latest = mark
+        before = mark
+    ends = [found.start() for found in re.finditer("\n", text)]
+    return [bisect_right(ends, start) + 1 for start in starts]

@@ -213,8 +213,8 @@ def retrieval_section(rows: StoredRows, suite: str | None = None, part: str | No
     return section("retrieval", "Retrieval", _RETRIEVAL_HOW, shown)
 
 
-def costs_section(rows: StoredRows, beneath: str = "") -> str:
-    """What candidates and judges cost: by role, by evaluator, by model and suite; then the markup `beneath`."""
+def costs_section(rows: StoredRows) -> str:
+    """What candidates and judges cost: by role, by evaluator, by model and suite."""
     found = rows.frame("qa_costs")
     if not len(found):
         return section("costs", "Costs", _PAID_HOW, missing("No costs yet", MADE_BY_RUN))
@@ -223,7 +223,7 @@ def costs_section(rows: StoredRows, beneath: str = "") -> str:
         for title, own, named_by in _cuts(found)
     )
     folded = "".join(fold(title, own, is_open=True) for title, own in others)
-    return section("costs", "Costs", _PAID_HOW, first + folded + beneath)
+    return section("costs", "Costs", _PAID_HOW, first + folded)
 
 
 def _cuts(found: pd.DataFrame) -> list[tuple[str, pd.DataFrame, Sequence[Column]]]:

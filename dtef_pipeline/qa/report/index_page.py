@@ -1,4 +1,4 @@
-"""The first page: boards by suite, bars, pass@k, comparisons, validity, retrieval, distributions, drift, costs, policies, and the parts."""
+"""The first page: boards by suite, bars, pass@k, comparisons, validity, retrieval, distributions, drift, costs, and the parts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from dtef_pipeline.qa.report.drift_part import drift_chapters
 from dtef_pipeline.qa.report.explorer import explorer_style
 from dtef_pipeline.qa.report.part_rows import PartName
 from dtef_pipeline.qa.report.quality import quality_section
-from dtef_pipeline.qa.report.routing_part import routing_chapters, without_routing
 from dtef_pipeline.report.isolated import inline, missing
 from dtef_pipeline.report.markup import Column, estimate, is_unknown, named, section, table, text, whole
 from dtef_pipeline.report.page import Chapter, build_report
@@ -50,7 +49,6 @@ _PART_TABLE = (
 
 def index_page(rows: StoredRows, connection: duckdb.DuckDBPyConnection, latest: pa.Table, pages: Mapping[PartName, str]) -> str:
     """The page. `latest`: rows of `latest_scores`; `pages`: the file of each part."""
-    routing = routing_chapters(rows, connection, latest)
     chapters = [
         Chapter("boards", "Boards", boards_section(rows), style=explorer_style()),
         Chapter("parts", "Parts", _parts(rows, pages)),
@@ -59,8 +57,7 @@ def index_page(rows: StoredRows, connection: duckdb.DuckDBPyConnection, latest: 
         Chapter("retrieval", "Retrieval", retrieval_section(rows)),
         Chapter("quality", "Distribution of scores", quality_section(latest)),
         *drift_chapters(rows, connection),
-        Chapter("costs", "Costs", costs_section(rows, "" if routing else without_routing(rows))),
-        *routing,
+        Chapter("costs", "Costs", costs_section(rows)),
         *preference_chapters(connection, "qa", QA_PAIRED.metrics),
     ]
     return build_report("DTEF: questions with an expected answer", _QA_INTRODUCTION, chapters)

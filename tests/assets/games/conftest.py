@@ -68,8 +68,8 @@ class League:
         }
         return materialize(self.instance, names, [SHOW_CARDS], {name: by_asset[name] for name in names}, space=OF_SCENARIOS)
 
-    def roll_up(self) -> Launched:
-        return materialize(self.instance, GAMES_ROLL_UP_NAMES, [], {})
+    def roll_up(self, *names: str) -> Launched:
+        return materialize(self.instance, list(names) or GAMES_ROLL_UP_NAMES, [], {})
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         return self.table(table).to_pylist()

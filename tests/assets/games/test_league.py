@@ -74,7 +74,7 @@ def test_a_player_that_cannot_move_forfeits_and_is_told_apart(league: League) ->
     asked = [row for row in episodes if row["n_turns"]]
     assert asked
     assert all((row["forfeits"], row["unparsed"], row["outcome"]) == (1, 3, "loss") for row in asked)
-    league.roll_up()
+    league.roll_up("persona_results")
     (row,) = [row for row in league.rows("persona_results") if row["metric"] == "expected_return" and row["opponent"] == "all"]
     assert row["forfeit_rate"] == pytest.approx(len(asked) / len(episodes))
     assert row["unparsed_rate"] == 3
@@ -106,7 +106,7 @@ def test_two_models_play_each_other_and_share_their_requests(league: League) -> 
 
 def test_results_stand_per_player_and_opponent(league: League) -> None:
     league.run("baseline/all", "legal", seeds="1-8", opponents=["careful", "waits"])
-    assert league.roll_up().failures == ()
+    assert league.roll_up("persona_results").failures == ()
     results, matchups = league.rows("persona_results"), league.rows("matchups")
     assert {row["opponent"] for row in results} == {"all", "baseline/careful", "baseline/waits"}
     # Five players, two opponents.
@@ -120,11 +120,12 @@ def test_results_stand_per_player_and_opponent(league: League) -> None:
     assert (own["show_rate"]["illegal_rate"], own["tokens"]["mean"], own["tokens"]["reason"]) == (0, None, "no model plays")
 
 
+@pytest.mark.thorough
 def test_the_pages_code_for_notebooks_gives_the_means_of_the_board(league: League) -> None:
     page = (ROOT / "docs" / "read-the-tables.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page.partition("\n## Games\n")[2], re.DOTALL)
     league.run("baseline/all", seeds="1-6")
-    league.roll_up()
+    league.roll_up("persona_results")
     names: dict[str, Any] = {"pd": pd, "warehouse": league.house.root}
     exec(code, names)
     found = {key[-1]: mean for key, mean in names["returns"].items()}
@@ -138,7 +139,7 @@ def test_seeds_that_share_requests_of_a_sampled_model_give_no_interval(
 ) -> None:
     def of_return() -> dict[str, Any]:
         league.run("legal", "baseline/random", seeds="1-20")
-        league.roll_up()
+        league.roll_up("persona_results")
         rows = league.rows("persona_results")
         return {
             f"{row['model']} {row['model_variant']}": row["reason"]

@@ -154,6 +154,7 @@ def test_the_command_tells_the_error_of_the_call_that_used_up_the_budget(state: 
     assert "out of memory" in line
 
 
+@pytest.mark.thorough
 def test_a_budget_in_dollars_ends_a_league_and_a_rerun_goes_on(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     what = ["--scenario", "thirteen", "--player", "legal", "--seeds", "1-2", "--draws", "2"]
     with league_server() as server:

@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, game_results
-from dtef_pipeline.qa.published_results import QA_BOARD_READS, qa_boards
+from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
 from dtef_pipeline.rubric.published_boards import BOARD_READS, rubric_boards
 from resources.evaluations import AskedRun, Evaluation, EvaluationStore
 from resources.warehouse import Warehouse

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dtef_pipeline.games.episode_items import item_rows, items_given, opponents_given, truth_id
-from dtef_pipeline.games.episode_scores import pack_metrics
 from dtef_pipeline.games.manifest import Weighing, read_manifests
-from dtef_pipeline.games.metrics import composite, require_composite
 from dtef_pipeline.games.opening import system_text
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import game_results
-from tests.made.game_pages import SCENARIOS, games_pages_of, played_league
+from tests.made.game_pages import SCENARIOS
 from tests.made.made_scores import connected_scores, scored_games
 
 MANIFESTS = read_manifests(SCENARIOS)
-WEIGHED = sorted(name for name, one in MANIFESTS.items() if one.evaluation.algorithmic)
 GOOD = {"metric": "good", "family": "efficacy", "unit": "share", "direction": "higher", "unit_scale": True, "weight": 3.0}
 BAD = {"metric": "bad", "family": "efficacy", "unit": "share", "direction": "lower", "unit_scale": True, "weight": 1.0}
 
@@ -65,30 +61,6 @@ def test_a_player_that_forfeits_every_episode_has_the_worst_composite() -> None:
     assert found["none", "all"]["mean"] == pytest.approx(0)
     assert "forfeited" in found["none", "all"]["reason"]
     assert "worst: good" in found["none", "all"]["reason"]
-
-
-def test_shipped_composites_are_what_the_definition_gives_and_stand_on_pages() -> None:
-    league = played_league(WEIGHED, seeds=range(1, 3), most=4)
-    results = league["persona_results"].to_pandas()
-    checked = 0
-    for name in WEIGHED:
-        own = results[(results["league"] + "/" + results["scenario"]) == name]
-        metrics, weights = pack_metrics(pack(name, MANIFESTS)), MANIFESTS[name].evaluation.algorithmic
-        for _, rows in own.groupby(["persona", "model_variant", "opponent"]):
-            means = dict(zip(rows["metric"], rows["mean"], strict=True))
-            told = {metric: None if np.isnan(mean) else mean for metric, mean in means.items()}
-            expected = composite(told, weights, metrics)
-            assert means["composite"] == pytest.approx(np.nan if expected is None else expected, nan_ok=True)
-            checked += expected is not None
-    assert checked > len(WEIGHED)
-    page = games_pages_of(league)["solitaire__thirteen.html"]
-    assert "1 x (1 - forfeit_rate), 3 x completion_rate" in page or "3 x completion_rate, 1 x (1 - forfeit_rate)" in page
-
-
-def test_shipped_weights_are_of_metrics_that_can_be_weighed() -> None:
-    assert WEIGHED == ["negotiation/allocation", "negotiation/sealed-bid", "solitaire/thirteen"]
-    for name in WEIGHED:
-        require_composite(name, MANIFESTS[name].evaluation.algorithmic, pack_metrics(pack(name, MANIFESTS)))
 
 
 @pytest.mark.parametrize("name", sorted(MANIFESTS))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import random
-import re
 
 import pytest
 
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.games.contract import GameEnding, GameResult
-from dtef_pipeline.games.endings import in_units, unit_in_words, words_at_end
 from dtef_pipeline.games.episode import GameEpisode, play_baselines
 from dtef_pipeline.games.episode_items import GameItem
 from dtef_pipeline.games.in_play import GameInPlay
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.matches import LeaguePlan
+from dtef_pipeline.games.opening import in_units, unit_in_words, words_at_end
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.traces import trace_hash
 from dtef_pipeline.games.turn_rows import turn_rows
@@ -91,13 +90,6 @@ def test_no_seat_is_told_the_ending_while_it_may_still_write(pack: Pack) -> None
             sent += "\n".join(message.text for message in again.messages(again.seat))
             again.writes(text)
         assert not any(line in sent for line in (*over.ending.shown, *over.ending.hidden))
-
-
-@every_pack
-def test_the_page_of_a_scenario_says_what_its_players_are_not_shown_at_the_end(pack: Pack) -> None:
-    if pack.manifest.league != "made":
-        page = (ROOT / "docs" / "scenarios" / f"{pack.manifest.scenario}.md").read_text(encoding="utf-8")
-        assert re.search(r"not\s+shown\s+to\s+the\s+player|no\s+card\s+is\s+shown", page.partition("## The end\n")[2])
 
 
 def test_cards_are_shown_at_a_showdown_and_hidden_after_a_fold() -> None:

@@ -78,13 +78,6 @@ def test_an_opponent_where_no_scenario_has_a_seat_for_it_is_refused(command: lis
     assert "poker/kuhn" in told.stderr.replace("\n", "")
 
 
-def test_an_opponent_is_told_to_be_of_no_use_beside_scenarios_that_have_one(state: object) -> None:
-    words = ["--scenario", "kuhn", "--scenario", "thirteen", "--player", "baselines", "--opponent", "nash", "--seeds", "1"]
-    told = CliRunner().invoke(games, ["run", "--estimate", *words, "--format", "json"])
-    assert told.exit_code == 0, told.output
-    assert told.stderr == "warning: solitaire/thirteen has one seat: it is played without --opponent nash\n"
-
-
 def test_the_fewest_moves_of_a_deal_are_stored_with_its_items(two_packs: Mapping[str, Pack]) -> None:
     """They were asked for by a name that no scenario had, so that every item had none."""
     made = {key: item_rows(one, items_given(one.manifest, "0-2", [])).to_pylist() for key, one in two_packs.items()}

@@ -139,15 +139,6 @@ def test_a_baseline_has_no_opening_messages() -> None:
         opening_messages(PACK, 7, baseline("waits"), 0)
 
 
-@pytest.mark.parametrize("text", ["", "\0", "\ud800", "x" * 1_000_000, "ACTION:" * 50_000, "\n" * 100_000, "<think>" * 9999])
-def test_no_text_breaks_an_episode(text: str) -> None:
-    episode, sent, trace = asked(text, text, text)
-    assert trace.result is not None
-    assert all(message for one in sent for message in one)
-    assert trace_of_json(trace_json(trace)) == trace
-    assert episode.next([]) is not None
-
-
 def test_a_trace_is_the_same_after_json_and_after_a_replay() -> None:
     _, _, trace = asked("fly", "I wait.\nwait", "\ud83d odd\nwait", "show", on_illegal="default")
     assert trace_of_json(trace_json(trace)) == trace

@@ -146,28 +146,6 @@ def test_a_batch_of_strategies_is_worth_what_each_is_alone() -> None:
     assert exact.value(first, second) == pytest.approx([value(game, one, one) for one in some])
 
 
-@pytest.mark.parametrize("name", GAMES)
-@pytest.mark.parametrize("seat", [0, 1])
-def test_what_is_lost_point_by_point_is_all_that_a_best_response_wins_more(name: str, seat: int) -> None:
-    game, rng = small_poker(name), np.random.default_rng(5)
-    exact = exact_game(game)
-    for other in (game.strategies["nash"], random_strategy(game, rng)):
-        own, theirs = exact.vector(random_strategy(game, rng), seat), exact.vector(other, 1 - seat)
-        won = exact.value(own, theirs) if seat == 0 else -exact.value(theirs, own)
-        lost = exact.losses(own, theirs, seat)
-        assert lost.min() >= 0
-        assert lost.sum() == pytest.approx(float(exact.best_response(theirs, 1 - seat) - won))
-
-
-@pytest.mark.parametrize("name", GAMES)
-def test_nobody_wins_more_from_a_strategy_than_its_best_response(name: str) -> None:
-    game, rng = small_poker(name), np.random.default_rng(4)
-    exact, strategy = exact_game(game), random_strategy(game, rng)
-    for other in (*game.strategies.values(), random_strategy(game, rng)):
-        assert value(game, other, strategy) <= exact.best_response(exact.vector(strategy, 1), 1) + 1e-9
-        assert -value(game, strategy, other) <= exact.best_response(exact.vector(strategy, 0), 0) + 1e-9
-
-
 @pytest.mark.parametrize(
     ("shares", "message"),
     [

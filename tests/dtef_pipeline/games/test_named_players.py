@@ -6,7 +6,7 @@ import pytest
 
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.named_players import names_of_players, player_named
+from dtef_pipeline.games.entrants import names_of_players, player_named
 from tests.made.made_games import PERSONA, show_pack
 
 MODELS = load_models(

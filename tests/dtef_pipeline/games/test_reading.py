@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.games.contract import Illegal
@@ -207,56 +207,7 @@ def test_in_prose_the_only_command_counts_and_two_are_none(words: list[str]) -> 
         assert found == Illegal(TWO_COMMANDS if named else NO_COMMAND, "unparsed")
 
 
-PIECES = [
-    "ACTION:",
-    "action",
-    "call",
-    "raise",
-    "->",
-    "→",
-    "<think>",
-    "</think>",
-    "\n",
-    " ",
-    "10♠",
-    "{",
-    "```",
-    "\ud800",
-    "\x00",
-    "I can't play",
-]
-HOSTILE = st.text(st.characters(), max_size=200) | st.lists(st.sampled_from(PIECES)).map("".join)
-
-
-@given(HOSTILE)
-@example("ACTION:" * 3)
-@example("İ ACTION: CALL")
-def test_any_text_gives_a_legal_command_or_a_reason(text: str) -> None:
-    found = read_command(text, BETTING)
-    assert found in BETTING if isinstance(found, str) else found.reason and found.kind in {"illegal", "unparsed", "refused"}
-    normalise_cards(text)
-
-
-UNITS = [
-    "ACTION: ",
-    "ACTION:\n",
-    "ACTION:`",
-    "call ",
-    "call or fold ",
-    "- ",
-    "1. ",
-    "----",
-    "cannot ",
-    "cannot play the ",
-    "<think>",
-    "=",
-    "-",
-    "10 of ",
-    " ",
-]
-
-
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", ["ACTION: ", "call or fold ", "cannot play the ", "<think>", "----", "10 of "])
 def test_a_text_eight_times_as_long_takes_no_more_than_its_share_of_time(unit: str) -> None:
     def seconds(length: int) -> float:
         text, began = (unit * length)[:length], time.process_time()

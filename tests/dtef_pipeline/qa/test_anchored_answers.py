@@ -14,10 +14,10 @@ import pytest
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.qa.anchor_tables import QA_ANCHOR_ITEMS, QA_ANCHORS
 from dtef_pipeline.qa.anchored_answers import anchor_looks, judged_answers, more_answers, qa_anchor_rows, qa_judge_drift_rows
 from dtef_pipeline.qa.arbiter import Arbiter
-from dtef_pipeline.qa.moved_judges import moved_judges
+from dtef_pipeline.qa.netted_scores import moved_judges
+from dtef_pipeline.qa.result_tables import QA_ANCHOR_ITEMS, QA_ANCHORS
 from dtef_pipeline.qa.tables import QA_ITEMS
 from tests.made.qa_scores import connected, night, table_of
 

@@ -70,7 +70,7 @@ def test_messages_that_are_not_those_of_the_prompts_id_are_never_sent() -> None:
 
 
 def test_the_latency_of_an_answer_made_elsewhere_is_null_where_nobody_says_it() -> None:
-    """It was 0 seconds, so that replayed policies took imported models for the fastest."""
+    """It was 0 seconds, so that imported models looked like the fastest."""
     prompts = PROMPTS.slice(0, 1)
     item, prompt = prompts["item_id"][0].as_py(), prompts["prompt_id"][0].as_py()
     for used, latency in (({}, None), ({"latency_s": 1.5}, 1.5)):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import Message, Request
+from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.conditions import CHOICE_TEMPLATES, QaCondition
 from dtef_pipeline.qa.item_prompts import fenced_code, guarded, item_prompt
@@ -61,30 +61,6 @@ def test_prompt_ids_never_change(type_: str, condition: str) -> None:
     assert prompt.condition == condition
 
 
-def test_a_prompt_without_examples_says_what_is_to_be_done_and_ends_where_the_reply_begins() -> None:
-    (message,) = item_prompt(RIVER, QaCondition()).messages
-    assert message == Message(
-        "user",
-        "This is a multiple choice question about world rivers, and one option is right. Reply with its letter and nothing else: A, B, C "
-        "or D.\n\nQuestion: Which is a river?\nA. Rigi\nB. Elbe\nC. Malta\nD. Ural\nAnswer:",
-    )
-
-
-def test_examples_of_one_message_are_numbered_and_answered() -> None:
-    (message,) = item_prompt(RIVER, QaCondition("parens", 1), [LAKE]).messages
-    assert message.text.split("\n\n")[1:] == [
-        "Question 1: Which is a lake?\n(A) Ladoga\n(B) Rigi\nAnswer: (A)",
-        "Question 2: Which is a river?\n(A) Rigi\n(B) Elbe\n(C) Malta\n(D) Ural\nAnswer:",
-    ]
-
-
-def test_examples_as_turns_are_replied_to() -> None:
-    messages = item_prompt(RIVER, QaCondition("cot", 2, True), [LAKE, LAKE, LAKE]).messages
-    assert [message.role for message in messages] == ["user", "assistant", "user", "assistant", "user"]
-    assert messages[1].text == "Ladoga is.\nAnswer: A"
-    assert messages[-1].text == "Question: Which is a river?\nA. Rigi\nB. Elbe\nC. Malta\nD. Ural"
-
-
 def test_the_first_examples_of_the_file_are_shown_in_its_order() -> None:
     others = [
         QaItem(f"rivers/dev/{n}", "mmlu", "x", "choice", f"Example {n}?", options=("a", "b"), reference="A") for n in range(5)
@@ -99,11 +75,6 @@ def test_rotation_changes_the_options_of_the_item_and_not_of_examples() -> None:
     assert "A. Elbe\nB. Malta\nC. Ural\nD. Rigi\nAnswer:" in prompt.messages[0].text
     assert (prompt.option_order, prompt.n_examples) == ((1, 2, 3, 0), 1)
     assert item_prompt(RIVER, QaCondition()).option_order is None
-
-
-def test_solutions_of_word_problems_lose_the_marks_of_the_calculator() -> None:
-    messages = item_prompt(SUM, QaCondition("plain", 1, True), [SUM]).messages
-    assert messages[1].text == "2 + 2 = 4\n#### 4"
 
 
 def test_where_working_is_asked_for_there_is_room_for_it() -> None:

@@ -11,9 +11,8 @@ import pytest
 
 from dtef_pipeline.drift.netted import Shift, net_of
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.qa.anchor_tables import QA_ANCHORS
 from dtef_pipeline.qa.netted_scores import net_of_judge
-from dtef_pipeline.qa.result_tables import QA_MODEL_DRIFT
+from dtef_pipeline.qa.result_tables import QA_ANCHORS, QA_MODEL_DRIFT
 from tests.made.qa_scores import night
 
 BY = "judge 1, j[temperature=0,top_p=1], factuality+semantic"
@@ -25,13 +24,6 @@ def test_the_net_shift_has_the_uncertainty_of_both() -> None:
     assert net.low == pytest.approx(-0.20 - math.sqrt(0.06**2 + 0.04**2))
     assert net.high == pytest.approx(-0.20 + math.sqrt(0.04**2 + 0.03**2))
     assert net_of(Shift(-0.3, -0.4, -0.2), Shift(-0.1)) == Shift(pytest.approx(-0.2))  # type: ignore[arg-type]
-
-
-def test_the_interval_holds_the_true_net_shift_in_about_95_of_100_of_normal_estimates() -> None:
-    rng = np.random.default_rng(3)
-    own, part = rng.normal(-0.3, 0.05, 4000), rng.normal(-0.1, 0.02, 4000)
-    nets = [net_of(Shift(a, a - 0.098, a + 0.098), Shift(b, b - 0.0392, b + 0.0392)) for a, b in zip(own, part, strict=True)]
-    assert np.mean([(net.low or 0) <= -0.2 <= (net.high or 0) for net in nets]) == pytest.approx(0.95, abs=0.02)
 
 
 def anchored(nights: range, lost: float, since: int = 6) -> pa.Table:

@@ -11,7 +11,7 @@ import pytest
 
 from dtef_pipeline.cli.qa_run import QaOptions
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.chosen_parts import parts_that_fit
+from dtef_pipeline.qa.asked_parts import parts_that_fit
 from dtef_pipeline.qa.night_panel import QaPanel, load_qa_panel
 from dtef_pipeline.survey.panel import load_panel
 from tests.conftest import ROOT

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.qa.anchor_tables import QA_ANCHORS
+from dtef_pipeline.qa.result_tables import QA_ANCHORS
 from dtef_pipeline.qa.role_costs import qa_costs
 from tests.made.qa_scores import connected, table_of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -163,14 +162,3 @@ def test_any_response_has_a_line_of_strict_json(response: str, scorer: str) -> N
     reference = "no" if scorer == "Yes/No" else "car"
     (found,) = scored({**LINE, "response": response, "scorer": scorer, "options": ["car", "bike"], "reference": reference})
     assert found["score"] is None or 0 <= found["score"] <= 1
-
-
-def test_a_thousand_lines_take_a_moment() -> None:
-    """100,000 took 3 s on a quiet machine."""
-    lines = [
-        json.dumps({**LINE, "response": f"I went there by {way} in the year {n}"})
-        for n, way in enumerate(["car", "bike"] * 500)
-    ]
-    started = time.perf_counter()
-    assert sum(json.loads(line)["score"] for line in scored_answer_lines(read_answer_lines(lines, "x"))) == pytest.approx(750)
-    assert time.perf_counter() - started < 10

@@ -11,7 +11,7 @@ from dtef_pipeline.games.holdem.showdown import nets
 from tests.made.holdem_hands import after_commands, limit_holdem, walk
 from tests.made.pokerkit_table import same_at_both_tables
 
-HANDS = 700
+HANDS = 150
 
 
 def test_pokerkit_allows_the_same_and_pays_the_same_in_random_hands() -> None:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections import Counter
 from statistics import stdev
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.baselines import baselines_of
 from dtef_pipeline.games.contract import Count, Illegal
 from dtef_pipeline.games.holdem.betting import HoldemAction, HoldemHand, after, allowed
 from dtef_pipeline.games.holdem.commands import betting_command
 from dtef_pipeline.games.holdem.limit_holdem import of_manifest
 from dtef_pipeline.games.manifest import read_manifest
-from tests.made.holdem_hands import MANIFEST, after_commands, limit_holdem, played, walk, with_cards, won
+from tests.made.holdem_hands import MANIFEST, after_commands, limit_holdem, walk, with_cards, won
 
 ROYAL = ("Ah Kh", "7c 2d", "Qh Jh Th 3s 4c")
-OWN_BASELINES = ("always-call", "always-raise", "always-fold", "tight")
 
 
 def cards_in(text: str) -> set[str]:
@@ -57,36 +51,6 @@ class TestWhatASeatIsTold:
         assert "Showdown: the big blind has 7c 2d.\nThe hand is over. You win 2 chips." in shown
         assert cards_in(folded) == {"Ah", "Kh"}
         assert folded.endswith("The big blind folded.\nThe hand is over. You win 2 chips.")
-
-    @pytest.mark.parametrize("seat", [0, 1])
-    def test_only_own_and_open_cards_are_told(self, seat: int) -> None:
-        scenario = limit_holdem()
-        for hand in (state for seed in range(40) for state in walk(seed)):
-            visible = {hand.deck[seat], hand.deck[seat + 2], *hand.board} | (set(hand.deck[:4]) if hand.shown else set())
-            assert cards_in(scenario.observation(hand, seat)) == visible
-
-    @pytest.mark.parametrize("seat", [0, 1])
-    def test_hidden_cards_change_neither_what_is_told_nor_what_baselines_do(self, seat: int) -> None:
-        scenario, rng = limit_holdem(), random.Random(8)
-        changed = 0
-        for hand in (state for seed in range(60) for state in walk(seed)):
-            other = scenario.permuted(hand, seat, rng)
-            changed += other.deck != hand.deck
-            assert sorted(other.deck) == sorted(hand.deck)
-            assert scenario.observation(other, seat) == scenario.observation(hand, seat)
-            assert scenario.legal(other, seat) == scenario.legal(hand, seat)
-            if hand.turn == seat:
-                for name, chooses in baselines_of(scenario).items():
-                    assert chooses(other, seat, random.Random(1)) == chooses(hand, seat, random.Random(1)), name
-        assert changed > 100
-
-    def test_the_state_is_told_in_json_values(self) -> None:
-        hand = after_commands(with_cards(*ROYAL), ["call", "check"])
-        told = limit_holdem().told(hand)
-        assert json.loads(json.dumps(told)) == told
-        assert told["cards"] == [["Ah", "Kh"], ["7c", "2d"]]
-        assert told["board"] == ["Qh", "Jh", "Th"]
-        assert len(told["undealt"]) == 45
 
 
 class TestHowTextsAreRead:
@@ -147,21 +111,6 @@ class TestHowTextsAreRead:
 
     def test_a_seat_whose_turn_it_is_not_plays_nothing(self) -> None:
         assert limit_holdem().read("ACTION: call", with_cards(*ROYAL), 1) == Illegal("It is not your turn.")
-
-    @given(st.text(max_size=200), st.integers(0, 30))
-    @example("ACTION: raise\x00", 0)
-    @example("\ud800 call", 1)
-    def test_any_text_is_a_legal_command_or_illegal(self, text: str, seed: int) -> None:
-        scenario = limit_holdem()
-        hand = walk(seed)[-2]
-        assert hand.turn is not None
-        found = scenario.read(text, hand, hand.turn)
-        assert isinstance(found, Illegal) or found in allowed(hand)
-
-    @pytest.mark.parametrize("text", ["call " * 200_000, "a" * 1_000_000, " \n" * 500_000, "ACTION: " * 100_000 + "raise"])
-    def test_a_megabyte_is_read(self, text: str) -> None:
-        found = limit_holdem().read(text, with_cards(*ROYAL), 0)
-        assert isinstance(found, Illegal) or found in ("call", "raise")
 
 
 class TestWhatIsCounted:
@@ -241,16 +190,12 @@ class TestHowItEnds:
 
 
 class TestBaselines:
-    @pytest.mark.parametrize("first", OWN_BASELINES)
-    @pytest.mark.parametrize("second", OWN_BASELINES)
-    def test_what_one_wins_the_other_loses(self, first: str, second: str) -> None:
-        assert all(sum(won(seed, first, second)) == 0 for seed in range(60))
-
     def test_a_raiser_wins_from_a_caller_exactly_nothing_over_both_seats(self) -> None:
         """The same cards win the same pots, whoever of the two holds them."""
-        for seed in range(300):
+        for seed in range(15):
             assert won(seed, "always-raise", "always-call")[0] + won(seed, "always-call", "always-raise")[1] == 0
 
+    @pytest.mark.thorough
     def test_playing_both_seats_narrows_what_a_raiser_wins_from_random(self) -> None:
         """Of 600 deals with other dice the raiser's chips at the button had a deviation of 10.86, the mean of both seats one of 6.77."""
         one = [won(seed, "always-raise", "random")[0] for seed in range(2400)]
@@ -274,15 +219,6 @@ class TestBaselines:
         assert tight(hand, 1, random.Random(1)) == first
         assert tight(after_commands(hand, ["check", "bet"]), 1, random.Random(1)) == facing
 
-    def test_the_same_seed_is_the_same_hand(self) -> None:
-        assert played(7, "random", "tight") == played(7, "random", "tight")
-        assert len({played(seed, "always-call", "always-call").deck for seed in range(50)}) == 50
-
-    def test_every_card_is_dealt_first_about_as_often(self) -> None:
-        """Over 2,000 seeds, of the first cards of both seats."""
-        places = Counter(card for seed in range(2000) for card in limit_holdem().reset(seed, (0, 1)).deck[:2])
-        assert max(abs(count - 4000 / 52) for count in places.values()) < 5 * (4000 / 52) ** 0.5
-
 
 class TestItsManifest:
     def test_settings_and_seats_that_it_does_not_know_are_refused(self) -> None:
@@ -291,6 +227,3 @@ class TestItsManifest:
             of_manifest(manifest.model_copy(update={"settings": {"price": "second"}}))
         with pytest.raises(ConfigError, match=r"poker/limit-holdem: got 1 seats; allowed: 2, the button first"):
             of_manifest(manifest.model_copy(update={"seats": ["A"]}))
-
-    def test_its_opponents_are_baselines_of_it(self) -> None:
-        assert set(read_manifest(MANIFEST).opponents) <= set(baselines_of(limit_holdem()))

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import random
 from itertools import combinations
-from math import sqrt
 
-import numpy as np
 import pytest
 
 from dtef_pipeline.games.holdem.deck import HOLDEM_RANKS, SORTED_DECK, Cards
-from dtef_pipeline.games.holdem.showdown import compared
 from dtef_pipeline.games.holdem.strength import lead, made, median_lead, outs, starting_hand, starting_leads, weak
 
 ALL_DEALS = 2_097_572_400
@@ -84,7 +81,7 @@ def naive_outs(own: Cards, board: Cards) -> int:
 def test_a_naive_definition_agrees_on_random_boards(size: int) -> None:
     rng = random.Random(size)
     met = set()
-    for number in range(240):
+    for number in range(96):
         pool = (
             SORTED_DECK
             if number % 2
@@ -131,15 +128,3 @@ def test_starting_hands_win_and_lose_alike_in_all_deals_together() -> None:
 def test_equities_are_the_published_ones(own: str, equity: float) -> None:
     """A hand's wins with half its ties, as books print them to four digits."""
     assert 0.5 + lead(cards(own)) / ALL_DEALS / 2 == pytest.approx(equity, abs=6e-5)
-
-
-@pytest.mark.parametrize("own", ["Ah Qh", "Tc 4d"])
-def test_leads_agree_with_deals_at_random(own: str) -> None:
-    rng, mine = random.Random(4), cards(own)
-    rest = [card for card in SORTED_DECK if card not in mine]
-    found = []
-    for _ in range(1500):
-        dealt = tuple(rng.sample(rest, 7))
-        found.append(compared(mine, dealt[:2], dealt[2:]))
-    error = float(np.std(found)) / sqrt(len(found))
-    assert abs(float(np.mean(found)) - lead(mine) / ALL_DEALS) < 4 * error

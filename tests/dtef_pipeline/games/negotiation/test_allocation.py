@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.baselines import baselines_of
-from dtef_pipeline.games.contract import Count, Illegal, Scenario
+from dtef_pipeline.games.contract import Count, Illegal
 from dtef_pipeline.games.negotiation.allocation import Allocation, of_manifest
-from dtef_pipeline.games.negotiation.bargain import ITEM_NAMES, TOTAL_VALUE, Bargain, dealt_values
+from dtef_pipeline.games.negotiation.bargain import TOTAL_VALUE, Bargain, dealt_values
 from tests.made.negotiations import a_bargain, an_allocation, shipped
 
 TAKE_BOAT = '{"propose":{"A":["boat"],"B":["clock","drum"]}}'
@@ -42,11 +42,6 @@ def played(game: Allocation, names: tuple[str, ...], seed: int) -> Bargain:
         assert game.read(command, state, seat) == command
         state = game.step(state, seat, command)
     return state
-
-
-def test_it_is_a_scenario() -> None:
-    game: Scenario[Bargain] = an_allocation()
-    assert game.name == "negotiation/allocation"
 
 
 @given(st.integers(0, 2**32), st.integers(2, 4))
@@ -157,14 +152,6 @@ def test_commands_that_are_not_allowed_now_are_rejected() -> None:
     assert isinstance(game.read(ACCEPT, ended, 0), Illegal)
 
 
-@pytest.mark.parametrize("n_seats", [2, 3, 4])
-def test_all_offers_are_listed_once(n_seats: int) -> None:
-    game = an_allocation(n_seats, items=6)
-    legal = game.legal(game.reset(1, tuple(range(n_seats))), 0)
-    assert len(legal) == len(set(legal)) == n_seats**6 + 1
-    assert legal[-1] == NOTHING
-
-
 def test_a_seat_sees_its_own_values_and_others_only_where_they_are_public() -> None:
     state = a_bargain()
     private, public = an_allocation().observation(state, 0), an_allocation(values="public").observation(state, 0)
@@ -185,28 +172,6 @@ def test_words_of_others_cannot_be_taken_for_the_referee() -> None:
     own_lines = [line for line in game.observation(state, 1).splitlines() if not line.startswith("A> ")]
     assert not any("All agree" in line or "Message 2" in line for line in own_lines)
     assert game.observation(state, 1).count("\nA> ") == 3
-
-
-@given(st.integers(0, 10_000), st.integers(2, 4), st.sampled_from(["private", "public"]), st.randoms(use_true_random=False))
-def test_what_a_seat_cannot_see_changes_neither_what_it_sees_nor_what_baselines_do(
-    seed: int, n_seats: int, values: str, rng: random.Random
-) -> None:
-    game = an_allocation(n_seats, values=values)
-    state = game.reset(seed, tuple(range(n_seats)))
-    while (seat := game.to_move(state)) is not None:
-        other = game.permuted(state, seat, rng)
-        assert game.observation(other, seat) == game.observation(state, seat)
-        assert game.legal(other, seat) == game.legal(state, seat)
-        for chooses in baselines_of(game).values():
-            assert chooses(other, seat, random.Random(5)) == chooses(state, seat, random.Random(5))
-        assert (other == state) == (values == "public") or other.values[seat] == state.values[seat]
-        state = game.step(state, seat, rng.choice(game.legal(state, seat)))
-
-
-def test_permuting_deals_the_others_values_anew() -> None:
-    game = an_allocation()
-    state = game.reset(1, (0, 1))
-    assert len({game.permuted(state, 0, random.Random(seed)).values[1] for seed in range(20)}) > 10
 
 
 @pytest.mark.parametrize(
@@ -288,8 +253,3 @@ def test_baselines_play_every_negotiation_to_its_end_and_alike_each_time(n_seats
 def test_a_manifest_that_cannot_be_played_is_rejected(changed: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         of_manifest(shipped("allocation", **changed))
-
-
-def test_items_have_names_that_no_message_confuses() -> None:
-    assert len(set(ITEM_NAMES)) == 6
-    assert all(name.isalpha() and name.islower() for name in ITEM_NAMES)

@@ -130,18 +130,6 @@ def test_a_message_comes_back_from_its_command(text: str) -> None:
         assert json.loads(command)["propose"] == {"A": ["boat"], "B": ["clock", "drum"]}
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            ["{", "}", '"', "propose", "accept", ":", "true", "[", "]", "A", "boat", ",", "\n", " ", "\\", "ACTION:"]
-        )
-    )
-)
-def test_any_pieces_of_json_give_a_message_or_a_reason(pieces: list[str]) -> None:
-    message = read_message("".join(pieces), OFFERED)
-    assert isinstance(message, Illegal) or message_of(message.command(ITEMS, PARTIES), ITEMS, PARTIES) == message
-
-
 @pytest.mark.parametrize(
     "piece",
     [

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from dtef_pipeline.games.decision_tables import DECISION_ANSWERS
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.report.episode_steps import TextParts, text_parts
 from dtef_pipeline.games.report.pages import games_pages
-from dtef_pipeline.games.strategy_rows import StrategyOptions, strategy_rows
+from dtef_pipeline.games.strategy_values import StrategyOptions, strategy_rows
+from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.tables import in_schema
 from tests.made.game_pages import CALM, SCENARIOS, connected_games, games_pages_of, played_league
@@ -179,6 +179,7 @@ def test_strategies_of_a_small_game_are_told_least_exploitable_first(league: dic
     assert "Strategies" not in games_pages_of({"episodes": league["episodes"]})[KUHN]
 
 
+@pytest.mark.thorough
 def test_equal_tables_give_equal_pages(league: dict[str, pa.Table]) -> None:
     turned = {name: rows.take(pa.array(range(len(rows) - 1, -1, -1))) for name, rows in league.items()}
     kuhn = {

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.baselines import baseline_rng, baselines_of
 from dtef_pipeline.games.contract import Count, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.solitaire.optimum import solution
 from dtef_pipeline.games.solitaire.tableau import Tableau
-from dtef_pipeline.games.solitaire.thirteen import Thirteen, ThirteenState, canonical, of_manifest
+from dtef_pipeline.games.solitaire.thirteen import ThirteenState, canonical, of_manifest
 from tests.conftest import ROOT, SHARED
 
 MANIFEST = read_manifest(ROOT / "data" / "scenarios" / "solitaire" / "thirteen.yaml")
@@ -85,13 +81,6 @@ def test_shared_cases_of_illegal_commands() -> None:
         assert found.reason.startswith(case["out"]["why"]), case["id"]
 
 
-def test_the_entry_point_finds_the_scenario() -> None:
-    found = pack(MANIFEST.id, {MANIFEST.id: MANIFEST})
-    assert isinstance(found, Pack)
-    assert isinstance(found.scenario, Thirteen)
-    assert found.scenario.name == MANIFEST.id
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -124,41 +113,12 @@ def test_after_the_recycle_the_stock_is_known_and_shown() -> None:
     assert "Stock: 5 2 10 3, all seen before; the first is drawn next\nRecycle: done" in seen
 
 
-def test_what_lies_face_down_changes_neither_an_observation_nor_a_baseline() -> None:
-    rng = random.Random(5)
-    changed = 0
-    for seed in range(30):
-        state = GAME.reset(seed, (0,))
-        for _ in range(25):
-            other = GAME.permuted(state, 0, rng)
-            changed += other != state
-            assert GAME.observation(other, 0) == GAME.observation(state, 0)
-            assert GAME.legal(other, 0) == GAME.legal(state, 0)
-            assert sorted(other.start.stock) == sorted(state.start.stock)
-            if GAME.to_move(state) is None:
-                break
-            for name, chooses in baselines_of(GAME).items():
-                if name not in GAME.oracles:
-                    assert chooses(other, 0, baseline_rng(seed, 0)) == chooses(state, 0, baseline_rng(seed, 0)), name
-            state = GAME.step(state, 0, rng.choice(GAME.legal(state, 0)))
-    assert changed > 100
-
-
 def test_a_hint_is_told_with_the_next_observation_and_costs_no_step() -> None:
     state = played(1, "hint")
     first = (solution(state.table) or ("",))[0]
     assert GAME.observation(state, 0).endswith(f"Hint: {first} begins a shortest solution")
     assert (state.steps, state.hints) == (0, 1)
     assert "Hint" not in GAME.observation(GAME.step(state, 0, first), 0)
-
-
-def test_who_follows_the_hints_solves_the_game_with_the_fewest_commands() -> None:
-    state = GAME.reset(2, (0,))
-    while GAME.to_move(state) is not None:
-        state = GAME.step(state, 0, "hint")
-        state = GAME.step(state, 0, state.hint.removesuffix(" begins a shortest solution"))
-    assert GAME.result(state) == GameResult((1.0,), ("win",))
-    assert (state.steps, state.hints) == (22, 22)
 
 
 def test_a_hint_says_when_nothing_helps() -> None:
@@ -215,22 +175,6 @@ def test_a_text_without_a_legal_command_is_answered_with_the_reason(text: str, k
     found = GAME.read(text, GAME.reset(1, (0,)), 0)
     assert isinstance(found, Illegal)
     assert (found.kind, found.reason.startswith(reason)) == (kind, True), found
-
-
-@given(
-    st.text(st.characters())
-    | st.lists(st.sampled_from(["move ", "4", "->", "c1", "foundation", "draw", "\n", "ACTION: ", "to "])).map("".join)
-)
-def test_any_text_is_a_legal_command_or_none(text: str) -> None:
-    state = GAME.reset(1, (0,))
-    found = GAME.read(text, state, 0)
-    assert isinstance(found, Illegal) or GAME.step(state, 0, found) != state
-
-
-@pytest.mark.parametrize("command", ["fly", "move 4->foundation", "Draw", "recycle"])
-def test_a_step_takes_no_other_command(command: str) -> None:
-    with pytest.raises(ValueError, match=r"seat 0 cannot play .*; allowed: move 12->c1, draw, hint, resign"):
-        GAME.step(GAME.reset(1, (0,)), 0, command)
 
 
 def test_a_game_without_a_legal_command_is_over() -> None:

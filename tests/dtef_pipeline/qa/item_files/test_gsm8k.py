@@ -190,6 +190,7 @@ def test_of_very_many_bad_rows_the_first_are_named_and_the_rest_counted(tmp_path
     assert found.findings[-1].text == "50 more findings, here and in files after it"
 
 
+@pytest.mark.thorough
 def test_a_small_file_that_unpacks_to_more_than_is_allowed_is_not_unpacked_whole(tmp_path: Path) -> None:
     zeros = gzip.compress(b"0" * 10_000_000, 9, mtime=0)
     (tmp_path / "x.jsonl.gz").write_bytes(zeros * (MOST_UNPACKED_BYTES // 10_000_000 + 5))

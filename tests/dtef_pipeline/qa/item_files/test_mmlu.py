@@ -279,6 +279,7 @@ def test_the_shared_subjects_are_read_whole() -> None:
     assert all(len(item.options) == 4 and item.reference in "ABCD" for item in found.items)
 
 
+@pytest.mark.thorough
 def test_fourteen_thousand_rows_take_about_a_second(tmp_path: Path) -> None:
     long = [f"{CELLS[0]} {'word ' * 60}", *(f"{text} {'more ' * 8}" for text in CELLS[1:5]), "A"]
     for subject in range(57):

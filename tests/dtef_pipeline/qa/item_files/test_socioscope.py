@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.item_files.json_members import member_lines
 from dtef_pipeline.qa.item_files.loaded import GivenAnswer, LoadedItems
-from dtef_pipeline.qa.item_files.socioscope import SOCIOSCOPE_TYPES, load_socioscope
+from dtef_pipeline.qa.item_files.socioscope import SOCIOSCOPE_TYPES, load_socioscope, member_lines
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 from tests.conftest import SHARED
 

@@ -246,12 +246,6 @@ def test_a_statement_survives_brackets_emphasis_and_text_around_it(letter: str, 
         assert read_letter(text, CITIES).letter == letter, text
 
 
-@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-def test_what_was_read_is_read_again_from_its_letter(text: str) -> None:
-    read = read_letter(text, CITIES)
-    assert read.letter is None or read_letter(f"The answer is ({read.letter}).", CITIES).letter == read.letter
-
-
 @pytest.mark.parametrize(
     "piece",
     [

@@ -343,28 +343,7 @@ def test_no_text_breaks_the_reader(text: str, was_cut: bool) -> None:
     json.dumps(scored(text, "5").own)
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "(",
-        "1",
-        "####",
-        "answer is ",
-        "\\boxed{",
-        "\\frac{",
-        "one\n",
-        "A:\n",
-        "<think>",
-        "\x00",
-        "\ud800",
-        " ",
-        "answer is 5. Wait, no, it is ",
-        " nicht 5",
-        "不是5",
-        "は5では",
-        "n'est pas ",
-    ],
-)
+@pytest.mark.parametrize("piece", ["(", "####", "\\boxed{", "one\n", "answer is 5. Wait, no, it is ", "不是5"])
 def test_a_long_text_of_one_piece_is_read(piece: str) -> None:
     read_number(piece * (100_000 // len(piece)))
 

