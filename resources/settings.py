@@ -25,7 +25,7 @@ class Settings:
     `DTEF_WAREHOUSE` (folder or `s3://bucket/prefix`), `DTEF_RESPONSES` (file or database URL), `DTEF_MODELS` (a YAML file that
     adds to the shipped models), `DTEF_SURVEYS` (folder the `new_round` sensor watches), `DTEF_BLUEPRINTS` (folder that the sensor
     `new_blueprint` watches), `DTEF_PANEL` (a YAML file that says
-    what is asked every night), `DTEF_BATTERIES` (a YAML file that corrects what was asked as one battery),
+    what is asked every night),
     `DTEF_WEBHOOK` (URL that verdicts on drift are sent to: a secret, never shown whole), `DAGSTER_HOME`,
     `DTEF_SOCIOSCOPE_URL` (server that looks up chunks of interviews: of its URL only the host is shown), `DTEF_SOCIOSCOPE_AUTH` (its secret,
     which is read where it is sent, and kept nowhere), `DTEF_SOCIOSCOPE_MODEL` (what the server is told to answer with, where it wants that),
@@ -48,7 +48,6 @@ class Settings:
     surveys: Path
     dagster_home: Path
     panel: Path | None
-    batteries: Path | None
     webhook: str | None = field(repr=False)
     traceback: bool = False
     blueprints: Path | None = None
@@ -76,7 +75,6 @@ class Settings:
             surveys=Path(env.get("DTEF_SURVEYS") or HOME / "surveys"),
             dagster_home=Path(env["DAGSTER_HOME"]) if env.get("DAGSTER_HOME") else (HOME / "dagster").absolute(),
             panel=Path(env["DTEF_PANEL"]) if env.get("DTEF_PANEL") else None,
-            batteries=Path(env["DTEF_BATTERIES"]) if env.get("DTEF_BATTERIES") else None,
             webhook=env.get("DTEF_WEBHOOK") or None,
             blueprints=Path(env["DTEF_BLUEPRINTS"]) if env.get("DTEF_BLUEPRINTS") else None,
             sandbox=env.get("DTEF_SANDBOX") or "auto",
@@ -122,7 +120,6 @@ class Settings:
         files = {
             "DTEF_MODELS": self.models,
             "DTEF_PANEL": self.panel,
-            "DTEF_BATTERIES": self.batteries,
             "DTEF_BLUEPRINTS": self.blueprints,
             "DTEF_SCENARIOS": self.scenarios,
             "DTEF_PERSONAS": self.personas,

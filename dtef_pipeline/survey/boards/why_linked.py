@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from dtef_pipeline.survey.batteries import BY_CURATION, BY_SURVEY
+from dtef_pipeline.survey.batteries import BY_SURVEY
 from dtef_pipeline.survey.wording import Wording, common
 
 _SHARED_WORDS = 3
@@ -22,9 +22,7 @@ def _reasons(own: pd.DataFrame) -> Iterator[str]:
     for _, rows in own.groupby(["round", "battery"], sort=False):
         name = str(rows["battery"].iloc[0])
         items = rows.drop_duplicates("same_item")
-        if name.startswith(BY_CURATION):
-            yield f"named {name.removeprefix(BY_CURATION)} in the file of corrections"
-        elif name.startswith(BY_SURVEY):
+        if name.startswith(BY_SURVEY):
             yield f"named {name.removeprefix(BY_SURVEY)} by the survey"
         elif len(items) > 1:
             yield _shared(list(items["question_text"]), list(items["options"]))

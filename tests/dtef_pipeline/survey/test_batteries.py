@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.batteries import BY_CURATION, batteries, linked_batteries
+from dtef_pipeline.survey.batteries import batteries, linked_batteries
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Question
 
@@ -110,15 +109,6 @@ def linked(*rows: tuple[str, str, str, Sequence[str]]) -> list[int]:
     return [names.index(name) for name in names]
 
 
-def test_what_is_left_of_a_battery_stays_together_where_the_curation_file_takes_a_question_out():
-    texts = ("Machines will take my work", "Doctors know best", "Rent is too high", "Schools teach what is needed")
-    asked = [Question(f"q{i}", text, AGREE, block="What do you think?") for i, text in enumerate(texts)]
-    asked[1] = replace(asked[1], battery="mine", curated=True)
-    assert batteries(asked) == ["rule:q0", "curated:mine", "rule:q0", "rule:q0"]
-    asked[1] = replace(asked[1], curated=False)  # the survey itself says that another block stands there
-    assert batteries(asked) == ["rule:q0", "given:mine", "rule:q2", "rule:q2"]
-
-
 class TestOverRounds:
     def test_batteries_that_share_a_question_are_one_over_rounds(self):
         assert linked(
@@ -163,22 +153,12 @@ class TestOverRounds:
         hashes = [digest(*question_key(*asked)) for asked in zip(rows["question_text"], rows["options"], strict=True)]
         assert list(linked_batteries(rows)) == [hashes[0], min(hashes[1:]), min(hashes[1:])]
 
-    def test_a_question_that_the_curation_file_puts_alone_is_alone_in_every_round(self):
-        alone = f"{BY_CURATION}judges"
-        asked = [(trust(whom), TRUST) for whom in ("judges", "nurses")]
-        first = [("A", battery, *one) for battery, one in zip((alone, "1"), asked, strict=True)]
-        assert linked(*first, *(("B", "1", *one) for one in asked)) == [0, 1, 0, 1]
-
-    def test_questions_of_one_name_of_the_curation_file_are_one_over_rounds(self):
-        name = f"{BY_CURATION}work"
-        assert linked(("A", name, "Pets", AGREE), ("B", name, "Why?", TRUST), ("B", "1", "How?", TRUST)) == [0, 0, 2]
-
     @given(st.data())
     def test_links_do_not_depend_on_the_order_of_rows_and_are_complete(self, data):
         texts = [*map(trust, ("judges", "nurses (eg yours)", "nurses", "all of your old nurses")), "Pets", "Why?"]
         row = st.tuples(
             st.sampled_from("AB"),
-            st.sampled_from(["1", "2", f"{BY_CURATION}x"]),
+            st.sampled_from(["1", "2", "given:x"]),
             st.sampled_from(texts),
             st.sampled_from([TRUST, AGREE]),
         )

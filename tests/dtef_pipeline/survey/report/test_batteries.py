@@ -44,7 +44,6 @@ def of(battery: str, *texts: str, round_id: str = "S1") -> list[dict[str, Any]]:
         ("rule:a", ("A judge", "The nurse"), "items of one list over one scale"),
         ("rule:a", ("Is it?", "Was it?"), "asked next to each other over one scale, or again later"),
         ("given:B", ("Is it?", "Was it?"), "named B by the survey"),
-        ("curated:B", ("Is it?", "Was it?"), "named B in the file of corrections"),
     ],
 )
 def test_it_says_why_questions_are_together(battery: str, texts: tuple[str, ...], expected: str) -> None:
