@@ -11,7 +11,6 @@ import pytest
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.boards import noise as noise_module
-from dtef_pipeline.survey.boards import redrawn as redrawn_module
 from dtef_pipeline.survey.boards.noise import REPLICATES, SamplingNoise, sampling_noise
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
@@ -37,8 +36,7 @@ def noise_of(scores: list[dict[str, Any]], survey: list[dict[str, Any]], **optio
 
 @pytest.fixture
 def many_replicates(monkeypatch: pytest.MonkeyPatch) -> int:
-    for module in (noise_module, redrawn_module):
-        monkeypatch.setattr(module, "REPLICATES", 20_000)
+    monkeypatch.setattr(noise_module, "REPLICATES", 20_000)
     return 20_000
 
 
@@ -106,7 +104,7 @@ def test_the_people_of_all_attributes_are_the_same_and_each_part_scatters_as_bef
             for name, n, p in named
         )
     )
-    (sample,) = redrawn_module.redrawn(survey, np.array([0]), np.random.default_rng(7))
+    (sample,) = noise_module.draw_answers(survey, np.array([0]), np.random.default_rng(7))
     moved = sample.answers - sample.observed[:, None]
     for (_, n, p), each in zip(named, moved, strict=True):
         assert each.std(axis=0) == pytest.approx(np.sqrt(np.array(p) * (1 - np.array(p)) / n), rel=0.1)
