@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from dtef_pipeline.survey.row_blocks import distinct
-
 _CLEAN_NUMBER = r"[0-9]{1,17}(?:\.[0-9]{1,20})?(?:e-?[0-9]{1,2})?"
 _TO_ROWS = bytes.maketrans(b"]", b"\n")
 _ROW_BREAKING = b"[ \t\r\n"
@@ -37,7 +35,7 @@ class Arrays(NamedTuple):
 def clean_arrays(texts: pa.Array, sizes: Rows, wanted: Flags) -> Iterator[Arrays]:
     """Those of the `wanted` texts that are one array of as many numbers as `sizes` says, however it is spaced and however long they are."""
     wanted = wanted & (sizes > 1) & (sizes <= _MOST_NUMBERS)
-    for k in distinct(sizes[wanted]):
+    for k in np.unique(sizes[wanted]).tolist():
         rows = np.flatnonzero(wanted & (sizes == k))
         pattern = rf"^\s*\[\s*{_CLEAN_NUMBER}(?:\s*,\s*{_CLEAN_NUMBER}){{{k - 1}}}\s*\]\s*$"
         asked = texts if len(rows) == len(texts) else texts.take(pa.array(rows))

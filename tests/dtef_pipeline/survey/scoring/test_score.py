@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError, DtefError
-from dtef_pipeline.survey import row_blocks
 from dtef_pipeline.survey.reading.parsing import parse_response
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.score import score_predictions
@@ -156,18 +155,11 @@ ASKED = st.builds(
 )
 
 
-@pytest.mark.parametrize("threads", [1, 2])
 @given(asked=st.lists(ASKED, max_size=15), first=st.integers(0, 4), metric=st.sampled_from(["js", "tv", "emd_normalized"]))
-def test_scores_in_blocks_are_those_of_each_prediction_alone(
-    threads: int, asked: list[dict[str, Any]], first: int, metric: str
-) -> None:
+def test_scores_of_many_are_those_of_each_prediction_alone(asked: list[dict[str, Any]], first: int, metric: str) -> None:
     survey = pa.Table.from_pylist(MIXED, schema=SURVEY_RESPONSES)
     table = pa.Table.from_pylist(asked, schema=PREDICTIONS)[first:]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_blocks, "BLOCK", 4)
-        patch.setattr(row_blocks, "MANY_ROWS", 1)
-        patch.setattr(row_blocks, "processors", lambda: threads)
-        together = score_predictions(table, survey, metric=metric)
+    together = score_predictions(table, survey, metric=metric)
     alone = [score_predictions(table[row : row + 1], survey, metric=metric) for row in range(len(table))]
     assert together.to_pylist() == [row for one in alone for row in one.to_pylist()]
 
