@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.batteries import batteries, linked_batteries
-from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Question
 
 TRUST = ("Distrust", "Neither", "Trust")
@@ -43,26 +41,9 @@ class TestOneRound:
             2,
         ]
 
-    def test_one_stem_over_other_options_is_none(self):
-        assert found((trust("judges"), TRUST), (trust("the police"), ("Yes", "No", "Perhaps"))) == [0, 1]
-
     def test_a_scale_of_which_one_label_differs_is_the_same(self):
         loose = ("Never", "Rarely", "Sometimes", "Often/Always")
         assert found(("I feel alone.", (*loose[:3], "Often")), ("I have friends.", loose)) == [0, 0]
-
-    def test_neighbours_over_one_scale_without_a_stem_are_none(self):
-        assert found(("Do you own a car?", ("Yes", "No")), ("Is the earth warming?", ("Yes", "No"))) == [0, 1]
-
-    def test_a_common_phrase_is_no_stem(self):
-        texts = (
-            "Do you think that taxes are much too high in general?",
-            "Do you think that people should vote from age sixteen?",
-        )
-        assert found(*((text, ("Yes", "No")) for text in texts)) == [0, 1]
-
-    def test_questions_that_stand_apart_are_none(self):
-        other = trust("the people who live next door to you and look after your children")
-        assert found((trust("judges"), TRUST), ("Are you well?", ("Yes", "No")), (other, TRUST)) == [0, 1, 2]
 
     def test_items_that_ask_nothing_belong_to_the_list_they_stand_in(self):
         items = "A romantic partner.", "A tutor or teacher", "Would you ever do that?"
@@ -118,9 +99,6 @@ class TestOverRounds:
             ("B", "x", "Why?", AGREE),
         ) == [0, 0, 0, 0]
 
-    def test_equal_names_in_two_rounds_say_nothing(self):
-        assert linked(("A", "rule:1", "Pets", AGREE), ("B", "rule:1", "Why?", TRUST)) == [0, 1]
-
     @pytest.mark.parametrize(
         ("text", "options"),
         [
@@ -147,11 +125,6 @@ class TestOverRounds:
     def test_what_only_looks_alike_is_not_linked(self, text, options):
         first = text if text.startswith("Which") else "Do you agree?"
         assert linked(("A", "1", first, AGREE), ("B", "2", text, options)) == [0, 1]
-
-    def test_a_lone_question_is_named_by_its_own_hash_and_a_battery_by_its_smallest(self):
-        rows = frame(("A", "1", "Pets", AGREE), ("A", "2", "Why?", TRUST), ("A", "2", "How?", TRUST))
-        hashes = [digest(*question_key(*asked)) for asked in zip(rows["question_text"], rows["options"], strict=True)]
-        assert list(linked_batteries(rows)) == [hashes[0], min(hashes[1:]), min(hashes[1:])]
 
     @given(st.data())
     def test_links_do_not_depend_on_the_order_of_rows_and_are_complete(self, data):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,7 @@ import pytest
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.experiments import Condition, Experiment, asked_models, load_experiment
+from dtef_pipeline.survey.experiments import Experiment, asked_models, load_experiment
 from tests.conftest import ROOT
 
 SHIPPED = sorted((ROOT / "data" / "experiments").glob("*.yaml"))
@@ -46,12 +44,6 @@ class TestConditions:
             "shift/narrative+cot+structured+reversed",
         ]
 
-    def test_contexts_are_levels_however_written_and_a_condition_may_have_its_own(self, tmp_path: Path) -> None:
-        found = load(tmp_path, "contexts: [0, '5']\nconditions: [{name: a}, {name: b, contexts: [10, all]}]")
-        assert [found.options(condition).context_levels for condition in found.conditions] == [("0", "5"), ("10", "all")]
-        assert found.compares_contexts
-        assert not load(tmp_path, TWO).compares_contexts
-
     def test_own_system_prompts_reach_the_options_by_their_id(self, tmp_path: Path) -> None:
         text = (
             "system_prompts: {statistician: You are a statistician.}\n"
@@ -62,11 +54,6 @@ class TestConditions:
             "",
             *["You are a statistician."] * 2,
         ]
-
-    def test_a_condition_may_say_every_field_of_the_options(self) -> None:
-        elsewhere = {"context_levels": "contexts", "system_text": "system_prompts of the experiment"}
-        said_once = {field.name for field in fields(BlueprintOptions)} - set(elsewhere)
-        assert set(Condition.model_fields) - {"name", "condition", "settings", "contexts"} == said_once
 
 
 class TestFaults:
@@ -196,15 +183,8 @@ class TestAsked:
             asked_models(found, MODELS, ["baseline/uniform", "mini"])
         assert len(asked_models(found, MODELS, ["baseline/uniform"])) == 2
 
-    def test_formats_are_compared_where_context_is_shown(self, tmp_path: Path) -> None:
-        found = load(tmp_path, "conditions: [{name: a}, {name: b, format: narrative}]\ncontexts: [0, 5]")
-        assert len(asked_models(found, MODELS, ["mini"])) == 2
-
 
 class TestShipped:
-    def test_there_are_several(self) -> None:
-        assert len(SHIPPED) >= 5
-
     @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
     def test_each_loads_is_called_as_its_file_and_names_no_model_so_it_runs_with_anyones(self, path: Path) -> None:
         found = load_experiment(path)

@@ -25,7 +25,6 @@ from dtef_pipeline.survey.blueprint.options import (
     ContextLevel,
 )
 from dtef_pipeline.survey.blueprint.systems import SHIPPED
-from tests.conftest import ROOT
 
 OWN = {"plain": "In plain words.", "a-2": "Answer."}
 ORDERS = st.sampled_from(["given", "reversed"]) | st.integers(1, 99).map("rotated-{}".format)
@@ -102,11 +101,6 @@ def test_a_condition_spells_every_option(field: Field[Any]) -> None:
     assert getattr(BlueprintOptions.of_condition(chosen.condition), field.name) == another_value(field)
 
 
-@given(choices(), choices())
-def test_other_options_are_another_condition(one: BlueprintOptions, other: BlueprintOptions) -> None:
-    assert (one == other) == (one.condition == other.condition)
-
-
 @pytest.mark.parametrize(
     ("spelled", "condition"),
     [
@@ -171,16 +165,6 @@ def test_a_recipe_from_before_there_were_profiles_is_about_the_segment() -> None
     assert BlueprintOptions.of_recipe(json.dumps(recipe), ["0"]) == BlueprintOptions()
 
 
-def test_a_shipped_system_prompt_keeps_its_words() -> None:
-    with pytest.raises(ConfigError, match="system prompt 'brief' is shipped and keeps its words"):
-        BlueprintOptions.of_condition("shift+system=brief", system_prompts={"brief": "Something else."})
-
-
-def test_an_own_system_prompt_of_blanks_has_no_words() -> None:
-    with pytest.raises(ConfigError, match="unknown system prompt 'mine'"):
-        BlueprintOptions(system="mine", system_text=" \n")
-
-
 @pytest.mark.parametrize(
     ("condition", "reserve", "answer_tokens"),
     [
@@ -212,26 +196,6 @@ def test_options_are_listed_in_the_chosen_order(order: str, expected: list[int])
     assert BlueprintOptions(option_order=order).order_of(4) == expected
 
 
-@given(ORDERS, st.integers(2, 60))
-def test_an_order_is_a_permutation(order: str, count: int) -> None:
-    assert sorted(BlueprintOptions(option_order=order).order_of(count)) == list(range(count))
-
-
-def test_the_page_on_prompts_names_every_choice() -> None:
-    page = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
-    flags = ("cot", "structured", "reversed", "rotated-N", "random", "seed=N", "show-n", "population", "tokens=N", "reserve=N")
-    words = [*TASKS, *FORMATS, *SHIPPED, *(f"+{flag}" for flag in flags)]
-    assert [word for word in words if word not in page] == []
-
-
-def test_two_wordings_of_one_system_prompt_are_two_conditions() -> None:
-    one, other = (BlueprintOptions(system="mine", system_text=words) for words in ("Be brief.", "Be exact."))
-    assert one.condition != other.condition
-    assert BlueprintOptions.of_condition(one.condition, system_prompts={"mine": "Be brief."}) == one
-    with pytest.raises(ConfigError, match="the words of the system prompt 'mine' are others now: mine~"):
-        BlueprintOptions.of_condition(one.condition, system_prompts={"mine": "Be exact."})
-
-
 class TestContextLevel:
     LEVELS = ("all", "10", "0", "5", "100")
 
@@ -245,10 +209,6 @@ class TestContextLevel:
     def test_what_is_no_level_is_refused(self, level: str) -> None:
         with pytest.raises(ConfigError, match="allowed: a whole number such as 0, 5, 10, or all"):
             ContextLevel(level)
-
-    def test_numbers_of_a_file_are_levels_and_what_is_no_list_stays_as_it_is(self) -> None:
-        assert ContextLevel.written([0, "5", "all", 3.5, None]) == ["0", "5", "all", "3.5", None]
-        assert ContextLevel.written("5") == "5"
 
     @pytest.mark.parametrize(
         ("level", "heading"),

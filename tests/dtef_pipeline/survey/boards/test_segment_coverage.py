@@ -18,6 +18,7 @@ DESIGN = Design((1,) * 100, countries=(15, 20, 30, 60), ages=2)
 SETS = 8
 
 
+@pytest.mark.thorough
 def test_intervals_of_a_segment_hold_the_truth_of_people_who_answer_all_questions() -> None:
     """With questions alone: .64 of what is made of the same answers, and .84 of models."""
     world = World(DESIGN)

@@ -79,10 +79,6 @@ def test_a_question_of_several_rounds_is_one_question_and_links_batteries() -> N
     assert "<nurses>" not in section(*of("rule:a", "Do you trust <nurses>?", "Do you trust judges?"))
 
 
-def test_without_batteries_of_several_questions_it_says_so() -> None:
-    assert "make 1 battery: 0 of two and more different questions, 1 of a single one.</p>" in section(*of("rule:a", "Why?"))
-
-
 def test_a_survey_that_an_earlier_version_read_is_to_be_read_again() -> None:
     with pytest.raises(WarehouseError, match="have no column battery: score those rounds again with `dtef run --from ingest"):
         section({}, without="battery")
