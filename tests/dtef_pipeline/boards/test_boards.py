@@ -183,6 +183,7 @@ def test_segment_results_agree_with_a_naive_loop_on_lopsided_data() -> None:
         assert found[key] == (total, scored, pytest.approx(mean, abs=1e-12) if mean is not None else None)
 
 
+@pytest.mark.thorough
 def test_published_reference_numbers_are_reproduced(real_surveys: Path) -> None:
     models = load_models("{}", computed=BASELINES).resolve(["baseline/uniform", MARGINAL, "baseline/leave-one-out-marginal"])
     tables = []
