@@ -31,11 +31,10 @@ def _survey() -> _Loaded:
         predict,
         report,
         score,
-        statistics,
     )
     from assets.survey.rounds import survey_files
 
-    modules = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report]
+    modules = [ingest, blueprint, predict, score, aggregate, drift, boards, model_drift, report]
     return _Loaded(modules, [survey_files], [landing])
 
 
