@@ -65,17 +65,13 @@ def test_each_value_is_classified_by_itself_even_in_a_strange_group() -> None:
 @pytest.mark.parametrize(
     ("attribute", "value", "key"),
     [
-        ("country", "United States", "country:united-states"),
         ("country", "Türkiye", "country:turkey"),
         ("country", "South Korea", "country:korea-south"),
-        ("country", "Congo {Democratic Rep}", "country:congo-democratic-rep"),
         ("ageGroup", "65+", "ageGroup:65-plus"),
         ("ageGroup", "&lt;18", "ageGroup:under-18"),
-        ("ageGroup", "Under 18", "ageGroup:under-18"),
         ("ageGroup", "18–25", "ageGroup:18-25"),
         ("religion", "Bahá'í Faith", "religion:baha-i-faith"),
         ("city", "Łódź", "city:łodz"),
-        ("city", "東京", "city:東京"),
     ],
 )
 def test_segment_keys(attribute: str, value: str, key: str) -> None:

@@ -90,15 +90,11 @@ def test_a_stated_battery_is_kept(write: Write) -> None:
     ("distribution", "reason"),
     [
         ("[60, 30, 10]", "wrong-length"),
-        ("[60]", "wrong-length"),
         ("[NaN, 40]", "nan"),
-        ("[Infinity, 40]", "nan"),
         ("[120, -20]", "negative"),
         ("[0, 0]", "all-zero"),
         ("[60, null]", "blank-cells"),
         ("[60, 38.9]", "sum-not-100"),
-        ("[60, 41.1]", "sum-not-100"),
-        ("[]", "wrong-length"),
         ("[null, null]", "no-data"),
     ],
 )
@@ -127,18 +123,12 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
             r"not a survey: missing segments; got 'fields surveyId, surveyName, questions'; allowed: fields sur",
         ),
         (lambda d: d.update(questions={}), r"no question to predict"),
-        (lambda d: d.update(segments=[]), r"no segment"),
         (lambda d: d.update(questions=[1]), r"questions of the survey is not usable; got \[1\]; allowed: an object"),
         (lambda d: d["questions"]["q1"].pop("options"), r"json:5: options of question q1 is missing; allowed: a list"),
-        (
-            lambda d: d["questions"]["q1"].update(options=[1, 2]),
-            r"json:5: options of question q1 are not all texts; got \[1, 2\]",
-        ),
         (
             lambda d: d["questions"]["q1"].update(options=["Yes", " yes"]),
             r"json:5: question q1 has the same option twice; got \['Yes', 'yes'",
         ),
-        (lambda d: d["questions"]["q1"].update(text=""), r"json:5: question q1 has no text"),
         (
             lambda d: d["segments"][0]["responses"][1].update(questionId="q7"),
             r"json:\d+: a response of segment country:turkey to an unknown question; got 'q7'; allowed: ids of questions: q",
@@ -155,14 +145,9 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
             lambda d: d["segments"].append({**d["segments"][0], "id": "x", "attributes": {"country": "Turkey"}}),
             r"two segments get the same key 'country:turkey'",
         ),
-        (lambda d: d["segments"][0].pop("attributes"), r"json:\d+: attributes of segment 'country:turkiye' are not usable"),
         (
             lambda d: d["segments"][0].update(sampleSize="many"),
             r"json:\d+: sampleSize of segment 'country:turkiye' is no number of people; got",
-        ),
-        (
-            lambda d: d["segments"][0]["responses"][0].pop("distribution"),
-            r"json:\d+: distribution of a response .* to q1 is missing",
         ),
     ],
 )
