@@ -35,7 +35,7 @@ def code_version() -> str:
 
 
 def config_hash(settings: Settings) -> str:
-    """Hash of what says what is asked and of whom: models, panel, batteries, and the scenarios and personas of files; of those that were made
+    """Hash of what says what is asked and of whom: models, panel, and the scenarios and personas of files; of those that were made
     over HTTP the versions in play, as what a draft says is asked of nobody.
 
     The hash is noted in the same database that has the documents: where they cannot be read now, it cannot be noted either, so it is never made
@@ -45,7 +45,6 @@ def config_hash(settings: Settings) -> str:
         shipped("models.yaml"),
         settings.models,
         settings.panel,
-        settings.batteries,
         shipped("scenarios"),
         shipped("personas"),
     )

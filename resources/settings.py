@@ -50,7 +50,6 @@ class Settings(BaseModel):
     surveys: Path = Field(HOME / "surveys", description="the folder that the sensor `new_round` watches")
     blueprints: Path | None = Field(None, description="the folder that the sensor `new_blueprint` watches")
     panel: Path | None = Field(None, description="a YAML file that says what is asked every night")
-    batteries: Path | None = Field(None, description="a YAML file that corrects what was asked as one battery")
     scenarios: Path | None = Field(None, description="a folder of `<league>/<scenario>.yaml` that adds to the shipped ones")
     personas: Path | None = Field(None, description="a folder of `*.yaml` that `dtef games import personas` writes to")
     webhook: str | None = Field(None, repr=False, description="the URL that verdicts on drift are sent to: a secret")
@@ -117,7 +116,6 @@ class Settings(BaseModel):
         files = {
             "DTEF_MODELS": self.models,
             "DTEF_PANEL": self.panel,
-            "DTEF_BATTERIES": self.batteries,
             "DTEF_BLUEPRINTS": self.blueprints,
             "DTEF_SCENARIOS": self.scenarios,
             "DTEF_PERSONAS": self.personas,

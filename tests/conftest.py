@@ -77,7 +77,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in (
         "MODELS",
         "PANEL",
-        "BATTERIES",
         "BLUEPRINTS",
         "SCENARIOS",
         "PERSONAS",

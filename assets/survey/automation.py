@@ -5,7 +5,7 @@ import dagster as dg
 from assets.stage.boards_after import boards_after_run
 from assets.survey.aggregate import segment_results
 from assets.survey.blueprint import blueprints
-from assets.survey.boards import breakdowns, costs, leaderboard
+from assets.survey.boards import breakdowns, comparisons, costs, leaderboard, reliability, responsiveness, segment_gaps
 from assets.survey.drift import drift_checks
 from assets.survey.ingest import survey_responses
 from assets.survey.landing import new_round
@@ -13,7 +13,6 @@ from assets.survey.model_drift import model_drift
 from assets.survey.predict import predictions
 from assets.survey.report import report
 from assets.survey.score import scores
-from assets.survey.statistics import comparisons, reliability, responsiveness, segment_gaps
 
 STAGES = [survey_responses, blueprints, predictions, scores, segment_results, drift_checks]
 BOARDS = [leaderboard, breakdowns, comparisons, responsiveness, segment_gaps, reliability]

@@ -1,30 +1,72 @@
-"""Roll-ups over all rounds and segments: `leaderboard`, `breakdowns`, `costs`."""
+"""Roll-ups over all rounds and segments: boards, the tests of what they show, and costs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
+import pandas as pd
 import pyarrow as pa
+from pydantic import Field
 
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.roll_up import Connection, clean
+from assets.stage.roll_up import Connection, Make, clean, publish
 from assets.stage.schema_metadata import column_schema
 from assets.survey.aggregate import segment_results
 from assets.survey.predict import predictions
-from assets.survey.views import BoardConfig, of_views, publish_views
+from dtef_pipeline.boards.boards import BoardEvidence
+from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.boards.costs import costs as add_up_costs
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image
+from dtef_pipeline.statistics.drawing import SEED
 from dtef_pipeline.survey.boards.linked import question_batteries
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
+from dtef_pipeline.survey.boards.views import CODED, HELD, view
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.report.charts import board_chart, context_curves, segment_heat_map
+from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.tables import described
 
 BREAKDOWNS = tuple(view.table for view in PUBLISHED if view.is_board and view.table != "leaderboard")
+
+
+class BoardConfig(dg.Config):
+    """What boards rank by, and how sure they are."""
+
+    metric: str = Field(default="js", description=f"Metric to rank by: {', '.join(METRICS)}.")
+    intervals: bool = Field(default=True, description="Whether boards have intervals, ranges of ranks and tiers.")
+    seed: int = Field(default=SEED, ge=0, description="Seed of the samples of answers that intervals allow for.")
+
+    non_answers: bool = Field(default=False, description="Also segments of people who gave no answer, such as party:refused.")
+
+    def options(self, targets: str) -> BoardOptions:
+        return SurveyBoardOptions(
+            metric=self.metric, targets=targets, intervals=self.intervals, seed=self.seed, non_answers=self.non_answers
+        )
+
+    def recorded(self) -> dict[str, Any]:
+        """As metadata."""
+        return {"metric": self.metric, "intervals": self.intervals, "seed": self.seed, "non_answers": self.non_answers}
+
+
+def publish_views(store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table]:
+    """Write the tables that `make` makes of the survey's scores; what was written. Raises WarehouseError before anything is scored."""
+    return publish(store, HELD, CODED, config.options, make)
+
+
+def of_views(*tables: str) -> Make:
+    """Makes published tables, given by name, of the views that they store."""
+    views = {one.table: one.name for one in PUBLISHED if one.table in tables}
+
+    def make(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> Mapping[str, pd.DataFrame]:
+        return {table: view(connection, by, options, evidence) for table, by in views.items()}
+
+    return make
 
 
 @dg.asset(deps=[segment_results], **roll_up(code_version="11"))
@@ -41,17 +83,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     store.warehouse.write("question_batteries", batteries)
     rows = publish_views(store, config, of_views("leaderboard"))["leaderboard"]
     best = clean(rows)
-    shown = [
-        "rank",
-        "tier",
-        "model",
-        "context_level",
-        "score",
-        "score_low",
-        "score_high",
-        "skill",
-        "n_pairs",
-    ]
+    shown = ["rank", "tier", "model", "context_level", "score", "score_low", "score_high", "skill", "n_pairs"]
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),
@@ -80,6 +112,67 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
             "plot": dg.MetadataValue.md(as_markdown_image(segment_heat_map(segments))),
         }
     )
+
+
+@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="6"))
+def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """Every two models on the cells that both have a score for: the difference with its interval, and whether chance could have made it.
+
+    Tested over whole batteries, since the segments and questions of a battery are not independent. `p_adjusted` is Holm's over the family of
+    a row (`family`). `verdict` is `better` or `not told apart`; `parsed_verdict` uses readable responses only.
+    """
+    rows = publish_views(store, config, of_views("comparisons"))["comparisons"]
+    shown = [
+        "model",
+        "other_model",
+        "context_level",
+        "difference",
+        "low",
+        "high",
+        "family",
+        "p_adjusted",
+        "verdict",
+        "parsed_verdict",
+    ]
+    return _tested(rows, config, clean(rows), shown, better=["better"])
+
+
+@dg.asset(deps=[segment_results], **roll_up("responsiveness", code_version="6"))
+def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """Whether a model's score rises with the answers it is shown as context: one row per (model variant, condition).
+
+    Paired within (segment, question). `evidence-adapting` models do better with more context, `stereotype-holding` ones answer as well
+    without it. Empty where every model was asked at one context level.
+    """
+    rows = publish_views(store, config, of_views("responsiveness"))["responsiveness"]
+    shown = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_adjusted", "verdict", "parsed_verdict"]
+    return _tested(rows, config, clean(rows), shown, evidence_adapting=["evidence-adapting"])
+
+
+@dg.asset(deps=[segment_results], **roll_up("segment_gaps", code_version="1"))
+def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """Which segments of an attribute a model predicts worse or better than the others: one row per model, attribute and segment.
+
+    A segment of few people scores low under any model. `expected` is the score of a segment of its size that is predicted as well as the others
+    of its attribute; `deviation` is what the score lies below or above it. `verdict` is `worse`, `better` or `not told apart`, adjusted (Holm)
+    over the segments of the model's attribute.
+    """
+    rows = publish_views(store, config, of_views("segment_gaps"))["segment_gaps"]
+    shown = ["model", "attribute", "segment", "context_level", "deviation", "low", "high", "p_adjusted", "verdict"]
+    of_clean = clean(rows).sort_by([("p_adjusted", "ascending")])
+    return _tested(rows, config, of_clean, shown, told_apart=["worse", "better"])
+
+
+@dg.asset(deps=[segment_results], **roll_up("reliability", code_version="5"))
+def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """How far repeated draws of the same prompt agree, and how small a difference could be found: one row per model.
+
+    `icc` is the share of a score's variance that is between cells and not between draws. Empty where every prompt was asked once
+    (`dtef run --draws 3`).
+    """
+    rows = publish_views(store, config, of_views("reliability"))["reliability"]
+    shown = ["model", "context_level", "n_cells", "n_draws", "icc", "within_sd", "rerun_detectable", "model_detectable"]
+    return _tested(rows, config, clean(rows), shown)
 
 
 @dg.asset(deps=[predictions], **roll_up("costs", code_version="2"))
@@ -117,3 +210,15 @@ def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:
         return {}
     shared = store.warehouse.query(lambda connection: on_shared_pairs(connection, board.to_pandas()), only=["scores"])
     return {"context_plot": dg.MetadataValue.md(as_markdown_image(context_curves(shared)))}
+
+
+def _tested(
+    rows: pa.Table, config: BoardConfig, shown: pa.Table, columns: list[str], **verdicts: list[str]
+) -> dg.MaterializeResult[Any]:
+    """The result of a test: how many of the `shown` rows have one of the `verdicts`, by the name of the metadata, and the first of them."""
+    counts = {
+        name: int(pa.compute.sum(pa.compute.is_in(shown["verdict"], pa.array(words))).as_py() or 0)
+        for name, words in verdicts.items()
+    }
+    preview = markdown(shown, columns, most=20)
+    return dg.MaterializeResult(metadata={"dagster/row_count": len(rows), **config.recorded(), **counts, "preview": preview})

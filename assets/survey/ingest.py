@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.versions import content_version
-from assets.survey.curation_file import rows_of_no_round
 from assets.survey.rounds import ROUND_SEGMENT, refuse_losses, survey_files
 from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import DtefError
@@ -41,8 +40,6 @@ def survey_responses(context: dg.AssetExecutionContext, store: SurveyStore) -> d
     the segment does.
     """
     run = PartitionRun(context, store)
-    for line in rows_of_no_round(store.curation, store.warehouse, {split_partition_key(key)[0] for key in run.keys}):
-        context.log.warning(line)
     for round_id, keys in groupby(run.keys, key=lambda key: split_partition_key(key)[0]):
         read = _read_once(store, round_id)
         for key in keys:

@@ -18,7 +18,6 @@ from dtef_pipeline.errors import DtefError, SurveyError
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.adapters import read_surveys
 from dtef_pipeline.survey.changes import Changes
-from dtef_pipeline.survey.curation import Curation
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import MIN_N
 from dtef_pipeline.text.counted import counted
@@ -80,9 +79,8 @@ class Landing:
         sources: Sources[Survey],
         folder: Path,
         clock: Callable[[], float] = time.monotonic,
-        curation: Curation = Curation(),  # noqa: B008 - frozen and empty
     ) -> None:
-        self.context, self.sources, self.folder, self.curation, self.clock = context, sources, folder, curation, clock
+        self.context, self.sources, self.folder, self.clock = context, sources, folder, clock
         self.before = _read_cursor(context.cursor)
         self.now: dict[str, Look] = {}
         self.deadline, self.begun = clock() + REGISTER_SECONDS, 0
@@ -169,7 +167,7 @@ class Landing:
                 continue
             self.begun += 1
             try:
-                requests += self._register(self.curation.applied(survey), name, look.hash)
+                requests += self._register(survey, name, look.hash)
                 settled[survey.round] = ""
             except SurveyError as error:
                 settled[survey.round] = self._said(name, error)
@@ -297,7 +295,7 @@ def new_round(context: dg.SensorEvaluationContext, store: SurveyStore) -> dg.Sen
     folder = Settings.from_environment().surveys
     if not folder.is_dir():
         return dg.SkipReason(f"the landing folder {folder} does not exist (DTEF_SURVEYS)")
-    landing = Landing(context, store.sources, folder, curation=store.curation)
+    landing = Landing(context, store.sources, folder)
     requests = landing.requests()
     skipped = None if requests else dg.SkipReason(landing.reason)
     return dg.SensorResult(run_requests=requests, cursor=landing.cursor, skip_reason=skipped, asset_events=landing.evaluations)

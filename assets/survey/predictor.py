@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 from typing import NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.survey.previous_round import PreviousRound
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import COMPUTED, ModelSpec
 from dtef_pipeline.asking.request import Failure
@@ -26,9 +25,11 @@ from dtef_pipeline.asking.variants import spec_of
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest, request_keys, split_partition_key
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
+from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, Previous, previous_answers
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, PREVIOUS_ROUND, UNIFORM
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
+from dtef_pipeline.survey.changes import SAME_SURVEY
+from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import CALLS, as_listed, baseline_rows, has_duplicates, select_prompts
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample
@@ -117,8 +118,6 @@ class Predictor:
         self._stored, self._in_store = stored, cache(in_store)
         self._limited: dict[str, pa.Array] = {}
         self._rounds: dict[str, RoundAnswers] = {}
-        self.warehouse = warehouse
-        """For the answers of other partitions: a file that cannot be read is the failure of its own partition, not of this one."""
         self._previous = PreviousRound(self.warehouse)
         self.expected: dict[str, int] = {}
         """Requests of the whole run by model name, answered before or not. Empty unless made by `over`."""
@@ -345,3 +344,41 @@ def windows(plans: Iterator[Plan]) -> Iterator[list[Plan]]:
             group = []
     if group:
         yield group
+
+
+class PreviousRound:
+    """What each segment answered in earlier rounds. Of a run over many rounds, each round is read once per segment."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self._warehouse = warehouse
+        self._read: dict[tuple[str, str], tuple[list[str], Previous]] = {}
+        """By (series, segment): the rounds read so far, and the latest answers in them."""
+
+    def answers(self, round_id: str, segment: str) -> Previous:
+        """The segment's latest answer to each question in earlier rounds of the round's series."""
+        series = round_order(round_id)[0]
+        earlier = self._earlier(round_id)
+        read, answers = self._read.get((series, segment), ([], {}))
+        if earlier[: len(read)] != read:  # the run went back to an earlier round
+            read, answers = [], {}
+        for other in earlier[len(read) :]:
+            rows = self._warehouse.rows("survey_responses", columns=PREVIOUS_COLUMNS, round=other, segment=segment)
+            answers = {**answers, **previous_answers(rows, round_id)}
+        self._read[series, segment] = (earlier, answers)
+        return answers
+
+    def _earlier(self, round_id: str) -> list[str]:
+        """The earlier rounds of the series, without copies of the round under another id, which would repeat the truth itself."""
+        this = round_order(round_id)
+        earlier = [other for other in self._rounds if round_order(other)[0] == this[0] and round_order(other) < this]
+        return [other for other in earlier if {round_id, other} not in self._copies]
+
+    @cached_property
+    def _rounds(self) -> list[str]:
+        return self._warehouse.values("survey_responses", "round")
+
+    @cached_property
+    def _copies(self) -> list[set[str]]:
+        """Pairs of rounds that ingest found to be the same survey."""
+        found = self._warehouse.rows("survey_findings", columns=["round", "code", "items"]).to_pylist()
+        return [{row["round"], other} for row in found if row["code"] == SAME_SURVEY for other in row["items"]]

@@ -7,10 +7,9 @@ import dagster as dg
 from assets.preference.voted_scores import preference_scores
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
-from assets.survey.boards import breakdowns, costs, leaderboard
+from assets.survey.boards import breakdowns, comparisons, costs, leaderboard, reliability, responsiveness, segment_gaps
 from assets.survey.drift import drift_checks
 from assets.survey.model_drift import model_drift
-from assets.survey.statistics import comparisons, reliability, responsiveness, segment_gaps
 from dtef_pipeline.survey.experiments import load_experiments
 from dtef_pipeline.survey.report.chapters import survey_report
 from resources.settings import shipped

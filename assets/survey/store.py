@@ -3,12 +3,10 @@
 from functools import cached_property
 
 from assets.stage.resources import Store
-from assets.survey.curation_file import known_curation
 from assets.survey.panel_file import known_panel
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.curation import Curation
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.panel import Panel
 from resources.known_models import known_models
@@ -16,21 +14,15 @@ from resources.sources import Sources
 
 
 class SurveyStore(Store):
-    """Warehouse, survey sources, response store, models, panel, corrected batteries and webhook.
+    """Warehouse, survey sources, response store, models, panel and webhook.
 
-    Empty fields are read from DTEF_WAREHOUSE and DTEF_RESPONSES; the files and the URL from DTEF_MODELS, DTEF_PANEL, DTEF_BATTERIES and
-    DTEF_WEBHOOK.
+    Empty fields are read from DTEF_WAREHOUSE and DTEF_RESPONSES; the files and the URL from DTEF_MODELS, DTEF_PANEL and DTEF_WEBHOOK.
     """
 
     @cached_property
     def sources(self) -> Sources[Survey]:
         """Which file or folder each round comes from."""
-        return Sources(self.warehouse, lambda path, round_id: self.curation.applied(read_survey(path, round_id)))
-
-    @cached_property
-    def curation(self) -> Curation:
-        """Which questions are one battery where the rule errs."""
-        return known_curation(self.settings)
+        return Sources(self.warehouse, read_survey)
 
     @cached_property
     def models(self) -> Models:

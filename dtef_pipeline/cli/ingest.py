@@ -52,14 +52,11 @@ def ingest(paths: Sequence[Path], options: IngestOptions) -> int:
     with kept_terminal():
         with waiting("checking what is there"):
             import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
-            from assets.survey.curation_file import known_curation, rows_of_no_round
             from assets.survey.rounds import checked_round
             from dtef_pipeline.survey.adapters import read_survey, read_surveys
             from resources.sources import Sources
 
-            curation = known_curation(Settings.from_environment())
-            read = [(path, survey) for path in paths for survey in read_surveys(path, options.round_id)]
-            surveys = [(path, curation.applied(survey)) for path, survey in read]
+            surveys = [(path, survey) for path in paths for survey in read_surveys(path, options.round_id)]
             _require_one_place([survey.round for _, survey in surveys])
             warehouse = open_warehouse(new=True)
             sources = Sources(warehouse, read_survey)
@@ -72,8 +69,6 @@ def ingest(paths: Sequence[Path], options: IngestOptions) -> int:
                 clean &= _ingested(instance, sources, survey, path, options)
         with waiting("naming the tables for `dtef sql`"):
             warehouse.refresh_database()
-        for line in rows_of_no_round(curation, warehouse):
-            say(f"warning: {line}", err=True)
     return 0 if clean else 1
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from dtef_pipeline.survey.batteries import BY_CURATION
 from dtef_pipeline.survey.whole import NEXT_STEPS
 from dtef_pipeline.text.beginning import beginning
 from dtef_pipeline.text.counted import and_more, counted
@@ -129,9 +128,7 @@ def _batteries(round_id: str, names: Sequence[str]) -> Iterator[str]:
     sizes = Counter(names)
     several = [size for size in sizes.values() if size > 1]
     largest = f" (the largest of {max(several)})" if several else ""
-    curated = sum(name.startswith(BY_CURATION) for name in names)
-    by_file = f"; the curation file says of {counted(curated, 'question')} where it belongs" if curated else ""
-    yield f"  batteries: {len(sizes)}, {len(several)} of them of several questions{largest}{by_file}"
+    yield f"  batteries: {len(sizes)}, {len(several)} of them of several questions{largest}"
     columns = "DISTINCT battery, question_order, question_text"
     yield f"    all: dtef sql \"SELECT {columns} FROM survey_responses WHERE round = '{round_id}' ORDER BY ALL\""
 

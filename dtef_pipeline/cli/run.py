@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assets.stage.snapshots import require_snapshot
-from assets.survey.curation_file import known_curation, rows_of_no_round
 from assets.survey.panel_file import checked_panel
 from dtef_pipeline.cli.after_run import after_run, now_asked
 from dtef_pipeline.cli.asked_questions import question_lines
@@ -79,9 +78,6 @@ def run(options: RunOptions) -> int:
         say(
             "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef rollup`, or the next run"
         )
-    if options.first == "ingest":
-        for line in rows_of_no_round(known_curation(settings), warehouse):
-            say(f"warning: {line}", err=True)
     if outcome.superseded:
         say(
             f"warning: {counted(outcome.superseded, 'earlier prediction')} answered prompts that are made in another way now, so no longer "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import pandas as pd
 
@@ -17,8 +17,8 @@ from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Question
 from dtef_pipeline.survey.wording import SAME_SHARE, Wording, numbered, share, words
 
-BY_RULE, BY_SURVEY, BY_CURATION = "rule:", "given:", "curated:"
-"""How the name of a battery begins: found by the rule and named after its first question; named by the survey; by the curation file."""
+BY_RULE, BY_SURVEY = "rule:", "given:"
+"""How the name of a battery begins: found by the rule and named after its first question; named by the survey."""
 
 
 class _Links:
@@ -42,27 +42,24 @@ def batteries(questions: Sequence[Question]) -> list[str]:
     """The battery of each question of one round, which are given in questionnaire order.
 
     Of one battery are neighbours over alike options that share a stem, stand in one block of the questionnaire or are items of a list
-    whose introduction the source lacks; and a question that is asked again later in the round. A battery that the survey itself or
-    the curation file names holds. Every question has one: alone where nothing links it.
+    whose introduction the source lacks; and a question that is asked again later in the round. A battery that the survey itself
+    names holds. Every question has one: alone where nothing links it.
     """
     wordings = [Wording.of(q.text, q.options) for q in questions]
     in_block = [
         numbered(words(f"{q.block} {q.text}")) if q.block else w.numbered for q, w in zip(questions, wordings, strict=True)
     ]
     links = _Links()
-    # What the curation file takes out of a block is as if it were not there: the rest of the block stays together.
-    in_order = set(pairwise(i for i, q in enumerate(questions) if q.battery is None or not q.curated))
     for i, j in combinations(range(len(questions)), 2):
         if questions[i].battery is None and questions[j].battery is None:
-            neighbours = (i, j) in in_order and _one_block(questions[i], questions[j], wordings[i], wordings[j])
+            neighbours = j == i + 1 and _one_block(questions[i], questions[j], wordings[i], wordings[j])
             if neighbours or _asked_again(wordings[i], wordings[j], in_block[i], in_block[j]):
                 links.link(i, j)
     first: dict[Hashable, str] = {}
     for i, q in enumerate(questions):
         first.setdefault(links.root(i), q.id)
     return [
-        f"{BY_RULE}{first[links.root(i)]}" if q.battery is None else f"{BY_CURATION if q.curated else BY_SURVEY}{q.battery}"
-        for i, q in enumerate(questions)
+        f"{BY_RULE}{first[links.root(i)]}" if q.battery is None else f"{BY_SURVEY}{q.battery}" for i, q in enumerate(questions)
     ]
 
 
@@ -90,8 +87,7 @@ def linked_batteries(questions: pd.DataFrame) -> pd.Series[str]:
     """The battery of each question over all rounds: equal names hang together.
 
     Linked are the questions of one battery of a round, the same question in several rounds (text and options alike; the text without its
-    remarks in brackets, or over regrouped options) and one in two wordings. A question that the curation file puts somewhere stands there
-    in all rounds, and takes no part in the other links.
+    remarks in brackets, or over regrouped options) and one in two wordings.
 
     Args:
         questions: one row per (round, question_id), with `round`, `battery` (as `batteries` names them), `question_text` and `options`.
@@ -114,16 +110,10 @@ def linked_batteries(questions: pd.DataFrame) -> pd.Series[str]:
 
 def _linked(wordings: Mapping[str, Wording], rows: Sequence[tuple[str, str, str]]) -> _Links:
     """All links between keys of questions. `rows`: key, round and battery of each question of a round."""
-    items = _same_questions(wordings)
-    curated = {items.root(key) for key, _, battery in rows if battery.startswith(BY_CURATION)}
-    links = _Links()
+    links = _same_questions(wordings)
     for key, round_id, battery in rows:
-        links.link(key, items.root(key))
-        if battery.startswith(BY_CURATION):
-            links.link(key, (BY_CURATION, battery))
-        elif items.root(key) not in curated:
-            links.link(key, (round_id, battery))
-    for one, other in _variants({key: wording for key, wording in wordings.items() if items.root(key) not in curated}):
+        links.link(key, (round_id, battery))
+    for one, other in _variants(wordings):
         links.link(one, other)
     return links
 

@@ -20,7 +20,7 @@ class Question:
     `roles` and `positions` on the scale are one per option, None where the survey states none; empty: it states none at all.
 
     `block`: the words by which the questionnaire introduces the list that the question is an item of; None: it stands in no list, or the
-    source does not say. `curated`: the battery is that of the curation file.
+    source does not say.
     """
 
     id: str
@@ -29,7 +29,6 @@ class Question:
     scale: str | None = None
     battery: str | None = None
     block: str | None = None
-    curated: bool = False
     roles: tuple[Role | None, ...] = ()
     positions: tuple[float | None, ...] = ()
 

@@ -1,8 +1,10 @@
-"""How much every score would move if each segment's answers were drawn anew.
+"""How much scores would move if the answers that they are scored against were drawn anew.
 
-Every prediction and every reference is scored against the samples of `redrawn`. Predictions that are made of the same answers move with them:
-the population marginal and the leave-one-out mean, as models and as references. What is kept is how far each such score is from their mean: the
-noise that the respondents bring into a score.
+An observed distribution is a sample of n people, of weighted answers of n_effective. Samples of the same size are drawn from it (parametric
+bootstrap: Efron & Tibshirani 1993, ch. 6.5), one set per pair (round, segment, question) for all models, contexts and conditions. The people
+of a country are those of the ages and genders too: what a sample of one attribute has in excess of an answer, the samples of the others have
+as well. Every prediction and every reference is scored against these samples, and predictions that are made of the same answers (the population
+marginal and the leave-one-out mean) move with them. How far each such score is from their mean is the noise that the respondents bring into it.
 """
 
 from __future__ import annotations
@@ -16,17 +18,34 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dtef_pipeline.boards.cells import BoardOptions, has_table, identify
 from dtef_pipeline.boards.scored import Deviations
+from dtef_pipeline.statistics.drawing import SEED
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.redrawn import DRAWN_FROM, REPLICATES, Redrawn, effective_sql, redrawn, with_size
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.matrices import EFFECTIVE, Places, has_listed_order, matrix
+from dtef_pipeline.survey.scoring.matrices import (
+    EFFECTIVE,
+    Places,
+    has_listed_order,
+    matrix,
+    sample_sizes,
+    scale_ranks,
+    with_effective,
+)
 from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.tables import DISTANCES
 
+REPLICATES = 20
+"""Samples per pair. Their deviations are pooled over pairs, so that 20 are enough for hundreds of pairs."""
+DRAWN_FROM = (*KEYS.pair, "attribute", "scale", "dont_know", "positions", "observed", "others", "n", EFFECTIVE)
+"""Columns of `survey_responses` that are needed."""
+NEEDED = (*DRAWN_FROM, "others_n", "population", "population_n")
+"""Columns of `survey_responses` that are needed."""
+SCORED_AGAIN = (KEYS.item, "model", "status", "predicted", "metric")
+"""Columns of `scores` that are needed."""
 _PREDICTIONS_AT_ONCE = 1_000
 """Predictions scored at a time, each against all samples: small enough for the processor's cache."""
 
@@ -59,7 +78,7 @@ def sampling_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, o
     names = ", ".join(effective_sql(connection) if name == EFFECTIVE else name for name in DRAWN_FROM)
     survey = with_size(connection.sql(f"SELECT {names} FROM survey_responses ORDER BY ALL").to_arrow_table())
     pair = _pairs(survey, cells)
-    samples = list(redrawn(survey, np.unique(pair[pair >= 0]), np.random.default_rng(options.seed)))
+    samples = list(draw_answers(survey, np.unique(pair[pair >= 0]), np.random.default_rng(options.seed)))
     row, predicted = _predictions(connection, cells)
     sums = score_anew(samples, Predictions(cells["model"], pair, row, predicted), options.metric)
     unread = (cells["n_answered"] - cells["n_ok"]).to_numpy(dtype=np.float64)
@@ -84,7 +103,7 @@ class SummedDraws(NamedTuple):
     draws: Floats  # (cells,) with a score
 
 
-def score_anew(samples: Iterable[Redrawn], given: Predictions, metric: str) -> SummedDraws:
+def score_anew(samples: Iterable[AnswerSamples], given: Predictions, metric: str) -> SummedDraws:
     """Deviations of the predictions' scores under the metric from their mean over the samples."""
     shape = (len(given.pair), REPLICATES)
     sums = SummedDraws(np.zeros(shape, dtype=np.float32), np.zeros(shape[0]))
@@ -116,7 +135,7 @@ def _predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> 
 
 
 def _score_draws(
-    sample: Redrawn, given: Predictions, moving: Sequence[npt.NDArray[np.bool_]], metric: str, sums: SummedDraws
+    sample: AnswerSamples, given: Predictions, moving: Sequence[npt.NDArray[np.bool_]], metric: str, sums: SummedDraws
 ) -> None:
     """Adds the deviations of the predictions of k options to their cells, and counts those that have a score."""
     _, pair, row, predicted = given
@@ -140,7 +159,7 @@ def _moved(predicted: Floats, moved: Floats) -> Floats:
     return np.maximum(predicted[:, None] + moved, 0).reshape(-1, predicted.shape[1])
 
 
-def _scores(metric: str, predicted: Floats, sample: Redrawn, places: Places) -> Floats:
+def _scores(metric: str, predicted: Floats, sample: AnswerSamples, places: Places) -> Floats:
     """Similarities (places x replicates,), NaN where the metric has no value."""
     answers = sample.rows(places)
     values = getattr(metrics, metric)(predicted, answers)
@@ -151,7 +170,7 @@ def _scores(metric: str, predicted: Floats, sample: Redrawn, places: Places) -> 
     return np.asarray(1 - values if metric in DISTANCES else values)
 
 
-def _other_orders(sample: Redrawn, places: Places) -> Iterator[tuple[Places, npt.NDArray[np.bool_]]]:
+def _other_orders(sample: AnswerSamples, places: Places) -> Iterator[tuple[Places, npt.NDArray[np.bool_]]]:
     """All ranks (k,) of options on a scale but the listed order, and which rows (places x replicates,) have them."""
     ranks = sample.ranks[places]
     for some in np.unique(ranks[~has_listed_order(ranks)], axis=0):
@@ -164,7 +183,7 @@ def _deviations(values: Floats) -> Deviations:
     return np.where(np.isfinite(centred), centred * np.sqrt(REPLICATES / (REPLICATES - 1)), 0).astype(np.float32)
 
 
-def _others(survey: pa.Table, samples: list[Redrawn], metric: str) -> Deviations:
+def _others(survey: pa.Table, samples: list[AnswerSamples], metric: str) -> Deviations:
     """Deviations (pairs + 1, replicates) of the leave-one-out distribution."""
     others = np.zeros((len(survey) + 1, REPLICATES), dtype=np.float32)
     lists = survey["others"].combine_chunks()
@@ -176,3 +195,162 @@ def _others(survey: pa.Table, samples: list[Redrawn], metric: str) -> Deviations
             scored = _scores(metric, predicted, sample, some).reshape(-1, REPLICATES)
             others[sample.pairs[some]] = _deviations(scored)
     return others
+
+
+def segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
+    """Deviations (scores, replicates) of each of a segment's `scores` under its own metric, 0 on average.
+
+    `survey`: the columns NEEDED of the segment. 0 where nothing was read, where the survey has no such question with as many options, and
+    where its n is unknown.
+    """
+    known = with_size(with_effective(survey).select(NEEDED)).sort_by(KEYS.item)
+    noise = np.zeros((len(scores), REPLICATES), dtype=np.float32)
+    pair = pc.fill_null(pc.index_in(scores[KEYS.item], known[KEYS.item].combine_chunks()), -1).to_numpy().astype(np.int64)
+    options, given = (
+        pc.fill_null(pc.list_value_length(lists), -1).to_numpy() for lists in (known["observed"], scores["predicted"])
+    )
+    read = np.flatnonzero(pc.equal(scores["status"], "ok").to_numpy() & (pair >= 0))
+    read = read[options[pair[read]] == given[read]]
+    answers = pa.concat_tables([known.select(DRAWN_FROM), _other_people(known)])
+    samples = list(draw_answers(answers, np.unique(pair[read]), np.random.default_rng(SEED)))
+    metric = scores["metric"].to_numpy()[read]
+    for name in pd.unique(metric):
+        rows = read[metric == name]
+        some = scores.select(["model", "predicted"]).take(pa.array(rows))
+        models, predicted = some["model"].dictionary_encode().to_pandas(), some["predicted"].combine_chunks()
+        noise[rows] = score_anew(samples, Predictions(models, pair[rows], np.arange(len(rows)), predicted), name).score
+    return noise
+
+
+def _other_people(survey: pa.Table) -> pa.Table:
+    """DRAWN_FROM, of those who are not of the segment: the others of its attribute, or all, where it is alone in its attribute."""
+    answers = pc.coalesce(survey["others"], survey["population"])
+    people = pc.if_else(
+        pc.is_valid(survey["others"]), survey["others_n"], pc.subtract(survey["population_n"], survey["n"].cast(pa.int64()))
+    )
+    rows = survey.select(DRAWN_FROM)
+    nobody = pa.nulls(len(rows), pa.float64())
+    for name, column in (("observed", answers), ("n", people.cast(pa.int32())), (EFFECTIVE, nobody)):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return rows.filter(pc.and_kleene(pc.greater(rows["n"], 0), pc.is_valid(rows["observed"])))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSamples:
+    """The pairs of k options: samples of their answers."""
+
+    k: int
+    pairs: Places  # (pairs,) rows of the survey
+    place: Places  # row of the survey -> place among `pairs`, -1: another number of options
+    n: Floats  # (pairs,) respondents, by whom means are weighted
+    sampled: Floats  # (pairs,) respondents that the answers count for, as of `sample_sizes`
+    observed: Floats  # (pairs, k)
+    answers: Floats  # (pairs, replicates, k) fractions
+    ordinal: npt.NDArray[np.bool_]
+    ranks: Places  # (pairs, k) on the scale, -1 off it
+    groups: _Groups
+
+    def rows(self, places: Places) -> Floats:
+        """The samples of some pairs as rows, (pairs x replicates, k)."""
+        return self.answers[places].reshape(-1, self.k)
+
+    def others(self, places: Places) -> Floats:
+        """(places, replicates, k): how far the mean answer of the attribute's other segments moves; 0 where there is none."""
+        group, n = self.groups.of[places], self.n[places]
+        rest = self.groups.size[group] - n
+        own = n[:, None, None] * (self.answers[places] - self.observed[places, None])
+        moved = (self.groups.moved[group] - own) / np.maximum(rest, 1)[:, None, None]
+        return np.where(rest[:, None, None] > 0, moved, 0)
+
+    def population(self, places: Places) -> Floats:
+        """(places, replicates, k): how far the mean answer of all people moves, as the attribute with most of them says."""
+        main = self.groups.main[self.groups.of[places]]
+        return np.asarray(self.groups.moved[main] / self.groups.size[main, None, None])
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """The segments of one attribute that answered one question."""
+
+    of: Places  # (pairs,)
+    main: Places  # (groups,) the group of the same question with most respondents
+    size: Floats  # (groups,) respondents
+    moved: Floats  # (groups, replicates, k) sums over the respondents of how far their answers moved
+
+
+def effective_sql(connection: duckdb.DuckDBPyConnection) -> str:
+    """SQL: the effective n of `survey_responses`, null in tables of earlier versions."""
+    return EFFECTIVE if EFFECTIVE in connection.table("survey_responses").columns else f"NULL::DOUBLE AS {EFFECTIVE}"
+
+
+def with_size(survey: pa.Table) -> pa.Table:
+    """The rows whose answers are a sample of known size."""
+    return survey.filter(pa.array(sample_sizes(survey) > 0))
+
+
+def draw_answers(survey: pa.Table, asked: Places, rng: np.random.Generator) -> Iterator[AnswerSamples]:
+    """Samples by number of options. `survey`: DRAWN_FROM, as of `with_size`; `asked`: rows whose questions are drawn, in every segment."""
+    lists = {name: survey[name].combine_chunks() for name in ("observed", "dont_know", "positions")}
+    sizes = np.diff(lists["observed"].offsets.to_numpy())
+    sampled = np.maximum(np.rint(sample_sizes(survey)), 1).astype(np.int64)
+    n = pc.coalesce(survey["n"].cast(pa.float64()), pa.array(sampled.astype(np.float64))).to_numpy()
+    question, group = (_codes(survey, names) for names in (KEYS.shared_item, (*KEYS.shared_item, "attribute")))
+    chosen = np.flatnonzero(np.isin(question, question[asked]))
+    for k in np.unique(sizes[chosen]).tolist():
+        pairs = chosen[sizes[chosen] == k]
+        place = np.full(len(survey), -1)
+        place[pairs] = np.arange(len(pairs))
+        observed = metrics.distributions(matrix(lists["observed"], k, pairs))
+        counts = rng.multinomial(np.broadcast_to(sampled[pairs], (REPLICATES, len(pairs))), observed)
+        answers = np.ascontiguousarray((counts / sampled[pairs][:, None]).transpose(1, 0, 2))
+        off, positions = (lists[name].take(pa.array(pairs)) for name in ("dont_know", "positions"))
+        ranks = scale_ranks(off, positions, k)
+        ordinal = np.asarray(pc.equal(survey["scale"], "ordinal").take(pa.array(pairs)))
+        size = n[pairs]
+        groups = _groups(group[pairs], question[pairs], size, answers - observed[:, None])
+        answers = _of_same_people(answers, groups)
+        groups = _groups(group[pairs], question[pairs], size, answers - observed[:, None])
+        yield AnswerSamples(k, pairs, place, size, sampled[pairs].astype(np.float64), observed, answers, ordinal, ranks, groups)
+
+
+def _codes(survey: pa.Table, names: tuple[str, ...]) -> Places:
+    """Which of the distinct combinations each row has, in order. (Not by pandas: it takes longer over a segment than the samples do.)"""
+    code = np.zeros(len(survey), dtype=np.int64)
+    for name in names:
+        encoded = survey[name].combine_chunks().dictionary_encode()
+        place = np.argsort(np.argsort(encoded.dictionary.to_numpy(zero_copy_only=False)))
+        code = code * len(place) + place[encoded.indices.to_numpy()]
+    return np.unique(code, return_inverse=True)[1].astype(np.int64)
+
+
+def _groups(group: Places, question: Places, n: Floats, moved: Floats) -> _Groups:
+    _, first, of = np.unique(group, return_index=True, return_inverse=True)
+    order = np.argsort(of, kind="stable")
+    starts = np.searchsorted(of[order], np.arange(len(first)))
+    size = np.add.reduceat(n[order], starts)
+    sums = np.add.reduceat((n[:, None, None] * moved)[order], starts, axis=0)
+    return _Groups(of, _largest(question[first], size), size, sums)
+
+
+def _largest(question: Places, size: Floats) -> Places:
+    """Of each group, the group of the same question that is largest; the first of several."""
+    order = np.lexsort((-size, question))
+    _, first, of = np.unique(question[order], return_index=True, return_inverse=True)
+    largest = np.empty(len(order), dtype=np.int64)
+    largest[order] = order[first][of]
+    return largest
+
+
+def _of_same_people(answers: Floats, groups: _Groups) -> Floats:
+    """The samples of each attribute moved so that all of its people together answer as those of the question's largest attribute do.
+
+    With A and B the mean moves of two attributes of N and M <= N of the same people, B is replaced by A + sqrt(1 - M / N) B: its variance stays
+    what it was, and its covariance with A is that of M of the N people. Whoever is of both segments is so counted as often as if attributes
+    were independent of each other.
+    """
+    mean = groups.moved / groups.size[:, None, None]
+    own = np.sqrt(1 - groups.size / groups.size[groups.main])[:, None, None]
+    is_main = groups.main == np.arange(len(groups.main))
+    shift = np.where(is_main[:, None, None], 0, mean[groups.main] - (1 - own) * mean)
+    together = np.maximum(answers + shift[groups.of], 0)
+    return np.asarray(together / together.sum(axis=2, keepdims=True))

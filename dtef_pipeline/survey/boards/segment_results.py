@@ -16,8 +16,8 @@ from dtef_pipeline.boards.scored import Deviations
 from dtef_pipeline.statistics.cluster_robust import Estimates, estimate_ratios
 from dtef_pipeline.statistics.differences import Codes, cluster_sums
 from dtef_pipeline.statistics.shared_noise import shared_variance
+from dtef_pipeline.survey.boards.noise import NEEDED, SCORED_AGAIN, segment_noise
 from dtef_pipeline.survey.boards.scored import SCORED
-from dtef_pipeline.survey.boards.segment_noise import NEEDED, SCORED_AGAIN, segment_noise
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS, SEGMENT_RESULTS
 from dtef_pipeline.tables import ANSWERED, STATUSES

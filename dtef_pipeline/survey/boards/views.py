@@ -15,8 +15,8 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import consistency_board, consistency_components, ranked_by, with_fewer_segments
+from dtef_pipeline.survey.boards.noise import DRAWN_FROM
 from dtef_pipeline.survey.boards.published import BY_NAME
-from dtef_pipeline.survey.boards.redrawn import DRAWN_FROM
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
 from dtef_pipeline.survey.boards.segment_gaps import segment_gaps
 from dtef_pipeline.survey.keys import KEYS

@@ -9,9 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.survey.reading.clean_arrays import Arrays, Flags, Floats, Rows, any_arrays, short_arrays
+from dtef_pipeline.survey.reading.clean_arrays import Arrays, Flags, Floats, Rows, clean_arrays
 from dtef_pipeline.survey.reading.distribution import Parsed, total_note
-from dtef_pipeline.survey.row_blocks import in_blocks
 
 
 class ParsedColumns(NamedTuple):
@@ -44,19 +43,10 @@ class ColumnsInMaking:
 
         `alone` (rows,) says which rows may be read so; `orders` the option at each place, null where it is the survey's.
         """
-        odd: list[tuple[Rows, Floats]] = []
-
-        def read(block: slice) -> None:
-            texts = self._texts.slice(block.start, block.stop - block.start)
-            for found in short_arrays(texts, self._sizes[block], alone[block]):
-                odd.append(self._add_arrays(Arrays(found.rows + block.start, found.places), orders))
-
         self._status[:] = self._code("ok")
         self._reason[:] = self._code("array")
-        in_blocks(len(self._texts), read)
-        for found in any_arrays(self._texts, self._sizes, alone & self._pending):
-            odd.append(self._add_arrays(found, orders))
-        self._note_totals(odd)
+        found = clean_arrays(self._texts, self._sizes, alone)
+        self._note_totals([self._add_arrays(arrays, orders) for arrays in found])
 
     def _add_arrays(self, arrays: Arrays, orders: pa.ListArray | None) -> tuple[Rows, Floats]:
         """Sets down the fractions; the rows whose total is neither of percentages nor of fractions, and these totals."""

@@ -9,8 +9,7 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.report.markup import Column, named, paragraph, shortened, table, text, whole
-from dtef_pipeline.survey.boards.linked import questionnaires
-from dtef_pipeline.survey.boards.why_linked import why_linked
+from dtef_pipeline.survey.boards.linked import questionnaires, why_linked
 from dtef_pipeline.text.counted import counted
 
 _CHARACTERS_SHOWN = 100

@@ -19,7 +19,7 @@ from dtef_pipeline.report.markup import paragraph, section
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
 from dtef_pipeline.survey.blueprint.options import ContextLevel
-from dtef_pipeline.survey.boards.redrawn import effective_sql
+from dtef_pipeline.survey.boards.noise import effective_sql
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.report.pair_texts import MOST_TEXT_BYTES, Places, texts

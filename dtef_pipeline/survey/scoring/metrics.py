@@ -11,14 +11,12 @@ negative or not finite, a row whose total is zero.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Any
+from functools import cached_property, wraps
 
 import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.row_blocks import BLOCK, in_blocks
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,17 +54,6 @@ def fractions(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> tuple[Floats
     return p, q
 
 
-class _Once:
-    """`functools.cached_property` without its lock, which in Python 3.11 all objects share: threads would wait for each other."""
-
-    def __init__(self, compute: Callable[[Any], Floats]) -> None:
-        self._compute, self._name = compute, compute.__name__
-
-    def __get__(self, owner: Any, kind: type) -> Floats:
-        value = owner.__dict__[self._name] = self._compute(owner)
-        return value
-
-
 class Compared:
     """Predicted and observed fractions of one shape, with what several formulas need of them computed once."""
 
@@ -74,21 +61,21 @@ class Compared:
         self.predicted, self.observed = fractions(predicted, observed)
         self.options = self.predicted.shape[-1]
 
-    @_Once
+    @cached_property
     def difference(self) -> Floats:
         return np.asarray(self.predicted - self.observed)
 
-    @_Once
+    @cached_property
     def distance(self) -> Floats:
         """Sum of the absolute differences: 0..2."""
         return sum_of_options(np.abs(self.difference))
 
-    @_Once
+    @cached_property
     def observed_squares(self) -> Floats:
         """Sum of the squares of the observed fractions: 1/k..1."""
         return sum_of_options(self.observed * self.observed)
 
-    @_Once
+    @cached_property
     def work(self) -> Floats:
         """Sum of the absolute differences of the cumulative distributions: 0..k-1, in steps of the scale."""
         reached = self.difference[..., 0].copy()
@@ -121,21 +108,7 @@ def _metric(formula: Formula) -> Metric:
 
 def measure(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> dict[str, Floats]:
     """Every metric by name, in the order of `tables.METRICS`: input checked once, each value (rows,) or a single float."""
-    p, q = np.asarray(predicted, dtype=np.float64), np.asarray(observed, dtype=np.float64)
-    if p.ndim != 2 or p.shape != q.shape or len(p) <= BLOCK:
-        return Compared(p, q).metrics()
-    values = {name: np.empty(len(p)) for name in _FORMULAS}
-
-    def fill(rows: slice) -> None:
-        for name, value in Compared(p[rows], q[rows]).metrics().items():
-            values[name][rows] = value
-
-    try:
-        in_blocks(len(p), fill)
-    except ConfigError:
-        fractions(p, q)  # names the row among all rows, not among those of its block
-        raise
-    return values
+    return Compared(predicted, observed).metrics()
 
 
 def _relative_entropy_to_middle(p: Floats, sums: Floats) -> Floats:

@@ -14,7 +14,6 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.reading.parsing import parse_responses
 from dtef_pipeline.survey.reading.whole_columns import ParsedColumns
-from dtef_pipeline.survey.row_blocks import distinct, in_blocks
 from dtef_pipeline.survey.scoring.matrices import (
     EFFECTIVE,
     Places,
@@ -151,29 +150,19 @@ class _Truth:
 
 
 def _metric_values(parsed: ParsedColumns, survey: pa.Table, place: Places) -> dict[str, Floats]:
-    """Every metric (rows,), NaN where it has no value: in each block the parsed rows of each number of options at once."""
-    values = {name: np.empty(len(place)) for name in (*METRICS, *CORRECTED)}
+    """Every metric (rows,), NaN where it has no value: the parsed rows of each number of options at once."""
+    values = {name: np.full(len(place), np.nan) for name in (*METRICS, *CORRECTED)}
     ok = parsed.distribution.is_valid().to_numpy(zero_copy_only=False)
     sizes = pc.fill_null(pc.list_value_length(parsed.distribution), 0).to_numpy(zero_copy_only=False)
     _check_observed(sizes, ok, survey, place)
-    truth = _Truth(survey, distinct(sizes[ok]))
-
-    def fill(block: slice) -> None:
-        of_block = {name: column[block] for name, column in values.items()}
-        ks = distinct(sizes[block][ok[block]])
-        alike = len(ks) == 1 and ok[block].all()
-        for column in () if alike else of_block.values():
-            column[:] = np.nan
-        for k in ks:
-            rows = np.flatnonzero(ok[block] & (sizes[block] == k))
-            predicted = matrix(parsed.distribution, k, block.start + rows)
-            for name, column in _measured(predicted, truth, k, place[block][rows]).items():
-                of_block[name][slice(None) if alike else rows] = column
-        nominal = truth.nominal[place[block]]
-        for name in _ORDERED if nominal.any() else ():
-            of_block[name][nominal] = np.nan
-
-    in_blocks(len(place), fill)
+    ks = np.unique(sizes[ok]).tolist()
+    truth = _Truth(survey, ks)
+    for k in ks:
+        rows = np.flatnonzero(ok & (sizes == k))
+        for name, column in _measured(matrix(parsed.distribution, k, rows), truth, k, place[rows]).items():
+            values[name][rows] = column
+    for name in _ORDERED:
+        values[name][truth.nominal[place]] = np.nan
     return values
 
 

@@ -36,7 +36,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     """An environment whose warehouse, responses and Dagster are servers'; the folder is for the rest."""
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
-    for name in ("DTEF_MODELS", "DTEF_PANEL", "DTEF_BATTERIES", "DTEF_WEBHOOK"):
+    for name in ("DTEF_MODELS", "DTEF_PANEL", "DTEF_WEBHOOK"):
         monkeypatch.delenv(name, raising=False)
     try:
         with running_postgres() as postgres, running(tmp_path / "requests.jsonl") as s3:

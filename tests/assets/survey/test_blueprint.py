@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +10,9 @@ import pytest
 
 import assets.survey.blueprint
 from assets.launch import STAGE_NAMES
+from assets.survey.blueprint import BlueprintConfig
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from tests.assets.conftest import Pipeline
 
 TWO = {"conditions": ["shift/narrative+cot+reversed", "batch=2"], "context_levels": ["0", "1"]}
@@ -63,33 +67,6 @@ class TestConditions:
         assert {row["system"] for row in after} == {"Be brief."}
         assert rows_of(pipeline, SHIFT, BATCH) == before
 
-    def test_earlier_conditions_go_when_they_are_not_to_be_kept(self, pipeline: Pipeline) -> None:
-        pipeline.run(STAGE_NAMES[:2], blueprints=TWO)
-        pipeline.run(STAGE_NAMES[1:2], blueprints={"conditions": ["shift"], "keep_earlier": False})
-        assert conditions_in(pipeline) == {"shift/attribute-label"}
-
-    def test_one_condition_spelled_twice_is_made_once(self, pipeline: Pipeline) -> None:
-        outcome = pipeline.run(STAGE_NAMES[:2], blueprints={"conditions": ["shift", "shift/attribute-label"]})
-        assert outcome.failures == ()
-        assert len(rows_of(pipeline, "shift/attribute-label")) == 3
-
-    @pytest.mark.parametrize(
-        ("config", "message"),
-        [
-            ({"conditions": ["shift+loud"]}, "'loud' says nothing"),
-            (
-                {"conditions": []},
-                "no condition given, and no earlier one is known: allowed: one or more such as distribution/attribute-label",
-            ),
-            ({"conditions": ["shift+system=mine"]}, "unknown system prompt 'mine'"),
-        ],
-    )
-    def test_a_condition_that_cannot_be_fails_the_run_with_what_is_allowed(
-        self, pipeline: Pipeline, config: dict[str, Any], message: str
-    ) -> None:
-        outcome = pipeline.run(STAGE_NAMES[:2], blueprints=config)
-        assert any(message in failure for failure in outcome.failures), outcome.failures
-
     def test_questions_that_a_condition_leaves_out_are_named(self, pipeline: Pipeline) -> None:
         conditions = ["distribution", "distribution+system=none+tokens=300+reserve=264"]
         outcome = pipeline.run(STAGE_NAMES[:2], keys=["T1/country:kenya"], blueprints={"conditions": conditions})
@@ -114,3 +91,28 @@ class TestConditions:
         outcome = pipeline.run(STAGE_NAMES[:3], blueprints={"conditions": ["batch"]})
         assert pipeline.checks(outcome)["context_gives_nothing_away"] is False
         assert any("context_gives_nothing_away" in failure for failure in outcome.failures)
+
+
+NO_ROWS = pa.table({name: pa.array([], pa.string()) for name in ("condition", "context_level", "recipe")})
+SHIFTED = BlueprintOptions.of_condition("shift", ["0"])
+EARLIER = pa.table({"condition": [SHIFTED.condition], "context_level": ["0"], "recipe": [SHIFTED.recipe]})
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"conditions": ["shift+loud"]}, "'loud' says nothing"),
+        ({"conditions": []}, "no condition given, and no earlier one is known: allowed: one or more such as distribution/"),
+        ({"conditions": ["shift+system=mine"]}, "unknown system prompt 'mine'"),
+    ],
+)
+def test_a_condition_that_cannot_be_is_refused_with_what_is_allowed(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        BlueprintConfig(**config).options(NO_ROWS)
+
+
+def test_earlier_conditions_stay_unless_told_otherwise_and_one_spelled_twice_is_made_once() -> None:
+    config = {"conditions": ["batch=2", "batch=2/attribute-label"]}
+    made = [options.condition for options in BlueprintConfig(**config).options(EARLIER)]
+    assert made == ["batch=2/attribute-label", "shift/attribute-label"]
+    assert [one.condition for one in BlueprintConfig(**config, keep_earlier=False).options(EARLIER)] == made[:1]

@@ -72,10 +72,6 @@ class TestWhatItAsksFor:
         assert (request.tags[RANGE_START], request.tags[RANGE_END]) == ("T2/country:chile", "T2/country:kenya")
         dg.validate_run_config(defs.resolve_job_def("nightly_drift"), request.run_config)
 
-    def test_asked_twice_for_a_night_it_asks_for_the_same_run(self, nights: Nights) -> None:
-        assert nights.request() == nights.request()
-        assert nights.request(1).run_key == "2026-03-02"
-
     def test_partitions_that_were_never_run_are_left_out_and_named(self, nights: Nights) -> None:
         keys = [key for key in nights.pipeline.keys if key.startswith("T2")]
         unmade(nights, *keys, "T1/country:india")
@@ -83,12 +79,6 @@ class TestWhatItAsksFor:
         assert request.tags["dtef/left_out"] == "T1: country:india; T2: all segments"
         assert request.tags["dtef/partitions"].split("\n") == ["T1/country:chile", "T1/country:kenya"]
         assert (request.tags[RANGE_START], request.tags[RANGE_END]) == ("T1/country:chile", "T1/country:kenya")
-
-    def test_where_nothing_was_ever_run_it_says_what_to_do(self, nights: Nights) -> None:
-        unmade(nights, *nights.pipeline.keys)
-        skipped = nights.ask()
-        assert isinstance(skipped, dg.SkipReason)
-        assert "dtef run --round" in str(skipped.skip_message)
 
     def test_without_partitions_it_skips(self, nights: Nights) -> None:
         for key in nights.pipeline.keys:
@@ -170,6 +160,7 @@ class TestItsRun:
             assert found == {key: "MATERIALIZED" if key in chosen else None for key in nights.pipeline.keys}
         assert {name: data for name, data in nights.pipeline.bytes().items() if "india" in name} == others
 
+    @pytest.mark.thorough
     def test_where_chosen_segments_have_gaps_a_failed_night_shows_those_between_as_failed_but_never_touched_them(
         self, nights: Nights
     ) -> None:

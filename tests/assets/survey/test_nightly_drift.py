@@ -53,7 +53,7 @@ def weeks(tmp_path_factory: pytest.TempPathFactory, registered: Path) -> Iterato
         patch.delenv("DTEF_WEBHOOK", raising=False)
         with dagster_instance() as instance, Receiver(400, 200) as receiver:
             nights = Nights(Pipeline(instance, Warehouse(folder / "warehouse")), folder, patch)
-            nights.panel(models=["mine", "beside"], rounds=["T1"], drift={"baseline": 3})
+            nights.panel(models=["mine", "beside"], rounds=["T1"], segments=["country:kenya"], drift={"baseline": 3})
             runs = []
             for night in (0, 1, *range(3, 10)):
                 moved = STEADY if night < 4 else MOVED

@@ -11,17 +11,17 @@ import pytest
 
 from assets.survey import predictor as module
 from assets.survey.predict import PredictConfig
-from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
+from assets.survey.predictor import Plan, windows
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.question_draw import Sample
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
-from tests.assets.survey.predict_setup import KEYS, LLM, PREVIOUS, UNIFORM, Answers, predict, put
+from tests.assets.survey.predict_setup import KEYS, LLM, UNIFORM, Answers, predict, put
 
 
 @pytest.fixture
@@ -39,12 +39,6 @@ def plans(*sizes: int) -> list[Plan]:
 
 
 class TestWindows:
-    def test_a_window_closes_once_it_is_full_and_loses_no_partition(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "REQUESTS_AT_A_TIME", 10)
-        groups = list(windows(iter(plans(4, 4, 4, 25, 0, 0, 3))))
-        assert [[len(plan.requests) for plan in group] for group in groups] == [[4, 4, 4], [25], [0, 0, 3]]
-        assert list(windows(iter([]))) == []
-
     def test_plans_are_made_only_when_their_window_is_reached(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "REQUESTS_AT_A_TIME", 1)
         made: list[str] = []
@@ -74,11 +68,6 @@ class TestAsking:
             assert len(rows) == 4 * 2 * 2 * 2
             assert len(set(rows["request_key"].to_pylist())) == len(rows)
             assert rows.schema == PREDICTIONS
-
-    def test_baselines_ask_no_model(self, house: Warehouse) -> None:
-        answers = Answers()
-        predict(house, answers, KEYS, UNIFORM, PREVIOUS)
-        assert answers.batches == []
 
     def test_levels_questions_and_snapshot_narrow_what_is_asked(self, house: Warehouse) -> None:
         answers = Answers()
@@ -117,10 +106,6 @@ class TestAsking:
         with pytest.raises(ConfigError, match="no blueprints of context level 9; made so far: 0, 2"):
             predict(house, Answers(), KEYS[:1], LLM, context_levels=("9",))
 
-    def test_a_partition_without_survey_is_named(self, house: Warehouse) -> None:
-        with pytest.raises(WarehouseError, match="no survey_responses for round S9, segment x"):
-            predict(house, Answers(), ["S9/x"], UNIFORM)
-
 
 class TestKeeping:
     def test_a_run_of_one_model_more_keeps_the_earlier_ones(self, house: Warehouse) -> None:
@@ -152,10 +137,6 @@ class TestLimits:
         assert self.chosen(house, KEYS[::-1], 7) == first
         assert self.chosen(house, KEYS, 7, snapshot="2026-01-02") == first
 
-    def test_a_larger_limit_adds_to_a_smaller_one(self, house: Warehouse) -> None:
-        assert self.chosen(house, KEYS, 3) < self.chosen(house, KEYS, 9)
-        assert self.chosen(house, KEYS, 9) < self.chosen(house, KEYS, 1000)
-
     def test_a_limit_chooses_the_same_questions_in_every_condition(self, house: Warehouse) -> None:
         for key in KEYS[:2]:
             round_id, segment = split_partition_key(key)
@@ -177,11 +158,6 @@ class TestLimits:
         rows = [row for table in made.values() for row in table.to_pylist() if row["model"] == "m"]
         assert len({row["prompt_id"] for row in rows}) == 5
         assert {row["draw"] for row in rows} == {0, 1}
-
-    def test_rows_of_an_earlier_larger_run_stay(self, house: Warehouse) -> None:
-        predict(house, Answers(), KEYS, LLM)
-        made = predict(house, Answers(), KEYS, LLM, limits={"m": 2})
-        assert sum(map(len, made.values())) == 24
 
 
 class TestSharedPrompts:
@@ -217,11 +193,6 @@ class TestSharedPrompts:
         made = predict(everyone, Answers([refused]), KEYS[:2], LLM, conditions=(self.CONDITION,))
         failed = [[row["request_key"] for row in rows.to_pylist() if row["call_status"] == "error"] for rows in made.values()]
         assert failed == [[refused], [refused]]
-
-    def test_the_number_of_requests_expected_counts_them_once(self, everyone: Warehouse) -> None:
-        options = PredictOptions((UNIFORM, LLM), conditions=(self.CONDITION,), draws=2)
-        predictor = Predictor.over(KEYS[:2], everyone, options, Answers().stored)
-        assert predictor.expected == {"m": 4 * 2 * 2}
 
 
 @pytest.mark.parametrize("label", ["", "../x", "2026-01-31/x"])

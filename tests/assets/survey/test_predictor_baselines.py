@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -70,22 +69,6 @@ class TestPreviousRound:
     def answers(self, house: Warehouse, key: str) -> dict[str, str | None]:
         rows = predict(house, Answers(), [key], PREVIOUS, context_levels=("0",))[key]
         return dict(zip(rows["question_id"].to_pylist(), rows["response"].to_pylist(), strict=True))
-
-    def test_the_latest_earlier_round_of_the_series_answers(self, tmp_path: Path) -> None:
-        house = Warehouse(tmp_path / "wh")
-        for round_id, share in (("GD2", 0.2), ("GD9", 0.9), ("GD10", 0.5), ("GD11", 0.7), ("S1", 0.1)):
-            put(house, f"{round_id}/country:kenya", {"observed": [share, 1 - share, 0.0], "question_text": "Yes?"})
-        (nine,) = self.answers(house, "GD10/country:kenya").values()
-        assert nine
-        assert json.loads(nine) == pytest.approx([90, 10, 0])
-        assert self.answers(house, "GD2/country:kenya") == {"q0": None}
-        assert self.answers(house, "S1/country:kenya") == {"q0": None}
-
-    def test_another_segments_answer_is_no_link(self, tmp_path: Path) -> None:
-        house = Warehouse(tmp_path / "wh")
-        put(house, "GD1/country:chile", {"question_text": "Yes?"})
-        put(house, "GD2/country:kenya", {"question_text": "Yes?"})
-        assert self.answers(house, "GD2/country:kenya") == {"q0": None}
 
     def test_wording_links_up_to_case_and_blanks_but_not_other_options(self, tmp_path: Path) -> None:
         house = Warehouse(tmp_path / "wh")

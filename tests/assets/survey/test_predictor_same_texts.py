@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from assets.survey import predictor as module
-from assets.survey.predictor import PredictOptions, Predictor
 from dtef_pipeline.identity import request_key
 from dtef_pipeline.survey.question_draw import Sample
 from resources.warehouse import Warehouse
@@ -52,19 +51,6 @@ def test_each_text_is_asked_once_and_every_question_has_its_answer(house: Wareho
     assert {row["call_status"] for row in language} == {"answered"}
     assert len({row["prompt_id"] for row in language}) == 4 * 2
     assert {row["request_key"] for row in language} == set(answers.answered)
-
-
-def test_baselines_are_as_they_were(house: Warehouse) -> None:
-    rows = predict(house, Answers(), [KEY], UNIFORM)[KEY].to_pylist()
-    assert len({row["request_key"] for row in rows}) == len(rows) == 4 * 2
-
-
-def test_a_rerun_asks_for_the_same_requests(house: Warehouse) -> None:
-    answers = Answers()
-    first = predict(house, answers, [KEY], LLM)[KEY]
-    second = predict(house, answers, [KEY], LLM)[KEY]
-    assert asked(answers)[:TEXTS] == asked(answers)[TEXTS:]
-    assert second.select(["prompt_id", "request_key"]).equals(first.select(["prompt_id", "request_key"]))
 
 
 def test_questions_added_later_find_the_answer_of_the_first_run(house: Warehouse) -> None:
@@ -114,17 +100,6 @@ def test_what_fails_fails_for_every_question_of_the_text(house: Warehouse) -> No
         "q2": ("error", "HTTP 400: no"),
         "q3": ("error", "HTTP 400: no"),
     }
-
-
-@pytest.mark.parametrize("before", ["nothing", "one question", "every question by itself"])
-def test_progress_expects_what_will_be_asked(house: Warehouse, before: str) -> None:
-    answers = Answers()
-    if before == "one question":
-        predict(house, answers, [KEY], LLM, sample=Sample(1))
-    elif before != "nothing":
-        as_before(house, answers)
-    predictor = Predictor.over([KEY], house, PredictOptions((LLM,), draws=2), answers.stored)
-    assert predictor.expected == {"m": len({request.key for request in predictor.plan(KEY).requests})}
 
 
 def prompts_of(house: Warehouse, question: str) -> set[str]:

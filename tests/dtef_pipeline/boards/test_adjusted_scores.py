@@ -25,21 +25,6 @@ def _adjusted(
     return adjust_scores(row.ravel(), cell.ravel(), table.ravel(), np.zeros(len(table), dtype=int), able, is_reference)
 
 
-def test_models_asked_the_same_keep_their_means() -> None:
-    scores = np.array([[0.9, 0.4, 0.5], [0.6, 0.6, 0.1]])
-    assert _adjusted(scores) == pytest.approx(scores.mean(axis=1))
-
-
-def test_a_cell_that_no_second_model_scored_changes_no_rank() -> None:
-    without, with_easy = _adjusted([[0.5, 0.6, _NONE], [0.6, 0.7, _NONE]]), _adjusted([[0.5, 0.6, 1.0], [0.6, 0.7, _NONE]])
-    assert with_easy == pytest.approx(without)
-
-
-def test_two_models_alone_differ_by_their_paired_difference() -> None:
-    found = _adjusted([[0.9, 0.9, 0.5, 0.6], [_NONE, _NONE, 0.6, 0.8]])
-    assert found[1] - found[0] == pytest.approx(0.15)
-
-
 def test_a_model_asked_easy_cells_alone_gains_nothing_by_it() -> None:
     """The reference finds the last two cells hard; the second model is .05 better than the first wherever both were asked."""
     found = _adjusted([[0.80, 0.82, 0.50, 0.52], [0.85, 0.87, _NONE, _NONE], [0.75, 0.77, 0.45, 0.47]], reference=2)
@@ -67,24 +52,6 @@ def test_the_rows_that_share_cells_with_the_reference_are_ranked() -> None:
     assert np.isfinite(found[2:]).all()
 
 
-def test_a_model_alone_keeps_its_mean() -> None:
-    assert _adjusted([[0.5, 0.7]]) == pytest.approx([0.6])
-    assert _adjusted([[0.5, 0.7], [1.0, 1.0]], counts=[True, False]) == pytest.approx([0.6, 1.0])
-
-
-def test_rows_that_do_not_count_are_compared_with_the_only_one_that_does() -> None:
-    """The reference was asked all cells, the other one an easy one only."""
-    found = _adjusted([[0.5, 0.6, 0.9], [_NONE, _NONE, 0.8]], counts=[True, False], reference=0)
-    assert found == pytest.approx([2 / 3, 2 / 3 - 0.1])
-
-
-def test_cells_of_the_reference_alone_level_the_scores_and_change_no_difference() -> None:
-    few = _adjusted([[0.5, 0.6, _NONE], [0.6, 0.8, _NONE]], reference=1)
-    more = _adjusted([[0.5, 0.6, _NONE], [0.6, 0.8, 0.2]], reference=1)
-    assert more[1] == pytest.approx(np.mean([0.6, 0.8, 0.2]))
-    assert more[0] - more[1] == pytest.approx(few[0] - few[1])
-
-
 @given(st.integers(0, 10_000))
 def test_models_asked_identical_cells_are_ordered_as_their_means(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -92,17 +59,3 @@ def test_models_asked_identical_cells_are_ordered_as_their_means(seed: int) -> N
     scores[2:][rng.random((2, 8)) < 0.4] = _NONE
     found, means = _adjusted(scores), scores[:2].mean(axis=1)
     assert np.sign(found[0] - found[1]) == np.sign(means[0] - means[1])
-
-
-def test_groups_do_not_know_of_each_other() -> None:
-    table = np.array([[0.5, 0.6, _NONE], [0.6, 0.9, 0.7]])
-    row, cell = np.indices(table.shape)
-    twice = adjust_scores(
-        np.append(row.ravel(), row.ravel() + 2),
-        np.append(cell.ravel(), cell.ravel() + 3),
-        np.append(table.ravel(), table.ravel()),
-        np.array([0, 0, 1, 1]),
-        np.ones(4, dtype=bool),
-        np.zeros(4, dtype=bool),
-    )
-    assert twice == pytest.approx(np.tile(_adjusted(table), 2))

@@ -39,13 +39,3 @@ def test_a_battery_of_questions_answered_alike_has_the_interval_of_one_question(
     assert six[counts].tolist() == [60, 10]
     ends = ["score", "score_low", "score_high"]
     assert six[ends].tolist() == pytest.approx(alone[ends].tolist())
-
-
-def test_many_questions_in_four_batteries_have_no_interval_and_the_note_says_why() -> None:
-    row = in_batteries([0.5, 0.6, 0.7, 0.8] * 5, ["a", "b", "c", "d"] * 5, segments=3)
-    assert (row["n_questions"], row["n_batteries"], row["note"]) == (
-        20,
-        4,
-        "no interval: 4 batteries, at least 5 are needed; no ceiling known",
-    )
-    assert row[["score_low", "score_high"]].isna().all()

@@ -13,7 +13,6 @@ import pytest
 from dtef_pipeline.boards.cells import has_table, identify, load_cells
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS
 from tests.made.scores import reference_row, reference_table, scores_table, survey_rows
 
@@ -47,10 +46,6 @@ def test_a_row_is_a_cell_with_its_draws_averaged_and_counted() -> None:
     assert cell["l2_corrected"] == pytest.approx(0.2)
 
 
-def test_an_unscored_cell_is_null_and_not_zero() -> None:
-    assert np.isnan(cells_of([{"score": None, "status": "error"}])["score"]).all()
-
-
 def test_references_are_those_of_the_boards_metric() -> None:
     references = [reference_row(cluster="k", n=40, gini=0.6, ceiling={"js": 0.9, "tv": 0.95}, others=None)]
     for metric, ceiling in (("js", 0.9), ("tv", 0.95)):
@@ -58,19 +53,6 @@ def test_references_are_those_of_the_boards_metric() -> None:
         assert (cell["cluster"], cell["n"]) == ("k", 40)
         assert (cell["ceiling"], cell["gini"]) == pytest.approx((ceiling, 0.6))
         assert np.isnan(cell["others"])
-
-
-def test_without_references_a_question_is_its_own_cluster_and_the_rest_is_null() -> None:
-    frame = cells_of([{"question_id": "q1"}, {"question_id": "q2"}])
-    assert frame["cluster"].astype(str).tolist() == ["S1/q1", "S1/q2"]
-    assert frame[["n", "gini", "ceiling", "uniform", "others", "population"]].isna().all(axis=None)
-
-
-def test_the_same_question_of_two_rounds_and_segments_is_one_cluster() -> None:
-    places = [("S1", "country:kenya"), ("S1", "country:chile"), ("S2", "country:kenya")]
-    rows = [{"round": r, "segment": s} for r, s in places]
-    frame = cells_of(rows, [reference_row(round=r, segment=s, cluster="same") for r, s in places])
-    assert frame["cluster"].tolist() == ["same"] * 3
 
 
 def test_questions_of_a_battery_are_one_cluster_in_all_rounds_and_remain_different_questions() -> None:
@@ -93,11 +75,6 @@ def test_a_survey_of_an_earlier_version_without_batteries_is_refused_with_the_re
         cells_of([{}], survey=survey_rows({}).drop_columns(["battery"]))
 
 
-def test_the_order_of_the_scores_does_not_matter() -> None:
-    rows = [{"question_id": f"q{q}", "model": m, "score": q / 10 + 0.01} for q in range(5) for m in ("a", "b")]
-    pd.testing.assert_frame_equal(cells_of(rows), cells_of(rows[::-1]), check_categorical=False)
-
-
 def test_identify_agrees_with_a_naive_loop() -> None:
     rng = np.random.default_rng(1)
     columns = ["a", "b", "c"]
@@ -108,21 +85,6 @@ def test_identify_agrees_with_a_naive_loop() -> None:
     assert len(rows) == len({tuple(row) for row in frame.to_numpy().tolist()})
     assert identify(frame, [])[0].tolist() == [0] * 50
     assert len(identify(frame.iloc[:0], columns)[1]) == 0
-
-
-def test_identify_takes_more_combinations_than_a_number_holds() -> None:
-    columns = [f"c{i}" for i in range(14)]
-    many = pd.DataFrame(
-        {name: pd.Categorical.from_codes([0, 1, 41, 1], categories=[str(i) for i in range(42)]) for name in columns}
-    )
-    code, rows = identify(many, columns)
-    assert code.tolist() == [0, 1, 2, 1]
-    assert rows["c0"].tolist() == ["0", "1", "41"]
-
-
-def test_keys_are_categories_and_no_scores_make_no_cells() -> None:
-    assert all(isinstance(cells_of([{}])[name].dtype, pd.CategoricalDtype) for name in (*KEYS.row, *KEYS.described, "cluster"))
-    assert len(cells_of([])) == 0
 
 
 def test_a_table_is_found_whether_registered_view_or_table() -> None:

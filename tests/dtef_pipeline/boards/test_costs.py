@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtef_pipeline.boards.costs import answer_lengths, cost_breakdown, cost_views, costs, usage_by_model
+from dtef_pipeline.boards.costs import cost_breakdown, cost_views, costs, usage_by_model
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import PREDICTIONS
@@ -67,43 +67,6 @@ def test_an_unknown_view_is_refused_with_those_there_are() -> None:
         breakdown(["model", "colour"], {})
 
 
-def test_the_questions_of_one_prompt_are_one_request() -> None:
-    again = {"prompt_tokens": 0, "completion_tokens": 0, "cost_usd": 0.0}
-    (row,) = table({"question_id": "q0"}, {"question_id": "q1", **again}, {"question_id": "q2", **again})
-    assert (row["answered"], row["prompt_tokens"], row["completion_tokens"], row["cost_usd"]) == (
-        1,
-        100,
-        10,
-        pytest.approx(0.5),
-    )
-
-
-def test_a_request_that_two_runs_wrote_with_its_usage_is_paid_once() -> None:
-    """A prompt without context to show reads the same at two context levels; each run wrote its level with the whole usage."""
-    (row,) = table({"context_level": "0"}, {"context_level": "5"})
-    assert (row["answered"], row["cost_usd"]) == (1, pytest.approx(0.5))
-
-
-def test_a_request_that_two_rounds_share_counts_in_the_first() -> None:
-    (row,) = table({"round": "S2"}, {"round": "S1"})
-    assert (row["round"], row["answered"], row["prompt_tokens"]) == ("S1", 1, 100)
-
-
-def test_unknown_prices_are_counted_and_are_not_zero() -> None:
-    (row,) = table({"request_key": "a", "cost_usd": None}, {"request_key": "b", "cost_usd": None})
-    assert (row["answered"], row["cost_usd"], row["unpriced"]) == (2, None, 2)
-    (row,) = table({"request_key": "a", "cost_usd": None}, {"request_key": "b", "cost_usd": 0.25})
-    assert (row["cost_usd"], row["unpriced"]) == (pytest.approx(0.25), 1)
-
-
-def test_an_unknown_price_of_a_batch_is_unknown() -> None:
-    """The further questions of a prompt have cost 0, which hid that nothing is known."""
-    (row,) = table({"cost_usd": None}, {"question_id": "q1", "cost_usd": 0.0, "prompt_tokens": 0, "completion_tokens": 0})
-    assert (row["cost_usd"], row["unpriced"]) == (None, 1)
-    (free,) = table({"cost_usd": 0.0}, {"question_id": "q1", "cost_usd": 0.0})
-    assert (free["cost_usd"], free["unpriced"]) == (0.0, 0)
-
-
 def test_a_response_that_was_not_imported_was_stopped_by_no_budget() -> None:
     """`dtef run` told of a budget that was reached."""
     rows = ({"request_key": "a", "call_status": "missing"}, {"request_key": "b", "call_status": "missing"})
@@ -137,16 +100,6 @@ def test_the_last_error_of_the_only_request_that_was_sent_stands_behind_the_budg
     assert shown["stop_reason"] == f"{budget}; last error: m: HTTP 500"
 
 
-def test_a_request_answered_in_a_later_run_is_not_failed_too() -> None:
-    (row,) = table({"context_level": "0", "call_status": "error", "error": "down"}, {"context_level": "5"})
-    assert (row["answered"], row["failed"], row["cost_usd"]) == (1, 0, pytest.approx(0.5))
-
-
-def test_baselines_ask_no_model_and_have_no_rows() -> None:
-    assert table({"model": "baseline/uniform", "model_variant": "baseline/uniform", "cost_usd": 0.0}) == []
-    assert table({"model": "mine", "model_variant": "baseline/dirichlet[seed=3]"}) == []
-
-
 def test_rounds_and_a_snapshot_can_be_chosen_and_the_dearest_stands_first() -> None:
     rows = (
         {"request_key": "a", "round": "S1", "snapshot": "base", "cost_usd": 1.0},
@@ -160,18 +113,6 @@ def test_rounds_and_a_snapshot_can_be_chosen_and_the_dearest_stands_first() -> N
     ]
     assert breakdown(["round"], *rows)["round"].tolist() == ["S2", "S1", "S3"]
     assert breakdown(["snapshot"], *rows, only=["S1", "S2"], snapshot="base")["cost_usd"].tolist() == pytest.approx([3])
-
-
-def test_the_length_of_answers_is_the_mean_over_requests_of_the_rounds() -> None:
-    rows = (
-        {"request_key": "a", "completion_tokens": 10},
-        {"request_key": "b", "completion_tokens": 30},
-        {"request_key": "b", "question_id": "q1", "completion_tokens": 0},
-        {"request_key": "c", "completion_tokens": 1000, "round": "S2"},
-    )
-    with predictions(*rows) as connection:
-        found = answer_lengths(connection, KEYS, ["S1"])
-    assert found == {("openai/m[temperature=0]", "distribution/attribute-label"): pytest.approx(20)}
 
 
 ROWS = st.lists(

@@ -12,11 +12,8 @@ from scipy.stats import t
 
 from dtef_pipeline.boards.boards import board, load_evidence
 from dtef_pipeline.boards.cells import load_cells
-from dtef_pipeline.boards.intervals import board_intervals
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.boards.skill import ADDED
-from dtef_pipeline.survey.keys import KEYS
 from tests.dtef_pipeline.boards.board_setup import boarded
 from tests.made.freedom import freedom_of
 from tests.made.scores import reference_table, scores_of, scores_table, survey_rows
@@ -106,15 +103,6 @@ def test_score_ends_stay_between_0_and_1() -> None:
     assert [(row["score_low"], row["score_high"]) for row in rows] == [(0, 0), (1, 1)]
 
 
-def test_old_columns_stay_as_they_are_and_the_new_ones_come_after() -> None:
-    scores, references = lopsided(np.random.default_rng(4))
-    for by in KEYS.groups:
-        plain, full = (boarded(scores, references, by, intervals=intervals) for intervals in (False, True))
-        same = [name for name in plain if name != "note"]
-        pd.testing.assert_frame_equal(full[same], plain[same])
-        assert {*full.columns} == {*plain.columns, *ADDED}
-
-
 def test_means_agree_with_those_of_the_board() -> None:
     scores, references = lopsided(np.random.default_rng(5))
     known = {(row["segment"], row["question_id"]): row for row in references}
@@ -152,12 +140,6 @@ def test_skill_has_the_ends_that_it_has_by_either_ceiling() -> None:
     assert (same, lower, higher) == pytest.approx((skill, 2 * low, 2 * high))
 
 
-def test_skill_is_not_told_where_there_is_no_room_for_it() -> None:
-    row = boarded(scores_of("m", *[0.7] * 6), questions(6, others=0.797, uniform=0.4, ceiling=0.8)).iloc[0]
-    assert np.isnan([row["skill"], row["skill_low"], row["skill_high"]]).all()
-    assert "no room" in row["note"]
-
-
 def test_worth_is_the_size_of_a_sample_that_would_predict_as_well() -> None:
     """A sample of k people is off by (1 - sum p^2) / k on average: an error of .03 where the Gini index is .6 is that of 20."""
     scores = [{**row, "l2_corrected": 0.03} for row in scores_of("m", *[0.7] * 6)]
@@ -165,13 +147,6 @@ def test_worth_is_the_size_of_a_sample_that_would_predict_as_well() -> None:
     assert row["worth"] == pytest.approx(20)
     marginal = [{**row, "l2_corrected": 0.03} for row in scores_of(POPULATION_MARGINAL, *[0.7] * 6)]
     assert np.isnan(boarded(marginal, questions(6, gini=0.6)).iloc[0]["worth"]), "it contains the answers it is scored against"
-
-
-def test_worth_beyond_what_samples_can_tell_is_null_and_says_so() -> None:
-    perfect = [{**row, "l2_corrected": -0.01} for row in scores_of("m", *[0.7] * 6)]
-    none = boarded(perfect, questions(6)).iloc[0]
-    assert np.isnan(none["worth"])
-    assert "more respondents than can be told" in none["note"]
 
 
 def test_few_questions_have_means_but_no_interval_and_the_note_says_why() -> None:
@@ -184,38 +159,11 @@ def test_few_questions_have_means_but_no_interval_and_the_note_says_why() -> Non
     assert "3 batteries, at least 5 are needed" in row["note"]
 
 
-def test_fifty_segments_of_one_question_are_one_question() -> None:
-    scores = [row for s in range(50) for row in scores_of("m", 0.5 + s / 100, segment=f"country:c{s}")]
-    assert boarded(scores, [{"segment": f"country:c{s}"} for s in range(50)]).iloc[0]["n_questions"] == 1
-    assert np.isnan(boarded(scores).iloc[0]["score_low"])
-
-
-def test_a_board_without_references_has_intervals_of_its_scores() -> None:
-    row = boarded(scores_of("m", 0.5, 0.6, 0.7, 0.8, 0.9)).iloc[0]
-    assert row["score_low"] < 0.7 < row["score_high"]
-    assert row[["ceiling", "skill", "worth"]].isna().all()
-    assert row["note"] == "no ceiling known"
-
-
-def test_a_model_that_failed_everywhere_has_no_numbers() -> None:
-    rows = boarded([*scores_of("m", *[None] * 6), *scores_of("other", *[0.5] * 6)], questions(6)).set_index("model")
-    row = rows.loc["m"]
-    assert row["n_questions"] == 0
-    assert row[["score", "score_low", "score_high", "parsed_score", "ceiling", "skill"]].isna().all()
-
-
 def test_parsed_score_leaves_out_what_the_policy_gives_the_unparsed() -> None:
     scores = [*scores_of("m", *[0.8] * 5), {**scores_of("m", 0.0)[0], "question_id": "q5", "status": "unparseable"}]
     row = boarded(scores, questions(6)).iloc[0]
     assert row["score"] == pytest.approx(4 / 6)
     assert row["parsed_score"] == pytest.approx(0.8)
-
-
-def test_a_single_question_has_no_interval() -> None:
-    frame = boarded(scores_of("m", 0.5, 0.6, 0.4, 0.5, 0.6), questions(5), "question")
-    assert frame["score_low"].isna().all()
-    assert all("1 battery, at least 5 are needed" in note for note in frame["note"])
-    assert frame["skill"].notna().all()
 
 
 def test_respondents_widen_the_interval_of_questions_that_are_alike() -> None:
@@ -240,13 +188,3 @@ def test_evidence_loaded_once_gives_the_same_board_and_equal_input_equal_digits(
         for by in ("overall", "segment"):
             given = board(connection, by, SurveyBoardOptions(), evidence)
             pd.testing.assert_frame_equal(given, boarded(scores, references, by), check_exact=True)
-
-
-def test_no_scores_make_an_empty_board_with_all_columns() -> None:
-    frame = boarded([], [])
-    assert len(frame) == 0
-    assert set(ADDED) <= set(frame.columns)
-    with duckdb.connect() as connection:
-        connection.register("scores", scores_table([]))
-        cells = load_cells(connection, SurveyBoardOptions())
-    assert board_intervals(cells, None, ("round",), SurveyBoardOptions()).columns[0] == "round"

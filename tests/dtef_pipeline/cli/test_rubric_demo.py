@@ -54,7 +54,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     with pytest.MonkeyPatch.context() as patch:
         for name, place in (("DTEF_WAREHOUSE", "warehouse"), ("DTEF_RESPONSES", "r.sqlite"), ("DAGSTER_HOME", "dagster")):
             patch.setenv(name, str(folder / place))
-        for name in ("DTEF_MODELS", "DTEF_PANEL", "DTEF_BATTERIES", "DTEF_WEBHOOK"):
+        for name in ("DTEF_MODELS", "DTEF_PANEL", "DTEF_WEBHOOK"):
             patch.delenv(name, raising=False)
         ok("responses", "import", ROOT / "data" / "stored_responses.jsonl")
         ok("rubric", "add", ROOT / "data" / "blueprints")

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from dtef_pipeline.drift.grouped_reasons import grouped_reasons
 from dtef_pipeline.drift.rule import drift_verdict
-from dtef_pipeline.report.drift_terminal import drift_text
-from dtef_pipeline.report.fitting import Fit
-from dtef_pipeline.survey.report.terms import NAMES
-from dtef_pipeline.survey.tables import DRIFT_CHECKS
 
 AT_HOURS = {"equal": ((0.5, 0.5), 48), "apart": ((0.5, 0.51), 48), "close": ((0.5, 0.9), 3), "close and equal": ((0.5, 0.5), 3)}
 GROUPED = {
@@ -54,12 +48,3 @@ def test_other_reasons_stay_apart_and_the_most_frequent_stands_first() -> None:
     ]
     few = {f"equal; {n} of 1,200 prompts of base are compared: the baseline has no others": 1 for n in (3, 4)}
     assert grouped_reasons(few) == [("equal; not all prompts of base are compared: the baseline has no others", 2)]
-
-
-def test_the_table_of_reasons_has_one_row_for_series_with_other_scores() -> None:
-    rows: list[dict[str, Any]] = [
-        {"model": model, "round": "GD4", "verdict": "none", "reason": f"the scores are equal, {score} in both of the snapshots"}
-        for model, score in (("one", "0.5000"), ("other", "0.7500"))
-    ]
-    checks = pa.table([pa.array([row.get(one.name) for row in rows], one.type) for one in DRIFT_CHECKS], schema=DRIFT_CHECKS)
-    assert "2  the scores are equal in both of the snapshots" in drift_text(checks, NAMES, Fit(None))

@@ -46,11 +46,6 @@ def test_questions_that_moved_most_come_first_and_are_named_with_their_round() -
     assert [one["shift"] for one in moved[:2]] == pytest.approx([-0.6, -0.4])
 
 
-def test_a_series_that_stays_is_none_and_nothing_changed() -> None:
-    row = check(nights([*STEADY, 0.8, 0.801, 0.799]))
-    assert (row["verdict"], row["changes"], row["first_snapshot"]) == ("none", [], None)
-
-
 def test_segments_of_people_who_gave_no_answer_are_not_watched() -> None:
     """Boards left them out, and a fall among them alone was a model's drift."""
     steady, fallen = nights([*STEADY, *[0.8] * 7]), nights([*STEADY, 0.8, *[0.3] * 6], segment="country:refused")
@@ -59,21 +54,6 @@ def test_segments_of_people_who_gave_no_answer_are_not_watched() -> None:
     assert drift_checks(scores_table(fallen), SUBJECT).num_rows == 0
     (of_round,) = drift_checks(scores_table([*steady, *fallen]), SUBJECT, levels=1).to_pylist()
     assert of_round["verdict"] == "none"
-
-
-def test_a_night_without_answers_is_none_of_the_baseline() -> None:
-    out = {"status": "error", "score": None, "js": None}
-    rows = [*nights(STEADY[:2]), *[{**row, **out} for row in nights([0.0], first=2)], *nights([0.8] * 5, first=3)]
-    (row,), series = found(rows)
-    assert row["baseline"] == [label(night) for night in (0, 1, 3, 4, 5)]
-    assert (series[2]["compared"], series[2]["score"], series[2]["parse_rate"]) == (False, None, None)
-    assert f"left out: {label(2)} (too few answers)" in row["reason"]
-
-
-def test_nothing_but_failed_calls_is_a_row_all_the_same() -> None:
-    row = check(nights([0.5] * 3, status="error", score=None, js=None))
-    assert row["verdict"] is None
-    assert "not compared" in row["reason"]
 
 
 def test_circular_questions_and_baselines_are_left_out() -> None:
@@ -95,12 +75,6 @@ def test_series_that_are_not_compared_say_why(rows: Rows, reason: str) -> None:
     assert (row["verdict"], row["log10_e"], row["shift"]) == (None, None, None)
     assert reason in row["reason"]
     assert row["latest_snapshot"] == rows[-1]["snapshot"]
-
-
-def test_a_series_at_another_temperature_has_a_timeline_without_odds() -> None:
-    _, series = found(nights([*STEADY, 0.7], temperature=0.7))
-    assert series[-1]["difference"] == pytest.approx(-0.1)
-    assert series[-1]["log10_e"] is None
 
 
 def test_alpha_is_shared_by_the_series_at_temperature_0() -> None:
@@ -140,17 +114,6 @@ def test_since_of_one_model_leaves_the_others_as_they_are(name: str) -> None:
     }
 
 
-def test_a_model_without_a_snapshot_that_counts_is_said_to_be_not_compared() -> None:
-    rows = [*nights(STEADY), *nights(STEADY, model="b")]
-    checks, series = found(rows, since={"b": "2099-01-01"})
-    assert [(row["model"], row["verdict"], row["latest_snapshot"]) for row in checks] == [
-        ("b", None, None),
-        ("m", "none", label(4)),
-    ]
-    assert checks[0]["reason"] == "not compared: no snapshot since 2099-01-01, and earlier ones are left out"
-    assert {one["model"] for one in series} == {"m"}
-
-
 def test_what_is_to_be_watched_is_dated_to_where_it_changed_and_says_how_the_latest_night_is() -> None:
     (row,), _ = found(nights([*STEADY, 0.8, 0.8, 0.8, 0.6]))
     assert (row["verdict"], row["first_snapshot"]) == ("watch", None)
@@ -158,19 +121,6 @@ def test_what_is_to_be_watched_is_dated_to_where_it_changed_and_says_how_the_lat
     assert whats(row)["answers"]["after"] == "parsed answers score 0.6000 (-0.2000)"
     assert [one["shift"] for one in row["moved"]] == pytest.approx([-0.2] * 5, abs=1e-3)
     assert f"the latest, {label(8)}, is -0.2000 from the baseline" in row["reason"]
-
-
-def test_base_comes_before_the_dates() -> None:
-    rows = [{**row, "snapshot": "base"} for row in nights([0.8])] + nights([0.8] * 5, first=1)
-    _, series = found(rows)
-    assert [one["snapshot"] for one in series] == ["base", *(label(night) for night in range(1, 6))]
-
-
-def test_draws_are_averaged_before_anything_is_compared() -> None:
-    rows = [*nights(STEADY), *({**row, "draw": 1, "score": row["score"] - 0.2} for row in nights(STEADY))]
-    _, series = found(rows)
-    assert series[3]["score"] == pytest.approx(0.7)
-    assert series[3]["n_prompts"] == 10
 
 
 def lopsided(seed: int) -> Rows:

@@ -55,22 +55,6 @@ def test_news_is_a_verdict_other_than_the_one_sent_last(verdict: str | None, tol
     assert len(unsent(checks({"verdict": verdict, "told": told}))) == is_news
 
 
-def test_what_was_told_goes_with_the_series_and_not_with_its_place() -> None:
-    earlier = checks({"model_variant": "v", "told": "drift"}, {"model_variant": "w", "context_level": "5", "told": "watch"})
-    now = checks({"model_variant": "w", "context_level": "5"}, {"model_variant": "w"}, {"model_variant": "v"})
-    assert carry_over(now, earlier, KEYS)["told"].to_pylist() == ["watch", None, "drift"]
-    assert carry_over(now, MODEL_DRIFT.empty_table(), KEYS)["told"].to_pylist() == [None] * 3
-
-
-@given(st.lists(st.tuples(st.sampled_from(VERDICTS), st.sampled_from(VERDICTS)), max_size=6))
-def test_told_once_nothing_is_left_to_tell(rows: list[tuple[str | None, str | None]]) -> None:
-    table = checks(*({"verdict": v, "told": t, "model_variant": str(at)} for at, (v, t) in enumerate(rows)))
-    told = after_sending(table)
-    assert len(unsent(told)) == 0
-    assert told.schema == MODEL_DRIFT
-    assert told.drop_columns(["told"]).equals(table.drop_columns(["told"]))
-
-
 @given(st.lists(st.tuples(st.sampled_from(VERDICTS), st.booleans()), max_size=12))
 def test_each_change_arrives_once_however_often_the_webhook_fails(nights: list[tuple[str | None, bool]]) -> None:
     """What a receiver that hears some of the nights knows is the verdict of the last one it heard."""
@@ -86,14 +70,6 @@ def test_each_change_arrives_once_however_often_the_webhook_fails(nights: list[t
         if arrives:
             known = verdict or ("none" if known == "none" else NOT_COMPARED)
     assert ["none", *heard][-1] == known
-
-
-def test_verdicts_that_are_not_worth_telling_count_as_none() -> None:
-    table = checks({"verdict": "watch"}, {"verdict": "watch", "told": "drift", "model_variant": "w"})
-    news = message(table, SUBJECT, ["drift"])["series"]
-    assert [(one["model_variant"], one["verdict"], one["was"]) for one in news] == [("w", "none", "drift")]
-    assert after_sending(table, ["drift"])["told"].to_pylist() == [None, "none"]
-    assert len(unsent(after_sending(table, ["drift"]), ["drift"])) == 0
 
 
 def test_the_message_is_json_with_the_documented_fields() -> None:

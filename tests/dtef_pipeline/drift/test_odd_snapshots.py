@@ -7,11 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from dtef_pipeline.drift.evidence import BASELINE
-from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.drift.snapshots import Snapshot, panels
 from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, beside, check, found
 from tests.made.snapshots import label, nights
@@ -73,27 +71,6 @@ def test_a_verdict_is_not_hidden_by_snapshots_that_ask_fewer_pairs(asked: Callab
         assert check([*nights(means), *tried], since={"": label(len(means))})["verdict"] == "none"
 
 
-def test_a_verdict_is_not_hidden_by_half_of_its_pairs_while_the_baseline_is_incomplete() -> None:
-    """Three of the baseline's five snapshots asked half of the pairs, and what had moved was compared no more."""
-    rows = [
-        {**row, "score": 0.2} if row["question_id"] in ("q3", "q4", "q5") and row["snapshot"] == label(1) else row
-        for row in nights([0.8, 0.8], questions=6)
-    ]
-    assert check(rows)["verdict"] == "watch"
-    for night in range(2, 9):
-        rows += nights([0.8], first=night, questions=3)
-        row = check(rows)
-        assert (row["verdict"], row["n_prompts"]) == ("watch", 6)
-
-
-def test_a_night_of_the_whole_panel_is_compared_however_often_a_part_of_it_was_asked() -> None:
-    """It was taken for one of the smaller panel, and what it said of the other questions was not looked at."""
-    rows = [*nights([0.8] * 6), *[row for night in range(6, 13) for row in nights([0.8], first=night, questions=2)]]
-    row = check([*rows, *nights([0.6], first=13)])
-    assert (row["verdict"], row["n_prompts"]) == ("watch", 10)
-    assert check(rows)["n_prompts"] == 2
-
-
 def test_other_prompts_for_the_same_pairs_take_the_place_of_a_verdict() -> None:
     fell = nights(FELL)
     reworded = [{**row, "prompt_id": f"reworded {row['question_id']}"} for row in nights([0.6] * 2, first=11)]
@@ -125,25 +102,6 @@ def test_a_smaller_panel_that_was_asked_in_between_is_named_with_its_verdict_and
     assert check(back)["verdict"] == "drift", "the larger panel counts, whichever was there first"
 
 
-def test_the_newer_of_two_drifts_stands_and_the_other_is_named() -> None:
-    rows = [*nights(FELL), *nights(FELL, first=11, round="S2")]
-    row = check(rows)
-    assert (row["verdict"], row["rounds"], row["first_snapshot"]) == ("drift", ["S2"], label(16))
-    assert (
-        "asked something else (10 questions in 1 segment of S1, 10 prompts), compared with each other: drift" in row["reason"]
-    )
-
-
-def test_two_odd_snapshots_of_one_day_hide_nothing_either() -> None:
-    at = datetime(2026, 1, 12, 9, tzinfo=UTC)
-    odd = [{**row, "snapshot": name, "answered_at": at} for name in ("try-1", "try-2") for row in other(11)]
-    row = check([*nights(FELL), *odd])
-    assert row["verdict"] == "drift"
-    assert "try-1, try-2 asked something else (1 question in 1 segment of S1, 1 prompt), not compared: " in row["reason"]
-    assert "the snapshots span 0.0 h, 23 h needed (the scores are equal, 0.3000 in both of the snapshots)" in row["reason"]
-    assert "left out" not in row["reason"]
-
-
 def test_two_equal_snapshots_of_one_day_after_a_larger_one_say_that_hours_are_missing_and_what_they_scored() -> None:
     """A score that fell from 0.62 to 0 read as "1 snapshot with responses to these prompts"."""
     hours = {"n9": 9, "n10": 13}
@@ -169,12 +127,6 @@ def test_many_odd_snapshots_of_another_model_on_one_day_retire_no_series() -> No
     assert {row["model"]: row["verdict"] for row in checks} == {"m": "drift", "new": None, "steady": "none"}
 
 
-def test_two_panels_in_turn_stay_with_the_first() -> None:
-    rows = [row for night in range(0, 8, 2) for row in [*nights([0.8], first=night), *other(night + 1)]]
-    assert check(rows)["n_prompts"] == 10
-    assert check(rows)["n_snapshots"] == 4
-
-
 def test_what_is_compared_depends_on_no_score() -> None:
     rng = np.random.default_rng(5)
     asked_in_turn = [np.arange(4, dtype=np.uint64), np.arange(3, 9, dtype=np.uint64), np.arange(20, 22, dtype=np.uint64)]
@@ -190,11 +142,3 @@ def test_what_is_compared_depends_on_no_score() -> None:
             found = panels(made, BASELINE, times, lambda items: items)
             chosen.add(tuple(tuple(one.label for one in panel.snapshots) for some in found for panel in some))
         assert len(chosen) == 1
-
-
-@pytest.mark.parametrize(("count", "said"), [(2, "both"), (3, "all 3")])
-def test_equal_scores_are_said_to_be_equal_and_no_snapshot_is_named_twice(count: int, said: str) -> None:
-    """ "0.7897 in 2026-01-31, 0.7897 in 2026-01-31" named one night twice."""
-    values = pd.DataFrame({label(night): [0.78966, 0.78968] for night in range(count)})
-    rule = drift_verdict(values, {name: datetime.fromisoformat(name) for name in values}, temperature=0)
-    assert rule.reason == f"the scores are equal, 0.7897 in {said} of the snapshots: below the thresholds 0.05 and 10 %"

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, of_one_snapshot
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.made.scores import scores_table
@@ -52,13 +51,6 @@ def test_a_single_snapshot_is_said_to_be_what_the_rule_says_of_it(
     assert found == drift_verdict(values, {"a": time}, temperature=temperature)
 
 
-def test_verdict_names_both_snapshots_and_the_gap() -> None:
-    found = verdict([0.9, 0.7], [0.5, 0.5])
-    assert (found.lowest_snapshot, found.highest_snapshot) == ("b", "a")
-    assert (found.lowest, found.highest) == pytest.approx((0.5, 0.8))
-    assert found.gap == pytest.approx(0.3)
-
-
 def test_means_are_over_items_scored_in_every_snapshot() -> None:
     found = verdict([0.5, 0.5, math.nan], [0.5, math.nan, 0.9])
     assert (found.n_items, found.gap, found.flagged) == (1, pytest.approx(0, abs=1e-12), False)
@@ -90,12 +82,6 @@ def test_hours_that_rest_on_the_date_of_a_label_say_so() -> None:
         assert (words in found.reason) is expected
 
 
-def test_one_snapshot_is_no_series_and_23_hours_are_enough() -> None:
-    alone = drift_verdict(pd.DataFrame({"a": [0.5]}), {"a": DAY_1}, temperature=0)
-    assert "1 snapshot with responses to these prompts, 2 are needed" in alone.reason
-    assert verdict([0.1], [0.9], hours=23).flagged
-
-
 def night(
     snapshot: str, score: float, *, model: str = "m", segment: str = "country:kenya", questions: int = 4
 ) -> list[dict[str, Any]]:
@@ -112,52 +98,12 @@ def night(
     ]
 
 
-def test_headline_names_the_model_with_the_largest_range_and_what_to_compare() -> None:
-    rows = [
-        *night("2026-01-01", 0.8),
-        *night("2026-01-02", 0.7),
-        *night("2026-01-01", 0.9, model="x"),
-        *night("2026-01-02", 0.6, model="x"),
-    ]
-    checks = drift_checks(scores_table(rows), SUBJECT)
-    assert [row["flagged"] for row in checks.to_pylist()] == [True, True]
-    assert "Largest: x on S1/country:kenya" in headline(checks, SUBJECT)
-    assert "0.6000 in 2026-01-02, 0.9000 in 2026-01-01" in headline(checks, SUBJECT)
-
-
-def test_snapshots_of_other_prompts_are_another_series() -> None:
-    checks = drift_checks(
-        scores_table([*night("2026-01-01", 0.8), *night("2026-01-02", 0.2, questions=3)]), SUBJECT
-    ).to_pylist()
-    assert [row["n_snapshots"] for row in checks] == [1, 1]
-    assert not any(row["flagged"] for row in checks)
-
-
 def test_round_series_takes_all_segments_together() -> None:
     rows = [*night("2026-01-01", 0.9), *night("2026-01-02", 0.7), *night("2026-01-01", 0.7, segment="country:chile")]
     rows += night("2026-01-02", 0.9, segment="country:chile")
     assert [row["flagged"] for row in drift_checks(scores_table(rows), SUBJECT).to_pylist()] == [True, True]
     (whole,) = drift_checks(scores_table(rows), SUBJECT, levels=1).to_pylist()
     assert (whole["segment"], whole["flagged"], whole["n_prompts"]) == (None, False, 8)
-
-
-def test_circular_questions_do_not_count() -> None:
-    rows = [*night("2026-01-01", 0.8), {**night("2026-01-01", 0.1)[0], "question_id": "c", "circular": True}]
-    (only,) = drift_checks(scores_table(rows), SUBJECT).to_pylist()
-    assert only["n_prompts"] == 4
-
-
-def test_a_night_without_answers_does_not_hide_drift_of_the_others() -> None:
-    times = {f"2026-01-0{day}": datetime(2026, 1, day) for day in (1, 2, 3)}
-    values = pd.DataFrame({"2026-01-01": [0.3, 0.3], "2026-01-02": [0.35, 0.35], "2026-01-03": [math.nan, math.nan]})
-    found = drift_verdict(values, times, temperature=0)
-    assert found.flagged
-    assert (found.lowest_snapshot, found.highest_snapshot, found.n_snapshots) == ("2026-01-01", "2026-01-02", 2)
-
-
-def test_snapshots_scored_by_different_metrics_are_no_series() -> None:
-    rows = [*night("2026-01-01", 0.4), *({**row, "metric": "cosine"} for row in night("2026-01-02", 0.9))]
-    assert not any(row["flagged"] for row in drift_checks(scores_table(rows), SUBJECT).to_pylist())
 
 
 def test_questions_of_one_prompt_count_each_and_conditions_are_apart() -> None:

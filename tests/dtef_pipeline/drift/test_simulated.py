@@ -52,6 +52,7 @@ SHOCKS = Panel(models=2, nights=60, wobble=0.02, autocorrelation=0.8, degrees=3)
 
 
 class TestErrorRates:
+    @pytest.mark.thorough
     def test_without_another_model_there_is_no_drift_whatever_the_nights_are_like(self) -> None:
         """Of 60 series alone with these nights 22 % had a false drift."""
         for seed in range(3):
@@ -62,6 +63,7 @@ class TestErrorRates:
         assert "without a control" in fell["reason"]
         assert "ask another model" in fell["reason"]
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         "panel",
         [
@@ -76,6 +78,7 @@ class TestErrorRates:
         found = rates(panel, 12, 12, looks=1)
         assert max(found.first, found.other) <= 0.17  # two of 12: more is one in 50 at 5 %, and one in 1,000 at the 1 % found
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(("since", "least"), [(2, 0.6), (5, 0.75), (10, 0.75)])
     def test_beside_another_model_a_fall_of_008_is_found_within_10_nights(self, since: int, least: float) -> None:
         panel = replace(SHOCKS, autocorrelation=0.5, degrees=math.inf, shift=-0.08, since=since, nights=since + 10)
@@ -94,6 +97,7 @@ class TestErrorRates:
 
 
 class TestSmallerPanels:
+    @pytest.mark.thorough
     @pytest.mark.parametrize(("shift", "least", "most"), [(-0.08, 9, 12), (0.0, 0, 2)])
     def test_ten_nights_of_a_tenth_of_the_items_neither_hide_a_drift_nor_make_one(
         self, shift: float, least: int, most: int
@@ -107,6 +111,7 @@ class TestSmallerPanels:
 class TestModels:
     """As the nightly asset judges them, with prompts that failed on some nights."""
 
+    @pytest.mark.thorough
     def test_ten_that_did_not_change_are_none_of_them_drift_and_the_rule_flags_most(self) -> None:
         found = models(replace(STABLE, models=10, nights=60, missing=0.05), 15)
         np.testing.assert_allclose(

@@ -25,14 +25,6 @@ def said(drawn: str) -> list[str]:
     return [text for element in ElementTree.fromstring(drawn).iter() if element.tag.endswith("text") and (text := element.text)]
 
 
-def test_bars_are_as_long_as_their_values_with_n_under_each() -> None:
-    drawn = bars([Bar("anatomy", 0.25, 12), Bar("law", 1.0, 1_319), Bar("virology", 0.0, 3)], "By subject", standalone=True)
-    assert widths(drawn) == pytest.approx([0.25, 1.0, 0.0], abs=1e-3)
-    texts = said(drawn)
-    assert [text for text in texts if text.startswith("n = ")] == ["n = 12", "n = 1,319", "n = 3"]
-    assert {"By subject", "anatomy", "0.250", "1.000", "0.000"} <= set(texts)
-
-
 def test_a_bar_without_a_value_is_listed_and_never_drawn_as_zero() -> None:
     drawn = bars([Bar("a", 0.5, 4), Bar("b", None, 3), Bar("c", math.nan, 0)], "Existence", standalone=True)
     assert widths(drawn) == pytest.approx([0.5], abs=1e-3)
@@ -55,15 +47,6 @@ def test_an_interval_is_a_whisker_and_decides_the_digits() -> None:
     assert drawn.count('class="middle"') == 3
     assert "95 % interval 0.4000 to 0.6000" in drawn
     assert {"0.50", "0.500"} <= set(re.findall(r">([\d.]+)</text>", drawn))
-
-
-def test_names_are_text_whatever_they_hold() -> None:
-    hostile = "</svg><script>x</script>\"'&\x00\x1b[31m\ud800\u202e"
-    drawn = bars([Bar(hostile, 0.5, 1), Bar(hostile, None, 1)], hostile, standalone=True)
-    drawn.encode()
-    root = ElementTree.fromstring(drawn)
-    assert not [element for element in root.iter() if element.tag.endswith("script")]
-    assert "<script>x" not in drawn
 
 
 numbers = st.none() | st.floats(-2, 3) | st.just(math.nan)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from xml.etree import ElementTree
 
@@ -10,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.charts import Mark, as_markdown_image, drift_lines, facet, forest, heat_map
+from dtef_pipeline.report.charts import Mark, drift_lines, forest, heat_map
 from dtef_pipeline.report.palette import STEPS, colour, steps
-from dtef_pipeline.report.svg import DARK, LEFT, LIGHT, RIGHT, across, domain, down, ticks
+from dtef_pipeline.report.svg import DARK, LIGHT, across, domain, ticks
 from dtef_pipeline.survey.report.terms import NAMES
 from tests.made.boards import MARGINAL, OTHERS, board, segments
 
@@ -72,64 +71,6 @@ def test_dots_are_where_the_scores_are() -> None:
     assert middle == pytest.approx([place(0.8), place(0.75), place(0.7)], abs=0.01)
 
 
-def test_lines_of_the_forest_run_beneath_names_alone_and_are_explained_above() -> None:
-    """Names of lines stood on other lines, and lines ran through the names of models."""
-    drawn = forest(board(), MARKS)
-    names = [float(y) for y in re.findall(r'<text x="0.00%" y="([\d.]+)"', drawn)]
-    lines = [
-        tuple(map(float, ends))
-        for ends in re.findall(r'y1="([\d.]+)" x2="[\d.]+%" y2="([\d.]+)" class="(?:grid|ceil|oth|pop)', drawn)
-    ]
-    upright = [(top, bottom) for top, bottom in lines if top != bottom]
-    assert len(names) == 3
-    assert len(upright) >= 3 * len(MARKS)
-    assert not [name for name in names for top, bottom in upright if top < name + 3 and bottom > name - 11]
-    keys = [float(y) for y in re.findall(r'<text x="36" y="([\d.]+)" class="soft">', drawn)]
-    assert keys == sorted(keys)
-    assert keys[-1] < min(top for top, _ in upright)
-
-
-def test_levels_stand_where_the_numbers_of_questions_shown_put_them() -> None:
-    rows = {level: {"score": 0.5} for level in ("0", "5", "all")}
-    even = re.findall(r'circle cx="([\d.]+)%"', facet("m", list(rows), rows, (0.0, 1.0), []))
-    true = re.findall(r'circle cx="([\d.]+)%"', facet("m", list(rows), rows, (0.0, 1.0), [], sizes=[0, 5, 40]))
-    left, middle, right = map(float, true)
-    assert [float(x) for x in even] == pytest.approx([left, (left + right) / 2, right], abs=0.01)
-    assert (middle - left) / (right - left) == pytest.approx(5 / 40, abs=0.001)
-    one = facet("m", ["0"], {"0": {"score": 0.5}}, (0.0, 1.0), [], sizes=[0.0])
-    assert one.count("<circle") == 1
-
-
-def test_labels_that_would_lie_on_each_other_are_left_out_but_for_the_ends() -> None:
-    rows = {level: {"score": 0.5} for level in ("0", "1", "2", "all")}
-    drawn = facet("m", list(rows), rows, (0.0, 1.0), [], sizes=[0, 1, 2, 60])
-    assert [level for level in rows if f'class="soft">{level}<' in drawn] == ["0", "all"]
-    assert drawn.count(">0.500<") == 2
-    assert drawn.count("<circle") == 4
-
-
-def test_names_in_a_chart_keep_what_tells_them_apart() -> None:
-    names = [f"provider/a-very-long-model-name-of-a-family-{end}" for end in ("large", "small")]
-    drawn = of_places(segments().replace({"model": dict(zip(("gpt", "<b>"), names, strict=True))}))
-    shown = re.findall(r">(provider/[^<]*…[^<]*)<", drawn)
-    assert len(set(shown)) == 2
-    assert {name[-5:] for name in shown} == {"large", "small"}
-
-
-def test_a_markdown_image_holds_the_drawing() -> None:
-    text = as_markdown_image(forest(board()), "models")
-    found = re.fullmatch(r"!\[models\]\(data:image/svg\+xml;base64,([\w+/=]+)\)", text)
-    assert found
-    assert base64.b64decode(found[1]).decode() == forest(board())
-
-
-def test_places_run_from_margin_to_margin() -> None:
-    place, height = across(0.5, 0.9), down(0.5, 0.9, 10, 110)
-    assert (place(0.5), place(0.7), place(0.9)) == pytest.approx((LEFT, 50, RIGHT))
-    assert (place(0.1), place(2)) == pytest.approx((LEFT, RIGHT))
-    assert (height(0.5), height(0.9)) == pytest.approx((110, 10))
-
-
 @pytest.mark.parametrize("values", [[0.71, 0.83], [0.0, 1.0], [0.5], [-0.31, 0.002], [1e-6, 2e-6], [12.0, 450.0]])
 def test_an_axis_holds_all_values_between_round_ends(values: list[float]) -> None:
     low, high = domain(values)
@@ -140,10 +81,6 @@ def test_an_axis_holds_all_values_between_round_ends(values: list[float]) -> Non
     assert marks[0] >= low - 1e-9
     assert marks[-1] <= high + 1e-9
     assert np.diff(marks) == pytest.approx(np.full(len(marks) - 1, marks[1] - marks[0]))
-
-
-def test_nothing_known_is_an_axis_from_nought_to_one() -> None:
-    assert domain([]) == domain([None, float("nan")]) == (0.0, 1.0)
 
 
 def luminance(colour: str) -> float:
@@ -165,11 +102,6 @@ def test_text_and_marks_can_be_told_from_the_ground(theme: str) -> None:
         assert contrast(colours[name], colours["paper"]) >= 4.5, name
     for name in ("reference", "mark", "ceiling"):
         assert contrast(colours[name], colours["paper"]) >= 3, name
-
-
-def test_numbers_can_be_read_on_every_step_and_steps_grow_lighter() -> None:
-    assert min(contrast(ground, ink) for ground, ink in STEPS) >= 4.5
-    assert sorted(luminance(ground) for ground, _ in STEPS) == [luminance(ground) for ground, _ in STEPS]
 
 
 def test_steps_are_even_and_one_stray_value_does_not_move_them() -> None:

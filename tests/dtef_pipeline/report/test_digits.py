@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dtef_pipeline.report.digits import cost_decimals, decimals, p_value, written
+from dtef_pipeline.report.digits import cost_decimals, decimals, written
 
 NAN, INF = math.nan, math.inf
 
@@ -49,11 +49,3 @@ def test_without_an_interval_there_are_three_decimals_or_two_digits(value: float
 )
 def test_a_small_cost_has_three_digits(dollars: float, expected: str) -> None:
     assert written(dollars, cost_decimals(dollars)) == expected
-
-
-def test_a_sign_is_shown_on_request_and_never_that_of_a_zero() -> None:
-    assert [written(value, 2, sign="+") for value in (0.123, -0.123, -0.001, 0.001)] == ["+0.12", "-0.12", "0.00", "0.00"]
-
-
-def test_a_small_probability_is_said_to_be_small() -> None:
-    assert [p_value(p) for p in (0.0004, 0.0126, 1.0)] == ["< 0.001", "0.013", "1.000"]

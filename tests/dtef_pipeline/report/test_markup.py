@@ -8,17 +8,13 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.report.markup import (
-    Column,
     as_is,
     estimate,
     four,
-    long_text,
-    name_with_notes,
     note,
     p_value,
     shortened,
     signed,
-    table,
     text,
     three,
     whole,
@@ -56,18 +52,6 @@ def test_values_are_shown_as_people_read_them(shown: Any, value: Any, seen: str)
     assert shown(value) == seen
 
 
-def test_a_long_text_is_cut_in_sight_and_whole_when_opened() -> None:
-    assert long_text("short & sweet") == "short &amp; sweet"
-    cut = long_text("word " * 50 + "end?")
-    assert cut.startswith("<details")
-    assert "word " * 50 in cut
-    in_sight = cut.split("<summary>")[1].split("</summary>")[0]
-    assert in_sight.startswith("word word")
-    assert in_sight.endswith("word end?")
-    assert " … " in in_sight
-    assert 100 < len(in_sight) <= 142
-
-
 @pytest.mark.parametrize("most", [10, 25, 26, 60])
 def test_a_name_cut_short_keeps_both_its_ends(most: int) -> None:
     name = "provider/model-with-a-long-name-and-a-date-2026-01-02"
@@ -77,16 +61,6 @@ def test_a_name_cut_short_keeps_both_its_ends(most: int) -> None:
     assert cut[:4] == name[:4]
     assert cut[-4:] == name[-4:]
     assert shortened("", most) == ""
-
-
-def test_a_name_stands_over_the_remarks_that_say_something() -> None:
-    assert name_with_notes("<m>", ["", None]) == '<span class="name">&lt;m&gt;</span>'
-    assert name_with_notes("m", [None, "why"]).endswith('</span><span class="note">why</span>')
-
-
-def test_names_break_after_their_parts_in_a_row_head() -> None:
-    markup = table(pd.DataFrame({"model": ["a/b_c:d & e"]}), [Column("model", "Model", text)], caption="c", row_head="model")
-    assert ">a/<wbr>b_<wbr>c:<wbr>d &amp; e</th>" in markup
 
 
 def test_an_interval_stands_where_both_ends_are_known_and_decides_the_digits() -> None:
@@ -100,20 +74,3 @@ def test_an_interval_stands_where_both_ends_are_known_and_decides_the_digits() -
     assert list(with_interval(frame, "absent", ("low", "high")))[2] == "–"
     assert with_interval(frame, "skill", ("low", "high"), sign="+")[0] == '+0.50<span class="ci">+0.40 to +0.60</span>'
     assert with_interval(frame, "skill", ("low", "high"), shown=whole)[3] == '-47<span class="ci">-2,991 to 2,132</span>'
-
-
-def test_columns_that_are_not_there_or_say_nothing_are_left_out() -> None:
-    frame = pd.DataFrame({"model": ["a", "b"], "note": ["", None], "score": [0.5, 0.6]})
-    columns = [
-        Column("model", "Model", text),
-        Column("tier", "Tier", whole),
-        Column("score", "Score", four),
-        Column("note", "Note", note),
-    ]
-    markup = table(frame, columns, caption="<c>", row_head="model")
-    assert markup.count("<button") == 2
-    assert '<th scope="row" class="text">a</th><td>0.5000</td>' in markup
-    assert "<caption>&lt;c&gt;</caption>" in markup
-    assert "why" in table(frame.assign(note=["why", ""]), columns, caption="c")
-    assert table(frame.head(0), columns, caption="c") == "<p>Nothing.</p>"
-    assert as_is("<i>") == "<i>"

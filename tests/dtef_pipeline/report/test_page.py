@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.report.charts import Mark
-from dtef_pipeline.report.leaderboard import MODEL_COLUMN, RANK, Beneath, Board, BoardColumn, comparisons, leaderboard
+from dtef_pipeline.report.leaderboard import MODEL_COLUMN, RANK, Beneath, Board, BoardColumn, leaderboard
 from dtef_pipeline.report.markup import Group, paragraph, percent, section
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.page import Chapter, build_report
@@ -80,15 +80,6 @@ def test_chapters_stand_in_the_order_given_with_their_links_styles_and_scripts()
     assert text.index("const all =") < text.index("wins();")
 
 
-def test_what_the_page_says_of_phones_and_paper_comes_after_the_rules_of_chapters() -> None:
-    text = build_report("t", "", [chapter("wins", style=".wins{}")])
-    assert text.index(".wins{}") < text.index("@media (max-width: 40rem)") < text.index("@media print")
-
-
-def test_a_page_without_chapters_is_a_page() -> None:
-    assert '<main id="main"></main>' in build_report("t", "", [])
-
-
 def test_a_board_is_shown_in_the_words_and_columns_of_its_family() -> None:
     markup = leaderboard([Group("Against <i>x</i>", ROWS)], BOARD)
     assert "<h3>Against <i>x</i></h3>" in markup
@@ -97,13 +88,6 @@ def test_a_board_is_shown_in_the_words_and_columns_of_its_family() -> None:
     assert '<td>0.75<span class="ci">0.50 to 0.88</span><span class="ci">of 100.0%</span></td>' in markup
     assert "<td>0.250</td>" in markup
     assert "No scores yet." in leaderboard([], BOARD)
-
-
-def test_comparisons_count_what_their_family_is_tested_by() -> None:
-    markup = comparisons([(Group("all", ROWS), pd.DataFrame([PAIR]))], GAMES)
-    assert "a t test over whole deals" in markup
-    assert "too few deals to tell" in markup
-    assert {"Deals", "Games"} <= set(re.findall(r"<button[^>]*>(\w+)</button>", markup))
 
 
 @pytest.mark.parametrize(

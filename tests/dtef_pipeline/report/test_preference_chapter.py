@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 
 import duckdb
 import pytest
@@ -13,7 +12,7 @@ from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.published_scores import preference_scores
 from dtef_pipeline.preference.votes import PlayersVote
 from dtef_pipeline.preference.who_met import CastVote, PlayersPair, who_met
-from dtef_pipeline.report.preference_chapter import MOST_IN_GRID, preference_chapters
+from dtef_pipeline.report.preference_chapter import preference_chapters
 
 _SCORED = MetricSource(
     ("scored",),
@@ -92,45 +91,11 @@ def test_players_without_finite_scores_and_groups_that_never_met_are_said_in_wor
     assert "no finite score: none of the others ever beat or tied fox" in said
 
 
-def test_a_chapter_says_what_limits_intervals_in_the_words_of_the_board() -> None:
-    said = _chapter([*_ROUND_ROBIN, *(_voted("fox", "owl", "left" if at % 2 else "right", f"r{at % 6}") for at in range(40))])
-    assert "Intervals hold for the prompts of these votes only" in said
-
-
 def test_each_judge_stands_apart_from_people_who_are_compared_with_it() -> None:
     judged = [_voted("fox", "owl", "right" if at else "left", "pairs(x)#1", "judge") for at in range(4)]
     said = _chapter([*_ROUND_ROBIN, *judged])
     assert said.index("All together, people") < said.index("All together, pairs(x)#1")
     assert "preference of pairs(x)#1" in said[: said.index("All together, pairs(x)#1")]
-
-
-def test_judges_are_folded_beneath_people_under_their_models_names() -> None:
-    """Each judge was open at once, under a string of a hundred characters."""
-    judge = "pairs(openai/gpt-4o[max_tokens=2048,temperature=0])#01234567"
-    votes = [*_ROUND_ROBIN, *(_voted("fox", "owl", "right" if at else "left", judge, "judge") for at in range(4))]
-    (found,) = preference_chapters(_connected(votes), "qa", [_SCORED])
-    said = _words(re.sub(r"<script.*?</script>", "", found.markup, flags=re.DOTALL))
-    assert "All together, gpt-4o" in said
-    assert "preference of gpt-4o" in said
-    assert judge not in said
-    assert f'title="{judge}"' in found.markup
-    folds = re.findall(r"<details( open)?><summary><h3>All together, (people)?", found.markup)
-    assert folds == [(" open", "people"), ("", "")]
-    other = "pairs(openai/gpt-4o[temperature=1])#01234567"
-    both = _chapter([*votes, _voted("fox", "owl", "left", other, "judge")])
-    assert f"All together, {other}" in both, "two judges of one model are told apart"
-
-
-def test_partitions_are_folded_beneath_and_one_alone_is_not_shown_twice() -> None:
-    assert "mmlu, people" not in _chapter(_ROUND_ROBIN)
-    said = _chapter([*_ROUND_ROBIN, _voted("fox", "owl", "left", "r1", item="gsm8k/all/1")])
-    assert said.index("All together") < said.index("gsm8k, people") < said.index("mmlu, people")
-
-
-def test_a_grid_of_many_players_is_cut_and_says_so() -> None:
-    names = [f"p{at:02}" for at in range(MOST_IN_GRID + 2)]
-    said = _chapter([_voted(one, other, "tie", "r1") for one, other in pairwise(names)])
-    assert f"The first {MOST_IN_GRID} of {len(names)} players; the download has all." in said
 
 
 @pytest.mark.parametrize("name", ["</script><b>fox", "\u202efox", "fox\0"])

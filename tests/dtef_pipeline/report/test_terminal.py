@@ -68,15 +68,6 @@ def test_a_table_rounds_and_shows_only_the_columns_named() -> None:
     assert second.split() == ["-", "b", "-", "-0.2500", "0", "-"]
 
 
-def test_a_worth_without_an_interval_has_one_digit() -> None:
-    """5,500 respondents for a single question looked as if two digits of it were known."""
-    frame = pd.DataFrame(
-        {"worth": [5480.0, 5480.0, 1.6], "worth_low": [np.nan, 5300.0, np.nan], "worth_high": [np.nan, 5660.0, np.nan]}
-    )
-    shown = render(frame, "table", columns=["worth"], ends={"worth": ("worth_low", "worth_high")})
-    assert shown.split()[2:] == ["5,000", "5,480", "2"]
-
-
 def test_an_interval_has_the_digits_of_its_estimate_and_may_be_without_an_upper_end() -> None:
     frame = pd.DataFrame(
         {
@@ -100,9 +91,3 @@ def test_text_that_looks_like_markup_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize(("output", "expected"), [("json", "[]"), ("csv", "model,score")])
 def test_no_rows_are_an_empty_answer(output: str, expected: str) -> None:
     assert render(pd.DataFrame({"model": [], "score": []}), output) == expected
-
-
-def test_lists_are_json_in_csv() -> None:
-    """Of an array numpy's words stood in the cell, which break lines and hold no commas."""
-    frame = pd.DataFrame({"n": pd.array([1, None], "Int64"), "of": [np.array([0.5, 0.25]), [{"model": "a,b"}]]})
-    assert render(frame, "csv").splitlines() == ["n,of", '1,"[0.5, 0.25]"', ',"[{""model"": ""a,b""}]"']

@@ -34,11 +34,6 @@ def test_the_page_holds_the_pairs_and_nothing_else_of_them() -> None:
     assert set(data) == {"key", "reviewer_id", "pairs"}
 
 
-def test_pages_of_other_reviewers_or_pairs_keep_their_votes_apart() -> None:
-    keys = {held(vote_page(pairs, reviewer))["key"] for pairs in (PAIRS, PAIRS[:1]) for reviewer in ("zoe", "ann")}
-    assert len(keys) == 4
-
-
 def test_only_the_page_s_own_script_and_style_may_run() -> None:
     page = vote_page(PAIRS, "zoe")
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)">', page)
@@ -132,25 +127,6 @@ def test_skipped_pairs_stand_in_a_list_and_are_asked_again(browser: Browser, tmp
     browser.does("localStorage.clear()")
 
 
-def test_going_back_from_a_pair_does_not_skip_it(browser: Browser, tmp_path: Path) -> None:
-    """Z marked the pair that was left unread as skipped, and the page then began with another one."""
-    pairs = [BlindedPair(str(place) * 32, "Why?", f"{place} one", f"{place} two") for place in range(1, 5)]
-    (tmp_path / "votes.html").write_text(vote_page(pairs, "bob"), encoding="utf-8")
-    browser.opens(tmp_path / "votes.html")
-    for key, code in (("a", 65), ("5", 53), ("Enter", 13), ("s", 83), ("z", 90)):
-        browser.presses(key, code)
-    assert browser.does("[place, skipped.length]") == [1, 1]
-    browser.presses("z", 90)
-    browser.presses("s", 83)
-    assert browser.texts("#skipped button") == [], "the one that is shown is not in the list, the third was never skipped"
-    browser.opens(tmp_path / "votes.html")
-    assert browser.does("place") == 2
-    assert browser.texts("#skipped button") == ["2"]
-    browser.does("document.querySelector('#skipped button').click()")
-    assert browser.does("[place, skipped.length]") == [1, 1], "the list is a way back too"
-    browser.does("localStorage.clear()")
-
-
 @pytest.mark.parametrize(("width", "most"), [(1366, 0.25), (390, 0.35)])
 def test_the_fields_of_a_vote_are_seen_without_scrolling(browser: Browser, tmp_path: Path, width: int, most: float) -> None:
     long = [BlindedPair("1" * 32, "Why? " * 400, "so " * 4_000, "thus\n" * 900)]
@@ -163,10 +139,3 @@ def test_the_fields_of_a_vote_are_seen_without_scrolling(browser: Browser, tmp_p
         assert browser.does(
             "at('run-a').getBoundingClientRect().bottom < document.querySelector('.bar').getBoundingClientRect().top"
         )
-
-
-def test_nothing_is_wider_than_a_narrow_screen(browser: Browser, tmp_path: Path) -> None:
-    wide = [BlindedPair("1" * 32, "x" * 500, "y" * 500, "z" * 500)]
-    (tmp_path / "votes.html").write_text(vote_page(wide, "zoe"), encoding="utf-8")
-    browser.opens(tmp_path / "votes.html", width=320)
-    assert browser.does("document.documentElement.scrollWidth") <= 320

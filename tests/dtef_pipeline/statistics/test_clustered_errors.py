@@ -87,29 +87,6 @@ def test_prompts_count_where_votes_are_worth_five_of_them() -> None:
     assert dependence(replace(rows, cluster=None)) == ()
 
 
-def test_equal_votes_of_nobody_in_particular_may_stand_in_one_row() -> None:
-    rows = [(0, 1, 1)] * 30 + [(1, 0, 1)] * 20
-    one = clustered_errors(fit_strengths(paired(rows)))
-    merged = replace(paired([(0, 1, 1), (1, 0, 1)]), times=np.array([30.0, 20]))
-    other = clustered_errors(fit_strengths(merged))
-    assert other.covariances == pytest.approx(one.covariances)
-    assert other.effective == pytest.approx(np.full((1, 2), 50))
-    assert other.votes.tolist() == one.votes.tolist() == [50, 50]
-
-
-@pytest.mark.parametrize("ties", ["half", "davidson"])
-def test_reviewers_that_vote_everything_twice_know_no_more(ties: str) -> None:
-    """By vote the errors would shrink by the root of two."""
-    rows = lopsided(2)
-    twice = paired(
-        [*zip(rows.left, rows.right, rows.outcome, strict=True)] * 2, rows.players, [*rows.cluster] * 2, [*rows.weight] * 2
-    )
-    one, other = (fit_strengths(found, ties=ties) for found in (rows, twice))  # type: ignore[arg-type]
-    assert clustered_errors(other).covariances == pytest.approx(clustered_errors(one).covariances, rel=1e-6)
-    assert clustered_errors(other).effective == pytest.approx(clustered_errors(one).effective, rel=1e-6)
-    assert other.model_errors == pytest.approx(one.model_errors / np.sqrt(2), rel=1e-6)
-
-
 def has_interval(fit: StrengthFit) -> list[bool]:
     return np.isfinite(bounds(fit, clustered_errors(fit)).se).tolist()
 
@@ -120,13 +97,6 @@ def test_fewer_than_five_effective_reviewers_make_no_interval() -> None:
     busy = np.maximum(0, np.arange(300) - 280) % 8
     for cluster, enough in ((np.arange(300) % 5, True), (np.arange(300) % 4, False), (busy, False)):
         assert has_interval(fit_strengths(replace(rows, cluster=cluster))) == [enough] * 4
-
-
-def test_a_player_that_one_reviewer_saw_has_no_interval() -> None:
-    """Its score is fitted to that one taste exactly, so that the sandwich sees next to no spread in it."""
-    rows = replace(lopsided(4, players=4, votes=300), cluster=np.arange(300) % 12)
-    more = [*zip(rows.left, rows.right, rows.outcome, strict=True), *[(4, 0, 1), (0, 4, 1), (4, 1, 1), (1, 4, 1)] * 5]
-    assert has_interval(fit_strengths(paired(more, 5, [*rows.cluster, *[0] * 20]))) == [True] * 4 + [False]
 
 
 def test_pairs_of_one_component_are_tested_and_adjusted_together() -> None:
@@ -153,9 +123,3 @@ def test_a_pair_has_the_largest_variance_of_its_difference_and_the_fewest_effect
         degrees = errors.effective[:2][:, [i, j]].min() - 1
         assert tests.se[pair] == pytest.approx(se)
         assert tests.p[pair] == pytest.approx(2 * t.sf((fit.beta[i] - fit.beta[j]) / se, degrees))
-
-
-def test_without_an_answer_there_are_no_errors() -> None:
-    fit = fit_strengths(paired([(0, 1, 1)] * 20))
-    assert not any(has_interval(fit))
-    assert len(pair_tests(fit, clustered_errors(fit)).p) == 0

@@ -8,13 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.false_positive_rate import Design, clustered_rate, unclustered_rate
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.multiplicity import holm
-
-
-def test_the_smallest_is_multiplied_by_all_and_none_falls_below_a_smaller_one() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
 
 
 @given(st.lists(st.floats(0, 1), max_size=12))
@@ -37,14 +32,3 @@ def test_unknown_ones_are_not_counted() -> None:
 def test_other_values_are_refused(p: npt.ArrayLike) -> None:
     with pytest.raises(ConfigError, match="allowed: one dimension, values from 0 to 1"):
         holm(p)
-
-
-def test_the_test_by_whole_questions_is_wrong_in_5_percent_and_that_by_cells_in_most() -> None:
-    """Of 1,000 sets the standard error is .7 points."""
-    assert clustered_rate(Design(), 1_000, 1) < 0.05 + 0.021
-    assert clustered_rate(Design(lopsided=True), 1_000, 1) < 0.05 + 0.021
-    assert unclustered_rate(Design(), 200, 1) > 0.3
-
-
-def test_a_real_difference_is_found() -> None:
-    assert clustered_rate(Design(shift=0.03), 400, 2) > 0.9

@@ -15,38 +15,6 @@ Floats = npt.NDArray[np.float64]
 Y, PREDICTED, OTHERS = [1, 0.5, 0.75, 0], [1, 0.75, 0.75, 0.5], [0.5, 1, 0.75, 0.25, 0.75, 1]
 
 
-@pytest.mark.parametrize(("power", "value"), [(0, 0.5625), (1, 0.5208333), (0.7, 0.5333333)])
-def test_a_given_power_moves_the_mean_as_worked_out_by_hand(power: float, value: float) -> None:
-    assert powered_mean(Y, PREDICTED, OTHERS, power=power).value == pytest.approx(value, abs=1e-6)
-
-
-def test_the_automatic_power_has_the_values_worked_out_by_hand() -> None:
-    found = powered_mean(Y, PREDICTED, OTHERS)
-    assert found == pytest.approx((0.5287921, 0.1673301, 0.8089888), abs=1e-6)
-
-
-def of_equal(y: list[float], f: list[float], others: list[float]) -> Labelled:
-    n, every = len(y), len(y) + len(others)
-    labels, there = np.full((every, 1), np.nan), np.full((every, 1), np.nan)
-    labels[:n, 0], there[:n, 0] = y, f
-    predicted = np.array([*f, *others], dtype=np.float64)[:, None]
-    return Labelled(np.ones((every, 1)), predicted, labels, there, np.full(every, n / every))
-
-
-def test_clusters_of_equal_weight_have_the_value_of_independent_items() -> None:
-    found = corrected_means(of_equal(Y, PREDICTED, OTHERS))
-    assert found.value[0] == pytest.approx(0.5287921, abs=1e-6)
-    assert found.tuned[0] == pytest.approx(0.8089888, abs=1e-6)
-    assert found.power[0] == pytest.approx(0.8089888 * 10 / 6, abs=1e-6)
-    assert np.isnan(found.low[0])  # four clusters
-    rng = np.random.default_rng(1)
-    f = rng.normal(0.5, 0.1, 400)
-    y = f + rng.normal(0.05, 0.08, 400)
-    many, plain = corrected_means(of_equal([*y[:150]], [*f[:150]], [*f[150:]])), powered_mean(y[:150], f[:150], f[150:])
-    assert many.value[0] == pytest.approx(plain.value)
-    assert many.se[0] == pytest.approx(plain.se, rel=0.05)
-
-
 def lopsided(seed: int, columns: int = 3, clusters: int = 30, labelled: int = 12) -> Labelled:
     """Unequal weights and chances; a column lacks some clusters, and labels differ from the predictions beside them."""
     rng = np.random.default_rng(seed)
@@ -102,25 +70,6 @@ def test_lopsided_clusters_agree_with_the_definition_and_with_leaving_each_out(s
         assert found.n_labelled[column] == len(some)
 
 
-def test_neither_order_nor_the_unit_of_weights_nor_a_constant_bias_of_predictions_matters() -> None:
-    given = lopsided(5)
-    order = np.random.default_rng(0).permutation(len(given.weights))
-    moved = Labelled(*(part[order] for part in given))
-    moved = moved._replace(
-        weights=7 * moved.weights, predicted=moved.predicted + 0.3, predicted_there=moved.predicted_there + 0.3
-    )
-    for one, other in zip(corrected_means(given), corrected_means(moved), strict=True):
-        assert other == pytest.approx(one, nan_ok=True)
-
-
-def test_with_power_1_the_mean_of_the_predictions_is_corrected_by_their_mean_error() -> None:
-    given = of_equal([0.4, 0.5, 0.6, 0.7, 0.8], [0.5, 0.6, 0.7, 0.8, 0.9], [0.2, 0.3, 0.9])
-    found = corrected_means(given, power=1)
-    assert found.value[0] == pytest.approx(given.predicted.mean() - 0.1)
-    assert found.here_se[0] == pytest.approx(0, abs=1e-9)
-    assert found.needed[0] == 5
-
-
 def test_labels_for_all_have_no_error_about_these_clusters() -> None:
     rng = np.random.default_rng(2)
     y, f = rng.random((20, 1)), rng.random((20, 1))
@@ -155,6 +104,7 @@ def test_impossible_chances_and_weights_are_refused() -> None:
         powered_mean([1, 0], [1], [0.5, 0.5])
 
 
+@pytest.mark.thorough
 def test_intervals_by_prompts_hold_the_truth_and_those_by_items_do_not() -> None:
     """Criteria of one prompt go wrong together: counted one by one they are taken for far more evidence than they are."""
     made, held = LabelledWorld(models=3), {"drawn": [], "here": [], "items": []}  # type: ignore[var-annotated]

@@ -23,13 +23,3 @@ def test_models_far_apart_have_one_rank_and_those_on_few_clusters_every_rank() -
     assert (found.low.tolist(), found.high.tolist()) == ([1, 3, 2, 1], [2, 4, 3, 4])
     alone = rank_bounds_of_means(means[:, :1], counts[:, :1])
     assert (alone.low.tolist(), alone.high.tolist()) == ([1], [1])
-
-
-def test_all_true_ranks_are_within_the_bounds_together() -> None:
-    """Three of six models are equal: each has all of their places."""
-    rng, hits = np.random.default_rng(2), []
-    true, first, last = np.array([0.5, 0.3, 0.3, 0.3, 0.1, 0.0]), [1, 2, 2, 2, 5, 6], [1, 4, 4, 4, 5, 6]
-    for _ in range(300):
-        found = rank_bounds_of_means(true + rng.normal(0, 0.1, (10, 1)) + rng.normal(0, 0.1, (10, 6)), np.ones((10, 6)))
-        hits.append(np.all((found.low <= first) & (found.high >= last)))
-    assert np.mean(hits) > 0.92

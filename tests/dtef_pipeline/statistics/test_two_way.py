@@ -15,19 +15,6 @@ def _fit(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return fit_effects(row, cell, scores[row, cell], *scores.shape)
 
 
-def test_two_rows_differ_by_their_mean_difference_on_shared_cells() -> None:
-    found = _fit(np.array([[0.8, 0.6, 0.9, np.nan], [np.nan, 0.5, 0.6, 0.1]]))
-    assert found.of_row[0] - found.of_row[1] == pytest.approx((0.1 + 0.3) / 2)
-    assert np.isnan(found.of_cell[[0, 3]]).all()  # one row alone says nothing of a cell
-    assert found.of_cell[1] == pytest.approx(np.mean([0.6 - found.of_row[0], 0.5 - found.of_row[1]]))
-
-
-def test_rows_with_all_cells_differ_as_their_means() -> None:
-    scores = np.array([[0.8, 0.6, 0.9], [0.4, 0.5, 0.6], [0.7, 0.1, 0.2]])
-    found = _fit(scores)
-    assert found.of_row - found.of_row.mean() == pytest.approx(scores.mean(axis=1) - scores.mean())
-
-
 def test_rows_that_share_no_cell_are_of_two_components() -> None:
     nothing = np.nan
     found = _fit(
@@ -47,12 +34,6 @@ def test_a_row_without_shared_cells_has_no_effect() -> None:
     found = _fit(np.array([[0.8, 0.6, np.nan], [0.4, 0.5, np.nan], [np.nan, np.nan, 0.7]]))
     assert np.isnan(found.of_row[2])
     assert found.component[2] == -1
-
-
-def test_nothing_at_all() -> None:
-    found = fit_effects(np.array([], dtype=int), np.array([], dtype=int), np.array([]), 2, 3)
-    assert np.isnan(found.of_row).all()
-    assert np.isnan(found.of_cell).all()
 
 
 @given(st.integers(0, 10_000), st.floats(0.3, 1))

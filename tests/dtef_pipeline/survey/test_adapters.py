@@ -12,10 +12,8 @@ import pytest
 import dtef_pipeline.survey.adapters as survey_adapters
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters import adapter_for, adapters, read_survey
-from dtef_pipeline.survey.adapters.long_table import LONG_COLUMNS
 from dtef_pipeline.survey.attributes import segment
 from dtef_pipeline.survey.model import Answer, Question, Survey
-from dtef_pipeline.survey.quarantine import REASONS
 from dtef_pipeline.survey.validation import round_id
 from tests.conftest import ROOT
 
@@ -67,16 +65,6 @@ def test_what_no_adapter_recognises_is_described_beside_what_each_accepts(
         read_survey(path)
 
 
-def test_an_empty_directory_and_a_missing_path_are_faults(tmp_path: Path) -> None:
-    with pytest.raises(SurveyError, match="got 'an empty directory'"):
-        read_survey(tmp_path)
-    (tmp_path / "notes.txt").touch()
-    with pytest.raises(SurveyError, match=r"got 'a directory with notes.txt'"):
-        read_survey(tmp_path)
-    with pytest.raises(SurveyError, match="there is no such file or directory"):
-        read_survey(tmp_path / "nothing")
-
-
 def test_two_rounds_in_one_directory_are_a_fault(tmp_path: Path) -> None:
     for name in ("GD1", "GD2"):
         (tmp_path / f"{name}_aggregate_standardized.csv").touch()
@@ -104,13 +92,6 @@ def test_the_adapter_of_the_documentation_works(tmp_path: Path) -> None:
     survey = adapter.read(path)
     assert isinstance(survey, Survey)
     assert [(s.key, s.n) for s in survey.segments] == [("country:kenya", 25), ("country:turkey", 40)]
-
-
-@pytest.mark.parametrize("names", [LONG_COLUMNS, REASONS], ids=["columns", "reasons"])
-def test_the_documentation_tables_are_those_of_the_code(names: dict[str, str]) -> None:
-    text = DOC.read_text(encoding="utf-8")
-    missing = [f"| `{name}` | {meaning} |" for name, meaning in names.items() if f"| `{name}` | {meaning} |" not in text]
-    assert not missing
 
 
 class Careless:

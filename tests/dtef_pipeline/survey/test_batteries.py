@@ -5,17 +5,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.batteries import BY_CURATION, batteries, linked_batteries
-from dtef_pipeline.survey.identity import question_key
+from dtef_pipeline.survey.batteries import batteries, linked_batteries
 from dtef_pipeline.survey.model import Question
 
 TRUST = ("Distrust", "Neither", "Trust")
@@ -44,26 +41,9 @@ class TestOneRound:
             2,
         ]
 
-    def test_one_stem_over_other_options_is_none(self):
-        assert found((trust("judges"), TRUST), (trust("the police"), ("Yes", "No", "Perhaps"))) == [0, 1]
-
     def test_a_scale_of_which_one_label_differs_is_the_same(self):
         loose = ("Never", "Rarely", "Sometimes", "Often/Always")
         assert found(("I feel alone.", (*loose[:3], "Often")), ("I have friends.", loose)) == [0, 0]
-
-    def test_neighbours_over_one_scale_without_a_stem_are_none(self):
-        assert found(("Do you own a car?", ("Yes", "No")), ("Is the earth warming?", ("Yes", "No"))) == [0, 1]
-
-    def test_a_common_phrase_is_no_stem(self):
-        texts = (
-            "Do you think that taxes are much too high in general?",
-            "Do you think that people should vote from age sixteen?",
-        )
-        assert found(*((text, ("Yes", "No")) for text in texts)) == [0, 1]
-
-    def test_questions_that_stand_apart_are_none(self):
-        other = trust("the people who live next door to you and look after your children")
-        assert found((trust("judges"), TRUST), ("Are you well?", ("Yes", "No")), (other, TRUST)) == [0, 1, 2]
 
     def test_items_that_ask_nothing_belong_to_the_list_they_stand_in(self):
         items = "A romantic partner.", "A tutor or teacher", "Would you ever do that?"
@@ -110,15 +90,6 @@ def linked(*rows: tuple[str, str, str, Sequence[str]]) -> list[int]:
     return [names.index(name) for name in names]
 
 
-def test_what_is_left_of_a_battery_stays_together_where_the_curation_file_takes_a_question_out():
-    texts = ("Machines will take my work", "Doctors know best", "Rent is too high", "Schools teach what is needed")
-    asked = [Question(f"q{i}", text, AGREE, block="What do you think?") for i, text in enumerate(texts)]
-    asked[1] = replace(asked[1], battery="mine", curated=True)
-    assert batteries(asked) == ["rule:q0", "curated:mine", "rule:q0", "rule:q0"]
-    asked[1] = replace(asked[1], curated=False)  # the survey itself says that another block stands there
-    assert batteries(asked) == ["rule:q0", "given:mine", "rule:q2", "rule:q2"]
-
-
 class TestOverRounds:
     def test_batteries_that_share_a_question_are_one_over_rounds(self):
         assert linked(
@@ -127,9 +98,6 @@ class TestOverRounds:
             ("B", "x", trust("judges"), TRUST),
             ("B", "x", "Why?", AGREE),
         ) == [0, 0, 0, 0]
-
-    def test_equal_names_in_two_rounds_say_nothing(self):
-        assert linked(("A", "rule:1", "Pets", AGREE), ("B", "rule:1", "Why?", TRUST)) == [0, 1]
 
     @pytest.mark.parametrize(
         ("text", "options"),
@@ -158,27 +126,12 @@ class TestOverRounds:
         first = text if text.startswith("Which") else "Do you agree?"
         assert linked(("A", "1", first, AGREE), ("B", "2", text, options)) == [0, 1]
 
-    def test_a_lone_question_is_named_by_its_own_hash_and_a_battery_by_its_smallest(self):
-        rows = frame(("A", "1", "Pets", AGREE), ("A", "2", "Why?", TRUST), ("A", "2", "How?", TRUST))
-        hashes = [digest(*question_key(*asked)) for asked in zip(rows["question_text"], rows["options"], strict=True)]
-        assert list(linked_batteries(rows)) == [hashes[0], min(hashes[1:]), min(hashes[1:])]
-
-    def test_a_question_that_the_curation_file_puts_alone_is_alone_in_every_round(self):
-        alone = f"{BY_CURATION}judges"
-        asked = [(trust(whom), TRUST) for whom in ("judges", "nurses")]
-        first = [("A", battery, *one) for battery, one in zip((alone, "1"), asked, strict=True)]
-        assert linked(*first, *(("B", "1", *one) for one in asked)) == [0, 1, 0, 1]
-
-    def test_questions_of_one_name_of_the_curation_file_are_one_over_rounds(self):
-        name = f"{BY_CURATION}work"
-        assert linked(("A", name, "Pets", AGREE), ("B", name, "Why?", TRUST), ("B", "1", "How?", TRUST)) == [0, 0, 2]
-
     @given(st.data())
     def test_links_do_not_depend_on_the_order_of_rows_and_are_complete(self, data):
         texts = [*map(trust, ("judges", "nurses (eg yours)", "nurses", "all of your old nurses")), "Pets", "Why?"]
         row = st.tuples(
             st.sampled_from("AB"),
-            st.sampled_from(["1", "2", f"{BY_CURATION}x"]),
+            st.sampled_from(["1", "2", "given:x"]),
             st.sampled_from(texts),
             st.sampled_from([TRUST, AGREE]),
         )

@@ -68,13 +68,6 @@ def test_a_response_may_state_its_own_n(write: Write) -> None:
     assert [(r["n"], r["n_source"]) for r in table.to_pylist()] == [(40, "segment"), (12, "question"), (20, "segment")]
 
 
-def test_several_attributes_make_one_segment(write: Write) -> None:
-    data = example()
-    data["segments"][0]["attributes"] = {"country": "Kenya", "gender": "Female"}
-    made = read_survey(write(data)).segments[0]
-    assert (made.key, made.attribute, made.value) == ("country:kenya+gender:female", "country+gender", "Kenya, Female")
-
-
 def test_other_question_types_are_left_out_with_their_responses(write: Write) -> None:
     data = example()
     data["questions"]["q2"]["type"] = "multi-select"
@@ -82,18 +75,6 @@ def test_other_question_types_are_left_out_with_their_responses(write: Write) ->
     assert [q.id for q in survey.questions] == ["q1"]
     assert {a.question_id for a in survey.answers} == {"q1"}
     assert [(f.code, f.items) for f in survey.findings] == [("question-type", ("Bad?",))]
-
-
-def test_only_types_known_to_be_something_else_are_left_out(write: Write) -> None:
-    data = example()
-    data["questions"]["q1"]["type"], data["questions"]["q2"]["type"] = "multiple-choice", "open-ended"
-    assert [q.id for q in read_survey(write(data)).questions] == ["q1"]
-
-
-def test_a_stated_scale_is_kept(write: Write) -> None:
-    data = example()
-    data["questions"]["q1"]["scale"] = "ordinal"
-    assert [q.scale for q in read_survey(write(data)).questions] == ["ordinal", None]
 
 
 def test_a_stated_battery_is_kept(write: Write) -> None:
@@ -109,15 +90,11 @@ def test_a_stated_battery_is_kept(write: Write) -> None:
     ("distribution", "reason"),
     [
         ("[60, 30, 10]", "wrong-length"),
-        ("[60]", "wrong-length"),
         ("[NaN, 40]", "nan"),
-        ("[Infinity, 40]", "nan"),
         ("[120, -20]", "negative"),
         ("[0, 0]", "all-zero"),
         ("[60, null]", "blank-cells"),
         ("[60, 38.9]", "sum-not-100"),
-        ("[60, 41.1]", "sum-not-100"),
-        ("[]", "wrong-length"),
         ("[null, null]", "no-data"),
     ],
 )
@@ -130,14 +107,6 @@ def test_a_bad_distribution_is_quarantined_and_the_rest_goes_on(write: Write, di
     assert (row["segment"], row["question_id"], row["reason"]) == ("country:turkey", "q2", reason)
     assert text.splitlines()[row["line"] - 1].strip() == '"questionId": "q2",'
     assert observed.responses.num_rows == 2
-
-
-@pytest.mark.parametrize("distribution", [[60, 39], [60, 41], [60.5, 40.5]])
-def test_rounded_percentages_pass(write: Write, distribution: list[float]) -> None:
-    data = example()
-    data["segments"][0]["responses"][0]["distribution"] = distribution
-    first = observe(read_survey(write(data))).responses.to_pylist()[0]
-    assert first["observed"] == pytest.approx([d / sum(distribution) for d in distribution])
 
 
 def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
@@ -154,18 +123,12 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
             r"not a survey: missing segments; got 'fields surveyId, surveyName, questions'; allowed: fields sur",
         ),
         (lambda d: d.update(questions={}), r"no question to predict"),
-        (lambda d: d.update(segments=[]), r"no segment"),
         (lambda d: d.update(questions=[1]), r"questions of the survey is not usable; got \[1\]; allowed: an object"),
         (lambda d: d["questions"]["q1"].pop("options"), r"json:5: options of question q1 is missing; allowed: a list"),
-        (
-            lambda d: d["questions"]["q1"].update(options=[1, 2]),
-            r"json:5: options of question q1 are not all texts; got \[1, 2\]",
-        ),
         (
             lambda d: d["questions"]["q1"].update(options=["Yes", " yes"]),
             r"json:5: question q1 has the same option twice; got \['Yes', 'yes'",
         ),
-        (lambda d: d["questions"]["q1"].update(text=""), r"json:5: question q1 has no text"),
         (
             lambda d: d["segments"][0]["responses"][1].update(questionId="q7"),
             r"json:\d+: a response of segment country:turkey to an unknown question; got 'q7'; allowed: ids of questions: q",
@@ -182,14 +145,9 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
             lambda d: d["segments"].append({**d["segments"][0], "id": "x", "attributes": {"country": "Turkey"}}),
             r"two segments get the same key 'country:turkey'",
         ),
-        (lambda d: d["segments"][0].pop("attributes"), r"json:\d+: attributes of segment 'country:turkiye' are not usable"),
         (
             lambda d: d["segments"][0].update(sampleSize="many"),
             r"json:\d+: sampleSize of segment 'country:turkiye' is no number of people; got",
-        ),
-        (
-            lambda d: d["segments"][0]["responses"][0].pop("distribution"),
-            r"json:\d+: distribution of a response .* to q1 is missing",
         ),
     ],
 )
@@ -198,12 +156,6 @@ def test_survey_level_faults_stop_and_say_what_is_allowed(
 ) -> None:
     with pytest.raises(SurveyError, match=message):
         read_survey(write(changed(change)))
-
-
-def test_a_duplicate_question_id_is_found_although_json_hides_it(write: Write) -> None:
-    text = json.dumps(example(), indent=1).replace('"q2": {', '"q1": {')
-    with pytest.raises(SurveyError, match=r"json:13: 'q1' is there twice in one object; allowed: each id or field once"):
-        read_survey(write(text))
 
 
 @pytest.mark.parametrize(
@@ -224,13 +176,6 @@ def test_a_duplicate_question_id_is_found_although_json_hides_it(write: Write) -
 def test_other_json_is_no_survey(write: Write, text: str, message: str) -> None:
     with pytest.raises(SurveyError, match=message):
         read_survey(write(text))
-
-
-def test_a_picture_named_json_is_no_survey(tmp_path: Path) -> None:
-    path = tmp_path / "survey.json"
-    path.write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff")
-    with pytest.raises(SurveyError, match="not JSON in UTF-8"):
-        read_survey(path)
 
 
 def test_stated_roles_and_positions_are_kept(write: Write) -> None:

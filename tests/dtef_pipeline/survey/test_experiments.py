@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,7 @@ import pytest
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.experiments import Condition, Experiment, asked_models, load_experiment
+from dtef_pipeline.survey.experiments import Experiment, asked_models, load_experiment
 from tests.conftest import ROOT
 
 SHIPPED = sorted((ROOT / "data" / "experiments").glob("*.yaml"))
@@ -46,12 +44,6 @@ class TestConditions:
             "shift/narrative+cot+structured+reversed",
         ]
 
-    def test_contexts_are_levels_however_written_and_a_condition_may_have_its_own(self, tmp_path: Path) -> None:
-        found = load(tmp_path, "contexts: [0, '5']\nconditions: [{name: a}, {name: b, contexts: [10, all]}]")
-        assert [found.options(condition).context_levels for condition in found.conditions] == [("0", "5"), ("10", "all")]
-        assert found.compares_contexts
-        assert not load(tmp_path, TWO).compares_contexts
-
     def test_own_system_prompts_reach_the_options_by_their_id(self, tmp_path: Path) -> None:
         text = (
             "system_prompts: {statistician: You are a statistician.}\n"
@@ -63,11 +55,6 @@ class TestConditions:
             *["You are a statistician."] * 2,
         ]
 
-    def test_a_condition_may_say_every_field_of_the_options(self) -> None:
-        elsewhere = {"context_levels": "contexts", "system_text": "system_prompts of the experiment"}
-        said_once = {field.name for field in fields(BlueprintOptions)} - set(elsewhere)
-        assert set(Condition.model_fields) - {"name", "condition", "settings", "contexts"} == said_once
-
 
 class TestFaults:
     @pytest.mark.parametrize(
@@ -75,24 +62,12 @@ class TestFaults:
         [
             ("conditions: [{name: a}]", r"mine\.yaml:3: conditions: got .*; allowed: at least 2 items"),
             ("draws: 2", "conditions: is missing"),
-            (TWO + "\ndraws: 2\ndraws: 3", "the key 'draws' is given twice"),
             (TWO + "\ndraw: 2", "draw: unknown key; known: name, hypothesis, conditions, models, contexts"),
-            (TWO + "\ndraws: 0", "draws: got 0; allowed: 1 or more"),
-            (TWO + "\ndraws: true", "draws: got true; allowed: a whole number"),
-            (TWO + "\nmodels: mini", "models: got 'mini'; allowed: a list of texts"),
-            ("conditions: 4", "conditions: got 4; allowed: a list of mappings with name, condition, task"),
             ("conditions: [{name: a}, {name: b, contexts: 5}]", "condition 'b': contexts: got 5; allowed: a list of texts"),
             (TWO + "\ncontexts: [some]", "condition 'a': context level 'some': allowed: a whole number"),
             (TWO + "\ncontexts: []", "contexts: .*at least 1 item"),
             ("conditions: [{name: a}, {name: b, task: guess}]", "condition 'b': task 'guess': allowed: distribution, shift"),
-            (
-                "conditions: [{name: a}, {name: b, reason: cot}]",
-                "condition 'b': reason: unknown key; known: name, condition, task",
-            ),
-            ("conditions: [{name: a}, {reasoning: cot}]", "condition 2: name: is missing"),
             ("conditions: [{name: a}, {name: b c}]", "condition 'b c': name: got 'b c'; allowed: text that matches"),
-            ("conditions: [{name: a}, {name: b, structured: 1}]", "condition 'b': structured: got 1; allowed: true or false"),
-            ("conditions: [{name: a}, 7]", "condition 2: .*got 7"),
             (
                 "conditions: [{name: a}, {name: b, condition: shift+hot}]",
                 "condition 'b': condition 'shift\\+hot': 'hot' says nothing",
@@ -115,10 +90,6 @@ class TestFaults:
                 r"mine\.yaml:3: condition 'b': batch_size: 2 does nothing here; allowed: with task: batch",
             ),
             (
-                "conditions: [{name: a, individuals: 7}, {name: b, reasoning: cot}]",
-                "condition 'a': individuals: 7 does nothing here; allowed: with task: synthetic-individuals",
-            ),
-            (
                 "conditions: [{name: a}, {name: b, reasoning: cot, seed: 5}]",
                 "condition 'b': seed: 5 does nothing here; allowed: with selection: random",
             ),
@@ -127,8 +98,6 @@ class TestFaults:
                 "condition 'b': profile 'population' with the task shift, .* allowed: distribution",
             ),
             ("conditions: [{name: a}, {name: b}]", "condition 'b': is 'a' again; every condition is to have its own"),
-            ("conditions: [{name: a}, {name: b, condition: distribution}]", "condition 'b': is 'a' again"),
-            ("conditions: [{name: a}, {name: a, reasoning: cot}]", "condition 'a': is 'a' again"),
             (
                 "conditions: [{name: a}, {name: b, reasoning: cot, contexts: [5]}]",
                 "conditions that differ in contexts may differ in nothing else",
@@ -196,15 +165,8 @@ class TestAsked:
             asked_models(found, MODELS, ["baseline/uniform", "mini"])
         assert len(asked_models(found, MODELS, ["baseline/uniform"])) == 2
 
-    def test_formats_are_compared_where_context_is_shown(self, tmp_path: Path) -> None:
-        found = load(tmp_path, "conditions: [{name: a}, {name: b, format: narrative}]\ncontexts: [0, 5]")
-        assert len(asked_models(found, MODELS, ["mini"])) == 2
-
 
 class TestShipped:
-    def test_there_are_several(self) -> None:
-        assert len(SHIPPED) >= 5
-
     @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
     def test_each_loads_is_called_as_its_file_and_names_no_model_so_it_runs_with_anyones(self, path: Path) -> None:
         found = load_experiment(path)

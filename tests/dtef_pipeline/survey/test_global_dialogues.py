@@ -31,21 +31,6 @@ def answer(survey: Survey, segment: str) -> Answer:
     return next(a for a in survey.answers if a.segment == segment)
 
 
-def test_concern_in_o13_without_o5_is_read_as_concern(round_directory: Write) -> None:
-    """GD6: the columns of AI concern are O13 and there is no O5."""
-    survey = read_survey(
-        round_directory({"O2: 18-25": HALF, "O6: Islam": HALF, "O7: Kenya": HALF, **{f"O13: {c}": HALF for c in CONCERN}})
-    )
-    assert keys(survey) == [
-        "ageGroup:18-25",
-        "religion:islam",
-        "country:kenya",
-        "aiConcern:more-excited-than-concerned",
-        "aiConcern:equally-concerned-and-excited",
-        "aiConcern:more-concerned-than-excited",
-    ]
-
-
 def test_moved_attributes_and_uk_regions_are_read_by_their_values(round_directory: Write) -> None:
     """GD6UK: religion is O5, country O6, AI concern O7, UK region O8."""
     columns = [
@@ -77,46 +62,9 @@ def test_unknown_columns_are_reported_as_errors_and_never_read(round_directory: 
     assert {f.level for f in survey.findings if f.code == "unknown-column"} == {"error"}
 
 
-def test_of_repeated_attributes_the_lower_number_is_used_wherever_it_stands(round_directory: Write) -> None:
-    """GD5: O8-O13 ask O2-O7 again; O10 stands before O4 in the file, because columns are sorted as text."""
-    first, again = ("60.0%", "40.0%"), ("10.0%", "90.0%")
-    survey = read_survey(
-        round_directory(
-            {"O10: Rural": again, "O10: Urban": again, "O10: Suburban": again, "O4: Rural": first, "O4: Urban": first}
-        )
-    )
-    assert keys(survey) == ["environment:rural", "environment:urban"]
-    assert answer(survey, "environment:rural").percentages == pytest.approx((60, 40))
-    assert items(survey, "repeated-attribute") == ["O10: Rural", "O10: Urban", "O10: Suburban"]
-
-
-def test_weighted_scores_ranks_regions_and_branches_are_no_segments(round_directory: Write) -> None:
-    derived = ["O2: 18-25 (247) - Weighted Score", "Africa (12) - Weighted Score", "All(1009) - Rank 1 Count"]
-    plain = ["Africa", "44+", "Branch A", "Branches (Have you ever, at all?)"]
-    survey = read_survey(round_directory(dict.fromkeys(["O2: 18-25", *derived, *plain], HALF)))
-    assert keys(survey) == ["ageGroup:18-25"]
-    assert items(survey, "derived-column") == derived
-    assert items(survey, "non-segment-column") == plain
-
-
-def test_escaped_and_open_ages_get_their_own_keys(round_directory: Write) -> None:
-    survey = read_survey(round_directory(dict.fromkeys(["O2: &lt;18", "O2: 56-65", "O2: 65+"], HALF)))
-    assert [(s.key, s.value) for s in survey.segments] == [
-        ("ageGroup:under-18", "<18"),
-        ("ageGroup:56-65", "56-65"),
-        ("ageGroup:65-plus", "65+"),
-    ]
-
-
 @pytest.mark.parametrize("spelling", ["Turkey", "Türkiye", "  Türkiye\t", "T\u0075\u0308rkiye"])
 def test_turkey_has_one_key_in_all_spellings(round_directory: Write, spelling: str) -> None:
     assert keys(read_survey(round_directory({f"O7: {spelling}": HALF}))) == ["country:turkey"]
-
-
-def test_an_empty_second_spelling_does_no_harm(round_directory: Write) -> None:
-    counts = {"q1": {"O7: Turkey": 0, "O7: Türkiye": 12}}
-    survey = read_survey(round_directory({"O7: Turkey": ("", ""), "O7: Türkiye": HALF}, counts=counts))
-    assert [(s.key, s.n) for s in survey.segments] == [("country:turkey", 12)]
 
 
 def test_two_filled_columns_of_one_segment_are_a_fault(round_directory: Write) -> None:
@@ -124,12 +72,6 @@ def test_two_filled_columns_of_one_segment_are_a_fault(round_directory: Write) -
         SurveyError, match=r"csv:1: several columns make the same segment 'country:turkey'; got \['O7: Turkey', 'O7: Tü"
     ):
         read_survey(round_directory({"O7: Turkey": HALF, "O7: Türkiye": HALF}))
-
-
-def test_stray_tabs_and_blanks_are_stripped_from_options(round_directory: Write) -> None:
-    rows = [("q1", POLL, " Is it\tgood? ", "Yes,  very \t"), ("q1", POLL, " Is it\tgood? ", "No\t")]
-    question = read_survey(round_directory({"O7: Kenya": HALF}, rows)).questions[0]
-    assert (question.text, question.options) == ("Is it good?", ("Yes, very", "No"))
 
 
 def test_blank_cells_are_missing_not_zero(round_directory: Write) -> None:
@@ -156,17 +98,6 @@ def test_open_ended_and_other_questions_are_left_out_with_a_finding(round_direct
     assert items(survey, "question-type") == ["Which?"]
 
 
-def test_profile_questions_are_left_out_but_ai_concern_stays(round_directory: Write) -> None:
-    rows = [("a", POLL, "How old are you?", age) for age in ("Less than 18", "18-25")]
-    rows += [("c", POLL, "How do you feel?", concern) for concern in CONCERN]
-    rows += [("w", POLL, "Which age would you rather have?", age) for age in ("Less than 18", "18-25")]
-    concern, rather = ["30%", "30%", "40%"], ["60%", "40%"]
-    columns = {"O2: &lt;18": ["100.0%", "0.0%"], "O2: 18-25": ["0.0%", "100.0%"], f"O5: {CONCERN[0]}": ["5.0%", "95.0%"]}
-    survey = read_survey(round_directory({name: [*age, *concern, *rather] for name, age in columns.items()}, rows))
-    assert [q.id for q in survey.questions] == ["c", "w"]
-    assert items(survey, "profile-question") == ["How old are you?"]
-
-
 def test_a_cell_that_is_no_number_sets_its_pair_aside_and_the_rest_goes_on(round_directory: Write) -> None:
     rows = [(q, POLL, f"Is {q} good?", o) for q in ("q1", "q2") for o in ("Yes", "No")]
     observed = observe(read_survey(round_directory({"O7: Kenya": ["n/a", "34,2%", "40%", "60%"]}, rows)))
@@ -174,27 +105,6 @@ def test_a_cell_that_is_no_number_sets_its_pair_aside_and_the_rest_goes_on(round
     (aside,) = observed.quarantine.to_pylist()
     assert (aside["question_id"], aside["reason"], aside["line"]) == ("q1", "not-a-number", 2)
     assert aside["detail"] == "cells 'n/a', '34,2%'; numbers such as 34.2% or 34.2 are needed"
-
-
-def test_counts_are_found_by_value_where_the_files_spell_it_differently(round_directory: Write) -> None:
-    rows = [("q1", POLL, "Is it good?", o) for o in ("Yes", "No")]
-    counts = {"q1": {"O7: Türkiye": "12", "o7 - Kenya": "14"}}
-    directory = round_directory({"O7: Türkiye": HALF, "o7 - Kenya": HALF, "O7: Chile": HALF}, rows, counts)
-    file = next(directory.glob("*counts*"))
-    header = {"O7: Türkiye": "O7: Turkey", "o7 - Kenya": "O7:Kenya", "O7: Chile": "Other column"}
-    text = file.read_text(encoding="utf-8")
-    for name, other in header.items():
-        text = text.replace(name, other)
-    file.write_text(text, encoding="utf-8")
-    survey = read_survey(directory)
-    assert {s.key: s.n for s in survey.segments} == {"country:turkey": 12, "country:kenya": 14, "country:chile": None}
-    assert items(survey, "no-counts-column") == ["O7: Chile"]
-
-
-def test_a_segment_column_without_its_number_is_an_error_not_a_region(round_directory: Write) -> None:
-    survey = read_survey(round_directory({"O7: Kenya": HALF, "Chile": HALF, "Africa": HALF}))
-    assert items(survey, "unknown-column") == ["Chile"]
-    assert items(survey, "non-segment-column") == ["Africa"]
 
 
 def test_counts_come_from_the_question_or_else_from_the_segment(round_directory: Write) -> None:
@@ -236,13 +146,6 @@ def test_the_discussion_guide_gives_the_option_order(round_directory: Write, wri
     assert "no-guide-file" not in {f.code for f in survey.findings}
     assert survey.questions[0].options == ("None", "A little", "A lot", "Other")
     assert survey.answers[0].percentages == pytest.approx((45, 20, 30, 5))
-
-
-def test_a_byte_order_mark_windows_line_ends_and_blanks_before_percent_are_fine(round_directory: Write) -> None:
-    directory = round_directory({"O7: Kenya": ("34.2 %", "65.8")})
-    for file in directory.glob("*.csv"):
-        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
-    assert read_survey(directory).answers[0].percentages == pytest.approx((34.2, 65.8))
 
 
 def test_the_round_is_the_directory_and_can_be_given(round_directory: Write) -> None:
@@ -292,20 +195,6 @@ def test_faults_name_file_line_what_arrived_and_what_is_allowed(
 ) -> None:
     with pytest.raises(SurveyError, match=message):
         read_survey(round_directory({"O7: Kenya": cells}, rows))
-
-
-def test_a_survey_without_segments_is_a_fault(round_directory: Write) -> None:
-    with pytest.raises(SurveyError, match="no segment: a survey needs at least one demographic group"):
-        read_survey(round_directory({"Africa": HALF}))
-
-
-def test_missing_columns_are_named_with_the_required_ones(tmp_path: Path, write_csv: Callable[..., Path]) -> None:
-    path = write_csv(
-        tmp_path / "GD9" / "GD9_aggregate_standardized.csv", [["Question ID", "Question", "O7: Kenya"], ["q1", "x", "1%"]]
-    )
-    message = r"csv:1: missing columns Question Type, Response; got 'Question ID, Question, O7: Kenya'; allowed: columns Question ID, Que"
-    with pytest.raises(SurveyError, match=message):
-        read_survey(path.parent)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +17,6 @@ from dtef_pipeline.survey.model import Answer, Question, Survey
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.quarantine import REASONS
 from dtef_pipeline.survey.scoring.references import reference_scores
-from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
 
 CONCERN = ("More excited than concerned", "Equally concerned and excited", "More concerned than excited")
 Cell = tuple[tuple[float | None, ...], int | None]
@@ -45,12 +43,6 @@ def rows(made: Survey, **options: int) -> list[dict[str, Any]]:
     return result
 
 
-def test_tables_have_exactly_the_schemas_of_the_contract() -> None:
-    observed = observe(survey({("country", "Kenya"): [((60, 40), 20)]}))
-    assert (observed.responses.schema, observed.quarantine.schema) == (SURVEY_RESPONSES, SURVEY_QUARANTINE)
-    assert observed.findings.schema == SURVEY_FINDINGS
-
-
 def test_references_are_hand_computable() -> None:
     made = survey(
         {("country", "Kenya"): [((60, 40), 30)], ("country", "India"): [((20, 80), 10)], ("gender", "Male"): [((50, 50), 40)]}
@@ -60,15 +52,6 @@ def test_references_are_hand_computable() -> None:
     assert (kenya["population_n"], kenya["others_n"], india["others_n"]) == (80, 10, 30)
     assert (kenya["others"], india["others"]) == (pytest.approx([0.2, 0.8]), pytest.approx([0.6, 0.4]))
     assert (male["others"], male["others_n"]) == (None, 0)
-
-
-def test_references_leave_quarantined_pairs_out() -> None:
-    made = survey(
-        {("country", "Kenya"): [((60, 40), 30)], ("country", "India"): [((0, 100), 9)], ("country", "Japan"): [((90, 20), 50)]}
-    )
-    (kenya,) = rows(made)
-    assert kenya["population"] is None, "it was the answer that is to be predicted"
-    assert (kenya["population_n"], kenya["others"], kenya["shuffled"], kenya["shuffled_segment"]) == (30, None, None, None)
 
 
 def naive_references(table: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
@@ -141,11 +124,6 @@ def test_a_pair_without_n_is_used_and_counts_like_any_other() -> None:
     assert not len(observed.quarantine)
 
 
-def test_a_layout_that_states_n_sets_pairs_without_aside() -> None:
-    made = replace(survey({("country", "Kenya"): [((60, 40), None)]}), requires_n=True)
-    assert observe(made).quarantine["reason"].to_pylist() == ["n-unknown"]
-
-
 def test_effective_n_is_that_of_the_pair_or_by_the_design_effect_of_the_segment() -> None:
     made = survey({("country", "Kenya"): [((60, 40), 50), ((60, 40), 100)], ("country", "India"): [((20, 80), 30), None]})
     first, second, third = made.answers
@@ -155,13 +133,6 @@ def test_effective_n_is_that_of_the_pair_or_by_the_design_effect_of_the_segment(
         answers=(first, replace(second, n_effective=55.5), third),
     )
     assert [(r["n"], r["n_effective"]) for r in rows(made)] == [(50, 20), (100, 55.5), (30, None)]
-
-
-def test_rows_follow_the_survey_order_and_the_order_of_answers_does_not_matter() -> None:
-    made = survey({v: [((60, 40), 20), ((50, 50), 30)] for v in values})
-    mixed = replace(made, answers=made.answers[::-1])
-    assert rows(mixed) == rows(made)
-    assert [(r["segment"], r["question_order"]) for r in rows(made)] == [(s.key, q) for s in made.segments for q in (0, 1)]
 
 
 def test_the_minimum_n_is_a_setting_for_pairs_and_segments() -> None:
@@ -205,21 +176,6 @@ def test_the_question_that_defines_an_attribute_is_circular_for_its_segments_alo
     assert circular == ({("aiConcern", "own")} if expected else set())
 
 
-def test_one_segment_with_yes_is_no_proof_of_a_circular_question() -> None:
-    questions = [Question("q0", "Do you use AI?", ("Yes", "No"))]
-    assert not rows(survey({("member", "Yes"): [((95, 5), 20)]}, questions))[0]["circular"]
-    both = survey({("member", "Yes"): [((95, 5), 20)], ("member", "No"): [((5, 95), 20)]}, questions)
-    assert [r["circular"] for r in rows(both)] == [True, True]
-
-
-def test_a_question_is_circular_for_segments_of_several_attributes_too() -> None:
-    question = Question("g", "Your gender?", ("Female", "Male"))
-    segments = [segment({"country": "Kenya", "gender": g}, 20, where="x") for g in ("Female", "Male")]
-    answers = [Answer(segments[0].key, "g", (100, 0), 20, "x", 1), Answer(segments[1].key, "g", (0, 100), 20, "x", 2)]
-    made = Survey("GD9", "Nine", "test", "x", (question,), tuple(segments), tuple(answers))
-    assert [r["circular"] for r in rows(made)] == [True, True]
-
-
 def test_a_repeated_question_names_the_first_one() -> None:
     questions = [
         Question("a", "Good?", ("Yes", "No")),
@@ -230,21 +186,6 @@ def test_a_repeated_question_names_the_first_one() -> None:
     assert [r["duplicate_of"] for r in rows(made)] == [None, None, "a"]
     found = {f["code"]: f["items"] for f in observe(made).findings.to_pylist()}
     assert found == {"duplicate-question": [" GOOD? "]}
-
-
-def test_scale_and_options_stand_in_every_row() -> None:
-    questions = [Question("a", "Good?", ("Agree", "Disagree", "Don't know"))]
-    (row,) = rows(survey({("country", "Kenya"): [((60, 30, 10), 20)]}, questions))
-    assert (row["scale"], row["dont_know"], row["options"]) == (
-        "ordinal",
-        [False, False, True],
-        ["Agree", "Disagree", "Don't know"],
-    )
-
-
-def test_observed_is_the_published_distribution_in_fractions() -> None:
-    (row,) = rows(survey({("country", "Kenya"): [((34.2, 66.3), 20)]}))
-    assert row["observed"] == pytest.approx(np.array([34.2, 66.3]) / 100.5)
 
 
 Shares = tuple[float, ...]

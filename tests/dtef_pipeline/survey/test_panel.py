@@ -37,10 +37,6 @@ def read(tmp_path: Path, text: str) -> Panel:
     return load_panel(path)
 
 
-def names(panel: Panel) -> list[str]:
-    return [spec.name for spec in panel.asked(MODELS)]
-
-
 class TestReading:
     @pytest.mark.parametrize("text", ["", "# nothing yet\n", "rounds:\nmodels:\ndrift:\n"])
     def test_what_is_not_said_has_a_default(self, tmp_path: Path, text: str) -> None:
@@ -71,9 +67,6 @@ class TestReading:
     def test_a_drift_is_accepted_of_all_models_or_of_some(self, tmp_path: Path, text: str, since: dict[str, str]) -> None:
         assert read(tmp_path, f"drift:\n  since: {text}\n").drift.options.since == since
 
-    def test_an_empty_temperature_is_null_and_not_the_default(self, tmp_path: Path) -> None:
-        assert read(tmp_path, "temperature:\n").temperature is None
-
     @pytest.mark.parametrize(
         ("text", "line", "said"),
         [
@@ -81,37 +74,19 @@ class TestReading:
             ("drift:\n  severity:\n    wach: WARN\n", 3, "drift.severity.wach: unknown key; known: watch, drift"),
             ("drift:\n  severity:\n    drift: LOUD\n", 3, "drift.severity.drift: got 'LOUD'; allowed: WARN, ERROR, OFF"),
             ("budgets:\n  cold: {max_call: 1}\n", 2, "budgets.cold.max_call: unknown key; known: max_cost_usd, max_calls"),
-            ("models:\n- cold\n- 5\n", 3, "models.1: got 5; allowed: text"),
-            ("models: []\n", 1, "models: got []; allowed: at least 1 item"),
-            ("rounds: GD4\n", 1, "rounds: got 'GD4'; allowed: a list of texts"),
-            ("\ndraws: 0\n", 2, "draws: got 0; allowed: 1 to 1,000"),
-            ("draws: yes\n", 1, "draws: got true; allowed: a whole number, 1 to 1,000"),
             ("max_cost_usd: .inf\n", 1, "max_cost_usd: got inf; allowed: a finite number"),
             ("drift: {alpha: 1}\n", 1, "drift.alpha: got 1; allowed: more than 0 and less than 1"),
             ("drift: {since: {warm: soon}}\n", 1, "drift.since: since 'warm=soon': allowed: a date such as 2026-03-01"),
-            (
-                "drift: {since: 5}\n",
-                1,
-                "drift.since: got 5; allowed: a date such as 2026-03-01, or a mapping of models to dates",
-            ),
             (
                 "draws: 2\ndrift:\n  since: {warm: 2026-13-01}\n",
                 3,
                 "not a readable panel file: 2026-13-01 is no date: month must be in 1..12; allowed: a date",
             ),
-            ("drift: {tell: drift}\n", 1, "drift.tell: got 'drift'; allowed: a list of any of watch, drift"),
-            ("drift: {tell: [none]}\n", 1, "drift.tell.0: got 'none'; allowed: watch, drift"),
-            ("drift: {severity: OFF}\n", 1, "drift.severity: got false; allowed: a mapping"),
             ("drift: {baseline: 1}\n", 1, "drift.baseline: got 1; allowed: 2 or more"),
             (
                 "context_levels: [0, some]\n",
                 1,
                 "context_levels: context level 'some': allowed: a whole number such as 0, 5, 10, or all",
-            ),
-            (
-                "context_levels: [3.5, lots]\n",
-                1,
-                "context_levels: context level '3.5': allowed: a whole number such as 0, 5, 10, or all",
             ),
             (
                 "conditions: [foo/bar]\n",
@@ -167,11 +142,6 @@ class TestReading:
         with pytest.raises(ConfigError, match=f"panel.yaml{said}"):
             check_named(path, MODELS, KNOWN, scored)
 
-    def test_rounds_and_segments_are_not_looked_for_before_a_round_is_ingested(self, tmp_path: Path) -> None:
-        path = tmp_path / "panel.yaml"
-        path.write_text("models: [pair]\nrounds: [T9]\n", encoding="utf-8")
-        assert check_named(path, MODELS, [], scored).rounds == ["T9"]
-
     def test_the_shipped_example_can_be_used_as_it_is(self) -> None:
         panel = load_panel(ROOT / "data" / "panel.yaml")
         asked = {spec.name for spec in panel.asked(MODELS)}
@@ -190,25 +160,9 @@ class TestModels:
             ("warm@max_tokens=9,temperature=0", 0),
         ]
 
-    def test_a_panel_without_a_temperature_leaves_each_model_its_own(self) -> None:
-        assert names(Panel(models=["pair"], temperature=None)) == ["warm", "cold"]
-        assert names(Panel(models=["pair"], temperature=0.5)) == ["warm@temperature=0.5", "cold@temperature=0.5"]
-
-    def test_the_names_of_a_night_stand_for_the_same_models_again(self) -> None:
-        asked = Panel(models=["pair", "thinking", "cold@max_tokens=9"]).asked(MODELS)
-        assert MODELS.resolve([spec.name for spec in asked]) == asked
-
-    def test_an_unknown_model_is_answered_with_those_that_are_known(self) -> None:
-        with pytest.raises(ConfigError, match=r"no model or collection 'wram'; known: warm"):
-            Panel(models=["wram"]).asked(MODELS)
-
     def test_a_budget_is_for_the_model_as_it_is_asked_and_keeps_its_other_bounds(self) -> None:
         panel = Panel(models=["pair"], budgets={"warm": Budget(max_cost_usd=1)})
         assert panel.budgets_of(MODELS) == {"warm@temperature=0": Budget(max_cost_usd=1, max_calls=7)}
-
-    def test_a_budget_of_a_model_that_is_not_asked_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match=r"budgets\.cold: allowed: a model that is asked: warm@temperature=0"):
-            Panel(models=["warm"], budgets={"cold": Budget(max_calls=1)}).budgets_of(MODELS)
 
 
 class TestPartitions:
@@ -216,11 +170,3 @@ class TestPartitions:
         assert Panel().partitions(KNOWN) == KNOWN
         assert Panel(rounds=["T2"]).partitions(KNOWN) == KNOWN[2:]
         assert Panel(segments=["country:chile"]).partitions(KNOWN) == [KNOWN[0], KNOWN[2]]
-
-    def test_a_round_that_is_not_there_is_answered_with_those_that_are(self) -> None:
-        with pytest.raises(ConfigError, match=r"rounds: T3 not ingested; ingested: T1, T2"):
-            Panel(rounds=["T1", "T3"]).partitions(KNOWN)
-
-    def test_a_segment_of_no_chosen_round_is_answered_with_those_that_they_have(self) -> None:
-        with pytest.raises(ConfigError, match=r"segments: ageGroup:18-25 in none .* segments: country:chile, country:india"):
-            Panel(rounds=["T1"], segments=["ageGroup:18-25"]).partitions(KNOWN)

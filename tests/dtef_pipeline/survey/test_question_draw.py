@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.boards.cells import load_cells
-from dtef_pipeline.boards.comparisons import comparisons
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.attributes import segment
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -23,8 +22,6 @@ from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.predictions import select_prompts
 from dtef_pipeline.survey.question_draw import Sample, draw_order, segment_order, what_it_tells
 from tests.made.scores import score_row, scores_table, survey_rows
-from tests.made.world_tables import connection
-from tests.made.worlds import Design, World
 
 COUNTS = np.array([False, False])
 DEFINES_ALL = np.array([True, True])
@@ -45,12 +42,6 @@ def test_any_number_of_questions_lies_in_as_many_batteries_as_it_can(batteries: 
     for number in range(1, len(batteries) + 1):
         chosen = {battery for battery, place in zip(batteries, order, strict=True) if place < number}
         assert len(chosen) == min(number, len(set(batteries)))
-
-
-def test_the_first_question_of_a_battery_is_drawn_before_its_second() -> None:
-    order = drawn(["a", "a", "b", "a"])
-    assert order[0] < order[1] < order[3]
-    assert order[2] < order[1]
 
 
 def test_the_draw_is_settled_by_names_and_differs_between_rounds() -> None:
@@ -112,8 +103,8 @@ class TestSegments:
         assert (segment_order("GD5", GD4) != order).mean() > 0.9
         assert (segment_order("GD4", GD4, seed=1) != order).mean() > 0.9
 
-    @pytest.mark.parametrize("number", [1, 2, 4, 8])
-    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("number", [1, 4])
+    @pytest.mark.parametrize("seed", [0])
     @pytest.mark.parametrize("pairs", [GD3, GD4], ids=["GD3", "GD4"])
     def test_attributes_and_segments_have_their_share_of_the_pairs(self, pairs: pd.DataFrame, number: int, seed: int) -> None:
         drawn = pairs[segment_order("GD", pairs, seed) < number]
@@ -126,33 +117,12 @@ class TestSegments:
         ).sum()
         assert chi_squared < 35  # a random draw has 46 or 48 on average
 
-    @pytest.mark.parametrize("seed", range(3))
-    def test_questions_of_a_battery_are_asked_of_different_segments(self, seed: int) -> None:
-        drawn = GD4[segment_order("GD4", GD4, seed) < 2]
-        different = drawn.groupby("battery")["segment"].agg(["nunique", "size"])
-        assert (different["nunique"] >= 0.9 * different["size"]).all()
-        assert drawn["segment"].nunique() == 49
-
-    @pytest.mark.parametrize("number", [1, 2, 4])
-    def test_every_segment_is_as_likely_as_another(self, number: int) -> None:
-        # Where small attributes were more likely, means over the sample would be off.
-        pairs = of_round((3, 1), country=6, gender=2, age=3)
-        seeds = 500
-        share = sum(segment_order("GD4", pairs, seed) < number for seed in range(seeds)) / seeds
-        expected = number / 11
-        assert np.abs(share - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / seeds)
-
     def test_pairs_that_no_board_needs_come_last(self) -> None:
         pairs = of_round((2,), country=5)
         off = pairs["segment"].isin(["country:1", "country:3"])
         order = segment_order("GD4", pairs.assign(put_off=off))
         assert (order[off] >= 3).all()
         assert sorted(order) == sorted([*range(5)] * 2)
-
-    def test_a_round_of_one_segment_or_none_has_a_draw(self) -> None:
-        one = of_round((1,), country=1)
-        assert segment_order("GD4", one).tolist() == [0]
-        assert len(segment_order("GD4", one.iloc[:0])) == 0
 
 
 @pytest.mark.parametrize("sample", [Sample(1), Sample(2), Sample(9), Sample(None, 1), Sample(3, 1), Sample(None, 5)])
@@ -177,21 +147,6 @@ def test_prompts_asked_and_boards_are_of_the_same_pairs(sample: Sample) -> None:
     assert set(asked) == wanted
 
 
-def test_models_of_different_samples_are_compared_on_the_smaller_one() -> None:
-    world = World(Design((3, 2, *(1,) * 6), countries=(15, 20, 30, 40)))
-    asked = "segment_order < CASE model WHEN 'm0' THEN 2 ELSE 4 END"
-    with connection(world, world.survey(np.random.default_rng(1)), ceiling_draws=0) as tables:
-        scores = tables.sql(
-            "SELECT scores.* FROM scores JOIN survey_responses USING (round, segment, question_id) "
-            f"WHERE model IN ('m0', 'm1') AND {asked}"
-        ).to_arrow_table()
-        tables.register("scores", scores)
-        (compared,) = comparisons(load_cells(tables, SurveyBoardOptions()), SurveyBoardOptions()).to_dict("records")
-        own = load_cells(tables, SurveyBoardOptions(sample_segments=2)).groupby("model", observed=True)["score"].mean()
-    assert compared["n_pairs"] == 2 * 11
-    assert compared["difference"] == pytest.approx(abs(own["m0"] - own["m1"]))
-
-
 def in_batteries(*of: str, **given: object) -> pd.DataFrame:
     return pd.DataFrame({"draw_order": range(len(of)), "cluster": list(of), "is_target": True}).assign(**given)
 
@@ -207,16 +162,6 @@ class TestWhatItTells:
         assert said.startswith("8 of 10 questions, in 4 of 5 batteries: too few")
         assert "(--questions 9 or more)" in said
         assert "enough for intervals" in what_it_tells(questions, 9)
-
-    def test_a_round_of_too_few_batteries_is_told_so_without_advice(self) -> None:
-        for number in (None, 3, 10):
-            said = what_it_tells(in_batteries(*"abc"), number)
-            assert said.startswith("all 3 questions, in 3 batteries: too few")
-            assert "--questions" not in said
-
-    def test_questions_that_boards_leave_out_make_no_battery(self) -> None:
-        last = [True] * 4 + [False]
-        assert "in 4 batteries: too few" in what_it_tells(in_batteries(*"abcde", is_target=last), None)
 
     def test_questions_of_which_a_sample_asks_no_segment_are_not_counted(self) -> None:
         order = [0, 1, 2, np.inf, 4, np.inf]

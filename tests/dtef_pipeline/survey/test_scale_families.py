@@ -7,21 +7,9 @@ import pytest
 from dtef_pipeline.survey.scales import scale_of
 
 BY_WHAT_IS_NOT_SHARED = [
-    "All or most of the time | Some of the time | Hardly ever | Never",
-    "Essential | Important but not essential | Not important | Should not be done",
-    "Every day | Several times a week | Once or twice a week | Less often | Never",
-    "Never | Once | More than once",
-    "No, never | Yes, once | Yes, more than once",
-    "Top priority | Some priority | No priority",
-    "Essential | Important, but not essential | Not important",
-    "Essential | Important, but not essential | Not too important | Not at all important",
-    "All or most of the time | Some of the time | Only a little of the time | None of the time",
-    "Always wrong | Usually wrong | Sometimes wrong | Never wrong",
     "All of the fields are mown | Some are mown and some are not | None of the fields are mown",
     "Very useful tool | Somewhat useful tool | Not too useful of a tool | Not a tool at all",
-    "Worried a lot | Worried a little | Not worried",
     "Contributes a lot | Contributes a little | Does not contribute",
-    "Excellent job | Good job | Only fair job | Poor job",
     "Large boat | Midsize boat | Small boat",
     "Working full-time | Working part-time | Not working at all",
     "Yes, often | Yes, on occasion | No",
@@ -31,21 +19,18 @@ BY_WHAT_IS_NOT_SHARED = [
     "Very similar | Somewhat similar | Somewhat different | Very different",
     "Very effective | Somewhat effective | Somewhat ineffective | Very ineffective",
     "Definitely apples | Probably apples | Probably pears | Definitely pears",
-    "Within the past year | 1 to 5 years ago | More than 5 years ago | Never",
     "Less than 30 minutes | 30 minutes to 1 hour | 1 to 2 hours | More than 2 hours",
     "Never | Once | 2-3 times | 4 or more times",
     "Less than $30,000 | $30,000 to less than $50,000 | $50,000 or more",
     "Very bad | 2 | 3 | 4 | Very good",
     "I do this now | I used to do this | I have never done this",
     "More than enough | Just enough | Not enough",
-    "More than 5 times a week | 3-5 times a week | 1-2 times a week | Less than once a week | Never",
     "Every few days | Every other week | A couple of times a month | Twice a year",
     "No income | Up to 500 euros | 501 to 1,000 euros | More than 1,000 euros",
     "0-1 years | 2-5 years | 5 years or more",
     "Immediately | Within a few weeks | Within the next year | Longer than a year",
     "Always eats meat | Nearly always eats meat | Eats meat part of the time | Seldom eats meat",
     "Praise strongly - keep | Praise not strongly - keep | Praise not strongly - sell | Praise strongly - sell",
-    "Approve strongly | Approve not strongly | Disapprove not strongly | Disapprove strongly",
     "Favor a great deal | Favor a moderate amount | Favor a little | Neither | Oppose a little | Oppose a moderate amount | Oppose a great deal",
     "Very strongly feel it is a right | Moderately strongly feel it is a right | Feel it is neither a right nor a gift"
     " | Moderately strongly feel it is a gift | Very strongly feel it is a gift",
@@ -60,15 +45,12 @@ BY_WHAT_IS_NOT_SHARED = [
     "No qualifications | Some high school | High school | Some university | Bachelor's degree | Master's degree | Doctorate",
     "Should be a top priority | Should be important, but not a top priority | Should not be a priority",
     "Have done it this year | Have done it in the distant past | Have not done it, but might | Would never do it",
-    "Yes, a great deal | Yes, some | No, not much | No, not at all",
     "All of the soup we eat | Most of the soup we eat | Some of the soup we eat | Hardly any of the soup we eat",
     "Essential for a good life | Important but not essential for a good life | Not important for a good life",
     "Essential | Important | Somewhat important | Unimportant",
     "Deeply affected | Somewhat affected | Slightly affected | Unaffected",
-    "A severe impact | A moderate impact | A slight impact | No impact",
     "Almost all | The majority | About half | A minority | Hardly any",
     "Plenty | Enough | Not quite enough | Far from enough",
-    "Within 5 years | Within 10 years | Within 20 years | Never",
     "Today | This week | This month | This year | Longer ago",
     "Before 2000 | 2000-2009 | 2010-2019 | 2020 or later",
     "Younger than 30 | 30 to 49 | 50 to 69 | 70 or older",
@@ -88,13 +70,10 @@ MIDDLE_LAST = [
     "Black people are treated less fairly | White people are treated less fairly | Both are treated about equally",
     "Has helped | Has hurt | Hasn't made much of a difference",
     "Will improve | Will worsen | Won’t change",
-    "Better | Worse | Same",
-    "Too much | Not enough | About right",
     "Too many trees in this street | Too few trees in this street | About the right number of trees in this street",
     "A good thing | A bad thing | Neither a good thing nor a bad thing",
     "Benefits the town | Harms the town | Has no impact on the town",
     "Makes it easier | Makes it harder | Makes no difference",
-    "Better than it is now | Not as good as it is now | About the same as it is now",
     "Stricter than today | Less strict than today | About right",
     "Gone too far | Not gone far enough | Been about right",
     "Cats like dogs more than dogs like cats | Dogs like cats more than cats like dogs | Neither",
@@ -102,16 +81,13 @@ MIDDLE_LAST = [
     "Inside the house | Outside of the house | Both",
     "Humans are superior | Humans are inferior | Humans are equal",
     "Mostly positive | Mostly negative | A mix of both",
-    "Liberal | Conservative | Moderate",
     "Closer to Republicans | Closer to Democrats | Neither",
     "Too fast | Too slow | At the right pace",
     "Rising | Falling | Holding steady",
     "Moving forward | Moving backward | Standing still",
     "Goes too far | Does not go far enough | Is about right",
-    "Has too much influence | Has too little influence | Has about the right amount of influence",
 ]
 SEVERAL_THINGS = [  # ordered words, of things that are not one
-    "No plan | A little help | Some money | A lot of time",
     "Very tall building | Some parks | No cars",
     "All animals | Some plants | No fungi",
     "Some college students | Most teachers | All parents",
@@ -119,8 +95,6 @@ SEVERAL_THINGS = [  # ordered words, of things that are not one
     "Big dog | Small cat | No pets",
     "A lot of books | Some music | No films",
     "Better schools | More jobs | Less crime",
-    "More jobs | Less crime | Both",
-    "More jobs | Less crime",
     "Better pay | Shorter hours | Same job",
     "Increase taxes | Cut spending | Both",
     "Reduce waste | Increase recycling | Neither",
@@ -129,12 +103,9 @@ SEVERAL_THINGS = [  # ordered words, of things that are not one
     "Apple | Android | Both",
     "China | The United States | Both about equally",
     "Doctors | Nurses | About the same",
-    "Doctors | Nurses | Neither",
-    "Cats | Dogs | Neither",
     "Currently employed | Previously a student | Never went to school",
     "Have a dog | Might get a cat | Would never own a snake",
     "Used to smoke | Drinks alcohol | Never exercises",
-    "Plan 1 | Plan 2 | Plan 3",
     "None of these | One of these | Some other",
     "A major reason | A minor reason | Some other reason",
     "Own | Rent | Live with family",
@@ -195,15 +166,3 @@ def test_a_middle_that_is_listed_last_stands_between_the_others(options: str) ->
     for texts in (options.split(" | "), [*options.split(" | "), "Refused"]):
         scale = scale_of(texts)
         assert (scale.kind, scale.positions) == ("ordinal", (1, 2, 1.5, None)[: len(texts)])
-
-
-def test_a_middle_that_is_listed_last_stands_between_four_others() -> None:
-    options = ["Helps a lot", "Helps a little", "Hurts a little", "Hurts a lot", "Neither helps nor hurts"]
-    assert scale_of(options).positions == (1, 2, 3, 4, 2.5)
-
-
-@pytest.mark.parametrize("word", ["kept ", "no ", "not sure ", "don't know / ", "than ago ", "yes, ", "1 "])
-def test_very_long_options_are_cut(word: str) -> None:
-    """Patterns that look for two words far apart took minutes over one option of 10,000 characters."""
-    texts = [word * 2000, word * 2000 + "x", word * 1999 + "y", "Agree"]
-    assert len(scale_of(texts).dont_know) == 4

@@ -68,14 +68,6 @@ def test_fractions_among_percentages_are_set_aside_with_the_factor(tmp_path: Pat
     assert "multiply them by 100" in aside["detail"]
 
 
-def test_a_question_of_fractions_alone_lacks_no_options(tmp_path: Path) -> None:
-    """Its percentages sum to 1, which was taken for options that are missing."""
-    path = survey_file(tmp_path, {"Good?": {"Kenya": [0.6, 0.4], "Peru": [60, 40]}, "Bad?": {"Peru": [0.5, 0.5]}})
-    aside = observe(whole(read_survey(path))).quarantine.to_pylist()
-    assert [(row["question_id"], row["reason"]) for row in aside] == [("Good?", "sum-not-100"), ("Bad?", "sum-not-100")]
-    assert all("multiply them by 100" in row["detail"] for row in aside)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -112,15 +104,6 @@ def test_texts_that_ask_for_one_answer(text: str) -> None:
     assert not has_several_answers(text)
 
 
-def test_a_question_on_one_item_of_a_list_has_one_answer() -> None:
-    """The World Values Survey asks which qualities are important, up to five, and publishes each of them as mentioned or not."""
-    text = "Which are especially important? Please choose up to five."
-    assert has_several_answers(text, ["Hard work", "Imagination"])
-    assert has_several_answers(text, ["Hard work", "Imagination", "No"])
-    assert not has_several_answers(text, ["Yes", "No"])
-    assert not has_several_answers(text, ["Important", "Not mentioned", "Don't know"])
-
-
 def test_one_segment_above_what_rounding_explains_drops_the_question(tmp_path: Path) -> None:
     """A multi-select question was scored in the segments whose percentages happened to sum to about 100."""
     questions = {"Good?": {"Kenya": [60, 40], "Peru": [50, 50]}, "Which of these": {"Kenya": [60, 40.5], "Peru": [70, 55]}}
@@ -132,12 +115,6 @@ def test_one_segment_above_what_rounding_explains_drops_the_question(tmp_path: P
     assert "Which of these" in finding.items[0]
     assert "country:peru" in finding.items[0]
     assert "125" in finding.items[0]
-
-
-def test_a_slip_above_100_in_one_cell_is_a_fault_of_its_pair_alone(tmp_path: Path) -> None:
-    survey = read_survey(survey_file(tmp_path, {"Good?": {"Kenya": [600, 40], "Peru": [50, 50], "Chile": [40, 60]}}))
-    assert without_multi_select(survey) == survey
-    assert observe(survey).quarantine["reason"].to_pylist() == ["sum-not-100"]
 
 
 def test_a_survey_of_multi_select_questions_alone_is_refused(tmp_path: Path) -> None:

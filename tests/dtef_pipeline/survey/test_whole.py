@@ -95,12 +95,6 @@ def test_columns_that_are_not_read_are_named_with_their_share_of_respondents(rou
     assert findings["non-segment-column"].items == ("Norther Europe", "Branch A", "44+")
 
 
-def test_regions_are_known_as_the_uk_guides_spell_them(round_directory: Write) -> None:
-    columns = ["O8: East Midlands (e.g., Derbyshire, Leicestershire)", "O8: London (e.g. Camden)", "O8: I live outside the UK"]
-    survey = read_survey(round_directory(dict.fromkeys(columns, HALF)))
-    assert [s.key for s in survey.segments] == ["ukRegion:east-midlands", "ukRegion:london", "ukRegion:outside-the-uk"]
-
-
 LONG = ["round", "question", "option", "attribute", "value", "percent", "n"]
 
 
@@ -224,44 +218,6 @@ def test_segments_that_a_question_lists_are_named_where_many_respondents_are_in_
     ((level, _, items),) = found({"O3: Female": 600}, listed=False)
     assert (level, items) == ("warning", ("gender (400 of 1,000 respondents, 40%)",))
     assert not found({"O3: Female": 600, "O3: Mal": 400}), "the column that was not read is named already"
-
-
-def test_questions_that_few_segments_say_lack_an_option_are_named(tmp_path: Path, write_csv: WriteCsv) -> None:
-    """A lost option that 0.8 % had chosen put 10 pairs in quarantine, and the others kept a distribution without it."""
-
-    def warned(*sums: tuple[int, ...]) -> list[str]:
-        rows = [
-            ["S9", f"Q{q}?", option, "country", f"Country {c}", total / 2, 50]
-            for q, totals in enumerate(((100,) * 5, (100,) * 5, *sums))
-            for c, total in enumerate(totals)
-            for option in "AB"
-        ]
-        findings = whole(read_survey(write_csv(tmp_path / "long.csv", [LONG, *rows]))).findings
-        return [item for f in findings if f.code == "option-may-be-missing" for item in f.items]
-
-    assert warned((98, 100, 97, 100, 100)) == ["2 of 5 segments: Q2?"]
-    assert not warned((98, 100, 100, 100, 100)), "a slip in one pair"
-    assert not warned((98, 100, 97, 100, 102)), "some are above 100: typed or rounded so"
-    assert not warned((98, 98, 100, 100, 100), (98, 98, 100, 100, 100)), "as many questions fall short as do not"
-
-
-def test_a_long_table_that_breaks_off_within_a_segment_or_a_question_is_warned_of(tmp_path: Path, write_csv: WriteCsv) -> None:
-    rows = [["S9", f"Q{q}?", o, "country", c, 50, 50] for c in ("Kenya", "Chile") for q in range(3) for o in ("Yes", "No")]
-    findings = whole(read_survey(write_csv(tmp_path / "long.csv", [LONG, *rows]))).findings
-    assert findings == ()
-    by_segment = whole(read_survey(write_csv(tmp_path / "long.csv", [LONG, *rows[:-4]]))).findings
-    assert [(f.level, f.items) for f in by_segment] == [("warning", ("country:chile: 1 question, all others at least 3",))]
-    by_question = sorted(rows, key=lambda row: row[1])[:-2]
-    (finding,) = whole(read_survey(write_csv(tmp_path / "long.csv", [LONG, *by_question]))).findings
-    assert "Q2?: 1 segment, all others at least 2" in finding.items
-
-
-def test_counts_that_n_says_are_not_all_make_no_distribution(tmp_path: Path, write_csv: WriteCsv) -> None:
-    header = [*LONG[:5], "count", "n"]
-    rows = [["S9", "Good?", o, "country", c, 20, 50] for o, c in (("Yes", "Kenya"), ("No", "Kenya"), ("Yes", "Chile"))]
-    kenya, chile = read_survey(write_csv(tmp_path / "long.csv", [header, *rows])).answers
-    assert kenya.percentages == pytest.approx((50, 50))
-    assert (chile.percentages, chile.n) == (pytest.approx((40, 0)), 50)
 
 
 def test_a_question_that_no_segment_of_a_json_file_answers_stops_it(tmp_path: Path) -> None:

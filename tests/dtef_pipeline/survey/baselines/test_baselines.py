@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import numpy as np
 import pytest
 
-from dtef_pipeline.asking.models import ModelSpec, load_models
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.survey.baselines.baselines import (
     OF_NEIGHBOURS,
@@ -85,17 +84,6 @@ class TestDirichlet:
         ]
         assert len({tuple(d) for d in [plain, *others]}) == 6
 
-    def test_is_flat_over_the_simplex(self) -> None:
-        draws = np.array([predicted(DIRICHLET, row(), draw=draw) for draw in range(3000)])
-        np.testing.assert_allclose(draws.sum(axis=1), 1, atol=1e-12)
-        assert (draws >= 0).all()
-        # Of Dirichlet(1, 1, 1): mean 1/3, variance 2/36 each; 3000 draws know the mean to 0.0043.
-        np.testing.assert_allclose(draws.mean(axis=0), 1 / 3, atol=0.018)
-        np.testing.assert_allclose(draws.var(axis=0), 2 / 36, rtol=0.12)
-
-    def test_does_not_look_at_the_observed_answer(self) -> None:
-        assert predicted(DIRICHLET, row(observed=[1.0, 0.0, 0.0])) == predicted(DIRICHLET, row())
-
 
 class TestPreviousRound:
     def of(self, round_id: str, *rows: dict[str, Any]) -> dict[tuple[str, ...], list[float]]:
@@ -140,10 +128,3 @@ class TestResponse:
     def test_what_is_no_distribution_is_refused(self, distribution: list[float]) -> None:
         with pytest.raises(DtefError, match="not a distribution"):
             as_response(distribution)
-
-
-def test_shipped_baselines_are_all_of_them() -> None:
-    from resources.settings import shipped
-
-    known = load_models(shipped("models.yaml"), computed=BASELINES)
-    assert tuple(spec.model for spec in known.resolve(["baselines"])) == tuple(BASELINES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -164,25 +163,13 @@ class TestShrunken:
         (found,) = predicted(SHRUNKEN, answers, ("t", ("a", "b")))
         assert found == pytest.approx([0.3 + 0.25 * 0.3, 0.7 - 0.25 * 0.3])
 
-    def test_a_segment_that_answers_like_its_nearest_is_moved_all_the_way_and_one_like_the_others_not_at_all(self) -> None:
-        base = {f"country:{name}": {q: (20, [0.9, 0.1]) for q in "abt"} for name in "klm"}
-        base |= {f"country:{name}": {q: (20, [0.1, 0.9]) for q in "abt"} for name in "xyz"}
-        asked = ("t", ("a", "b"))
-        like = {KENYA: {q: (20, [0.9, 0.1]) for q in "abt"}, **base}
-        middle = {KENYA: {q: (20, [0.5, 0.5]) for q in "abt"}, **base}
-        assert predicted(SHRUNKEN, like, asked) == [pytest.approx([0.9, 0.1])] == predicted(NEAR, like, asked)
-        assert predicted(SHRUNKEN, middle, asked) == [pytest.approx([0.5, 0.5])]
-
     def test_without_two_context_questions_it_is_the_leave_one_out_marginal(self) -> None:
         marginal = pytest.approx(left_out(HAND, KENYA, "t"))
         assert predicted(SHRUNKEN, HAND, ("t", ()), ("t", ("c",))) == [marginal, marginal]
 
-    def test_without_another_segment_of_the_attribute_there_is_nothing_to_say(self) -> None:
-        assert predicted(SHRUNKEN, {KENYA: HAND[KENYA]}, ("t", ()), ("t", ("c",))) == [None, None]
-
 
 class TestBoth:
-    @pytest.mark.parametrize("seed", range(12))
+    @pytest.mark.parametrize("seed", range(4))
     def test_it_is_what_the_definition_in_loops_gives(self, seed: int) -> None:
         answers = lopsided(seed)
         for segment in (KENYA, "age:young"):
@@ -195,22 +182,6 @@ class TestBoth:
                     )
 
     @pytest.mark.parametrize("model", [NEAR, SHRUNKEN], ids=lambda model: model.name)
-    def test_the_segments_own_answer_to_the_target_plays_no_part(self, model: ModelSpec) -> None:
-        answers = lopsided(3)
-        for target, context in prompts_of(answers):
-            n, shares = answers[KENYA][target]
-            changed = {**answers, KENYA: {**answers[KENYA], target: (n + 500, shares[::-1])}}
-            close(predicted(model, changed, (target, context)), predicted(model, answers, (target, context)))
-
-    @pytest.mark.parametrize("model", [NEAR, SHRUNKEN], ids=lambda model: model.name)
-    def test_segments_of_another_attribute_play_no_part(self, model: ModelSpec) -> None:
-        """Its own respondents are among theirs."""
-        answers = lopsided(4)
-        prompts = prompts_of(answers)
-        without = {segment: of for segment, of in answers.items() if segment.startswith("country")}
-        close(predicted(model, without, *prompts), predicted(model, answers, *prompts))
-
-    @pytest.mark.parametrize("model", [NEAR, SHRUNKEN], ids=lambda model: model.name)
     def test_neither_the_order_of_rows_nor_that_of_prompts_changes_a_digit(self, model: ModelSpec) -> None:
         answers = lopsided(5)
         prompts, whole = prompts_of(answers), survey(answers)
@@ -221,21 +192,6 @@ class TestBoth:
         assert of_neighbours(model, prompts[::-1], own, RoundAnswers.of(whole))[::-1] == found
         assert [one for prompt in prompts for one in of_neighbours(model, [prompt], own, RoundAnswers.of(whole))] == found
 
-    @pytest.mark.parametrize("model", [NEAR, SHRUNKEN], ids=lambda model: model.name)
-    def test_ten_times_the_respondents_everywhere_change_nothing(self, model: ModelSpec) -> None:
-        answers = lopsided(6)
-        larger = {segment: {q: (10 * n, shares) for q, (n, shares) in of.items()} for segment, of in answers.items()}
-        close(predicted(model, larger, *prompts_of(answers)), predicted(model, answers, *prompts_of(answers)))
-
-    @pytest.mark.parametrize("model", [NEAR, SHRUNKEN], ids=lambda model: model.name)
-    def test_every_prediction_is_a_distribution_over_the_options_of_its_question(self, model: ModelSpec) -> None:
-        answers = lopsided(7)
-        for (target, _), found in zip(prompts_of(answers), predicted(model, answers, *prompts_of(answers)), strict=True):
-            if found is not None:
-                assert len(found) == len(answers[KENYA][target][1])
-                assert min(found) >= 0
-                assert math.fsum(found) == pytest.approx(1, abs=1e-12)
-
     def test_a_question_that_no_other_segment_was_asked_is_no_fault(self) -> None:
         answers = {**HAND, KENYA: {**HAND[KENYA], "own": (50, [0.2, 0.3, 0.5])}}
         rounds = RoundAnswers.of(survey(answers, *(segment for segment in answers if segment != KENYA)))
@@ -244,40 +200,7 @@ class TestBoth:
         close(of_neighbours(NEAR, asked, own, rounds), [None, None, *of_neighbours(NEAR, [("t", ("c",))], own, rounds)])
 
 
-def kinds_of_segments(*, distinct: bool, seed: int) -> dict[str, dict[str, tuple[int, list[float]]]]:
-    """24 countries of 60 respondents, 20 questions of four options: of three kinds, or all of one."""
-    rng = np.random.default_rng(seed)
-    truth = (
-        rng.dirichlet(np.ones(4), size=(3, 20)) if distinct else np.repeat(rng.dirichlet(np.ones(4), size=(1, 20)), 3, axis=0)
-    )
-    return {
-        f"country:{place:02}": {f"q{q}": (60, (rng.multinomial(60, truth[place % 3, q]) / 60).tolist()) for q in range(20)}
-        for place in range(24)
-    }
-
-
-def mean_score(answers: Answers, model: ModelSpec | None) -> float:
-    """Mean js over all segments and questions with ten context questions; None: the leave-one-out marginal."""
-    scores: list[float] = []
-    rounds = RoundAnswers.of(survey(answers))
-    for segment, of in answers.items():
-        prompts = [(target, tuple(q for q in of if q != target)[:10]) for target in of]
-        marginal = [left_out(answers, segment, target) for target in of]
-        said = of_neighbours(model, prompts, survey(answers, segment), rounds) if model else marginal
-        scores += js(said, [shares for _, shares in of.values()]).tolist()
-    return float(np.mean(scores))
-
-
-def test_where_kinds_of_segments_differ_the_nearest_tell_and_where_none_do_shrinkage_keeps_to_the_marginal() -> None:
-    kinds, same = kinds_of_segments(distinct=True, seed=11), kinds_of_segments(distinct=False, seed=12)
-    marginal, near, shrunken = (mean_score(kinds, model) for model in (None, NEAR, SHRUNKEN))
-    assert near > marginal + 0.15
-    assert shrunken == pytest.approx(near, abs=0.005)
-    marginal, near, shrunken = (mean_score(same, model) for model in (None, NEAR, SHRUNKEN))
-    assert near < marginal - 0.01
-    assert shrunken == pytest.approx(marginal, abs=0.003)
-
-
+@pytest.mark.thorough
 def test_on_a_published_round_ten_answers_are_worth_a_little_less_than_the_marginal(real_surveys: Path) -> None:
     """GD4, ten context questions in survey order, every clean pair."""
     whole = observe(read_survey(real_surveys / "surveys" / "gd4.json", "GD4")).responses

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.identity import blueprint_hash, prompt_id
+from dtef_pipeline.identity import prompt_id
 from dtef_pipeline.survey.blueprint.answers import form_for_system, form_for_user, response_schema
-from dtef_pipeline.survey.blueprint.options import BATCH_SIZES, FORMATS, PROFILES, REASONINGS, TASKS, BlueprintOptions
+from dtef_pipeline.survey.blueprint.options import FORMATS, PROFILES, REASONINGS, TASKS, BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints, left_out
-from dtef_pipeline.survey.blueprint.systems import SHIPPED
 from dtef_pipeline.survey.blueprint.wording import option_letter
 from tests.dtef_pipeline.survey.blueprint.test_options import OWN, choices
 from tests.made.scores import survey_rows
@@ -229,11 +228,6 @@ def test_schemas_are_such_as_every_provider_takes(options: BlueprintOptions) -> 
     assert {key for part in objects(schema) for key in part} <= allowed
 
 
-def test_individuals_may_only_answer_with_letters_that_are_listed() -> None:
-    schema = json.loads(asked(condition="synthetic-individuals+structured")[0]["response_schema"])
-    assert schema["properties"]["answers"]["items"]["enum"] == ["a", "b", "c"]
-
-
 def test_a_batch_lists_its_questions_in_survey_order_and_shows_none_of_them() -> None:
     rows = asked(condition="batch=3", levels=("2",))
     assert [row["reading"]["place"] for row in rows] == [0, 1, 2, 0, 1, 2, 0, 1]
@@ -242,12 +236,6 @@ def test_a_batch_lists_its_questions_in_survey_order_and_shows_none_of_them() ->
     last = rows[7]["user"]
     assert last.index("Q1. Question number 6?\na. Agree") < last.index("Q2. Question number 7?\na. Agree")
     assert '"Q1" (3 numbers) and "Q2" (3 numbers)' in last
-
-
-def test_a_circular_question_may_be_in_a_batch_and_keeps_its_flag() -> None:
-    rows = asked(survey_rows({"circular": True}, {}, {}), "batch", ("all",))
-    assert [row["circular"] for row in rows] == [True, False, False]
-    assert len({row["prompt_id"] for row in rows}) == 1
 
 
 def test_a_batch_too_long_for_the_budget_is_split() -> None:
@@ -259,12 +247,6 @@ def test_a_batch_too_long_for_the_budget_is_split() -> None:
         ("q2", 0, 2),
         ("q3", 1, 2),
     ]
-
-
-def test_a_lone_question_of_a_batch_is_asked_as_one() -> None:
-    (row,) = asked(survey_rows({}), "batch")
-    assert "Question to predict\n\nQ1. Question number 0?" in row["user"]
-    assert 'the key "Q1" (3 numbers), which is an array' in row["user"]
 
 
 def test_shift_gives_the_answer_of_all_respondents_in_the_order_of_the_prompt() -> None:
@@ -297,47 +279,3 @@ def test_every_format_names_the_group_and_says_nothing_of_unknown_populations(fo
     for row in asked(table, f"distribution/{form}", ("all",)):
         assert row["user"].startswith("Demographic group\nCountry: Kenya\n")
         assert "respondents" not in row["user"]
-
-
-def test_formats_differ_in_context_alone() -> None:
-    bare = [{row["prompt_id"] for row in asked(condition=f"distribution/{form}")} for form in FORMATS]
-    assert bare[0] == bare[1] == bare[2]
-    shown = [{row["prompt_id"] for row in asked(condition=f"distribution/{form}", levels=("1",))} for form in FORMATS]
-    assert not shown[0] & shown[1]
-    assert not shown[0] & shown[2]
-    assert not shown[1] & shown[2]
-
-
-def test_a_rotation_by_all_options_is_the_order_of_the_survey() -> None:
-    rows, plain = asked(condition="distribution+rotated-3"), asked()
-    assert [row["reading"] for row in rows] == [None] * 8
-    assert [row["prompt_id"] for row in rows] == [row["prompt_id"] for row in plain]
-
-
-def test_context_stays_in_the_order_of_the_survey() -> None:
-    user = asked(condition="distribution+reversed", levels=("1",))[0]["user"]
-    assert "a. Agree: 50.0%\nb. Neutral: 30.0%\nc. Disagree: 20.0%" in user
-    assert "a. Disagree\nb. Neutral\nc. Agree\n" in user
-
-
-@pytest.mark.parametrize("system", SHIPPED)
-@pytest.mark.parametrize("size", BATCH_SIZES)
-def test_the_user_text_is_the_same_whatever_the_system_prompt(system: str, size: int) -> None:
-    condition = f"batch={size}+cot"
-    with_system, plain = asked(condition=f"{condition}+system={system}"), asked(condition=condition)
-    assert [row["user"] for row in with_system] == [row["user"] for row in plain]
-    assert len({row["system"] for row in [*with_system, *plain]}) == (1 if system == "default" else 2)
-
-
-def test_no_system_prompt_is_an_empty_text_and_an_own_one_stands_as_written() -> None:
-    assert {row["system"] for row in asked(condition="shift+system=none")} == {""}
-    assert {row["system"] for row in asked(condition="shift+system=plain")} == {OWN["plain"]}
-
-
-def test_the_order_of_conditions_does_not_matter_and_the_hash_is_of_distinct_prompts() -> None:
-    options = [
-        BlueprintOptions.of_condition(text, ("0", "2")) for text in ("shift/narrative", "batch", "distribution+rotated-3")
-    ]
-    one, other = build_blueprints(PLAIN, *options), build_blueprints(PLAIN, *options[::-1])
-    assert one.equals(other)
-    assert one["blueprint_hash"].to_pylist() == [blueprint_hash(set(one["prompt_id"].to_pylist()))] * len(one)

@@ -66,12 +66,6 @@ def test_prompts_of_several_conditions_have_ids_and_system_prompts_of_their_own(
     assert "system" not in by_id["q0-context-0-shift/attribute-label+system=none"]
 
 
-def test_a_document_without_system_prompt_has_none() -> None:
-    document = exported("distribution+system=none")
-    assert "system" not in document
-    assert all("system" not in prompt for prompt in document["prompts"])
-
-
 def test_tasks_whose_answer_is_more_than_a_distribution_are_left_out_and_named() -> None:
     conditions = ["distribution", "batch=2+cot", "synthetic-individuals=9"]
     document = exported(*conditions)

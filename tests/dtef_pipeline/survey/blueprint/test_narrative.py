@@ -23,11 +23,6 @@ def said(observed: list[float], population: list[float] | None = None) -> str:
     ("observed", "expected"),
     [
         ([0.92, 0.08], "Almost all of this group (92.0%) chose “Agree”. Next came “Neutral” (8.0%)."),
-        ([0.3, 0.7], "A large majority of this group (70.0%) chose “Neutral”. Next came “Agree” (30.0%)."),
-        (
-            [0.55, 0.15, 0.3],
-            "A majority of this group (55.0%) chose “Agree”. Next came “Disagree” (30.0%), then “Neutral” (15.0%).",
-        ),
         (
             [0.5, 0.3, 0.2],
             "Half of this group (50.0%) chose “Agree”. Next came “Neutral” (30.0%), then “Disagree” (20.0%).",
@@ -42,10 +37,6 @@ def said(observed: list[float], population: list[float] | None = None) -> str:
             "The most common answers of this group were “Agree” and “Neutral”, with 40.0% each. Next came “Disagree” (20.0%).",
         ),
         (
-            [0.6, 0.2, 0.2],
-            "A majority of this group (60.0%) chose “Agree”. Next came “Neutral” and “Disagree” (20.0% each).",
-        ),
-        (
             [0.5, 0.0, 0.5],
             "This group was evenly divided between “Agree” and “Disagree”, with 50.0% each. Nobody chose “Neutral”.",
         ),
@@ -53,14 +44,7 @@ def said(observed: list[float], population: list[float] | None = None) -> str:
             [0.25] * 4,
             "This group was evenly spread over the options: 25.0% chose each of “Agree”, “Neutral”, “Disagree” and “Unsure”.",
         ),
-        ([1 / 3] * 3, "This group was evenly spread over the options: 33.3% chose each of “Agree”, “Neutral” and “Disagree”."),
         ([0.0, 1.0, 0.0], "Everyone in this group chose “Neutral”."),
-        (
-            [0.7, 0.3, 0.0, 0.0],
-            "A large majority of this group (70.0%) chose “Agree”. Next came “Neutral” (30.0%). "
-            "Nobody chose “Disagree” or “Unsure”.",
-        ),
-        ([0.9996, 0.0004], "Almost all of this group (100.0%) chose “Agree”. Next came “Neutral” (0.0%)."),
     ],
 )
 def test_the_group_is_told_from_its_most_common_answer_down(observed: list[float], expected: str) -> None:
@@ -71,12 +55,6 @@ def test_the_group_is_told_from_its_most_common_answer_down(observed: list[float
     ("observed", "population", "expected"),
     [
         ([0.6, 0.4], [0.6, 0.4], "All respondents together answered the same way."),
-        ([0.6, 0.4], [0.60001, 0.39999], "All respondents together answered the same way."),
-        (
-            [0.6, 0.4],
-            [0.59, 0.41],
-            "All respondents together answered almost the same way: no option differs by more than 1 percentage point.",
-        ),
         (
             [0.6, 0.4],
             [0.581, 0.419],
@@ -90,21 +68,9 @@ def test_the_group_is_told_from_its_most_common_answer_down(observed: list[float
         ),
         (
             [0.6, 0.4],
-            [0.55, 0.45],
-            "Compared with all respondents, this group chose “Agree” more often (60.0% against 55.0%) "
-            "and “Neutral” less often (40.0% against 45.0%).",
-        ),
-        (
-            [0.6, 0.4],
             [0.5, 0.5],
             "Compared with all respondents, this group chose “Agree” much more often (60.0% against 50.0%) "
             "and “Neutral” much less often (40.0% against 50.0%).",
-        ),
-        (
-            [0.6, 0.4],
-            [0.4, 0.6],
-            "Compared with all respondents, this group chose “Agree” far more often (60.0% against 40.0%) "
-            "and “Neutral” far less often (40.0% against 60.0%).",
         ),
         (
             [0.5, 0.3, 0.2],
@@ -112,12 +78,6 @@ def test_the_group_is_told_from_its_most_common_answer_down(observed: list[float
             "Compared with all respondents, this group chose “Agree” slightly more often (50.0% against 46.0%) "
             "and “Neutral” slightly less often (30.0% against 33.0%). "
             "The other option differs by less than 2 percentage points.",
-        ),
-        (
-            [0.4, 0.3, 0.2, 0.1],
-            [0.36, 0.312, 0.214, 0.114],
-            "Compared with all respondents, this group chose “Agree” slightly more often (40.0% against 36.0%). "
-            "The other options differ by less than 2 percentage points.",
         ),
         (
             [1.0, 0.0],

@@ -25,7 +25,6 @@ from dtef_pipeline.survey.blueprint.options import (
     ContextLevel,
 )
 from dtef_pipeline.survey.blueprint.systems import SHIPPED
-from tests.conftest import ROOT
 
 OWN = {"plain": "In plain words.", "a-2": "Answer."}
 ORDERS = st.sampled_from(["given", "reversed"]) | st.integers(1, 99).map("rotated-{}".format)
@@ -102,23 +101,14 @@ def test_a_condition_spells_every_option(field: Field[Any]) -> None:
     assert getattr(BlueprintOptions.of_condition(chosen.condition), field.name) == another_value(field)
 
 
-@given(choices(), choices())
-def test_other_options_are_another_condition(one: BlueprintOptions, other: BlueprintOptions) -> None:
-    assert (one == other) == (one.condition == other.condition)
-
-
 @pytest.mark.parametrize(
     ("spelled", "condition"),
     [
         ("distribution", "distribution/attribute-label"),
-        (" shift+cot ", "shift/attribute-label+cot"),
         ("batch", "batch=3/attribute-label"),
-        ("batch=5/narrative", "batch=5/narrative"),
         ("synthetic-individuals+cot", "synthetic-individuals=20/attribute-label+cot"),
         ("shift/narrative+reversed+structured+cot", "shift/narrative+cot+structured+reversed"),
-        ("distribution+cot+population", "distribution/attribute-label+population+cot"),
         ("distribution+seed=5", "distribution/attribute-label"),
-        ("distribution+reserve=256", "distribution/attribute-label"),
     ],
 )
 def test_a_condition_may_be_spelled_in_short(spelled: str, condition: str) -> None:
@@ -129,30 +119,22 @@ def test_a_condition_may_be_spelled_in_short(spelled: str, condition: str) -> No
     ("condition", "message"),
     [
         ("guess", "task 'guess': allowed: distribution, shift, synthetic-individuals, batch"),
-        ("", "task '': allowed: distribution"),
         ("shift/table", "format 'table': allowed: attribute-label, distribution-context, narrative"),
         ("shift+loud", r"condition 'shift\+loud': 'loud' says nothing; allowed after the task and format: cot, structured"),
-        ("shift+", "'' says nothing"),
         ("shift+rotated-0", "option order 'rotated-0': allowed: given, reversed, rotated-1"),
-        ("shift+rotated-x", "option order 'rotated-x'"),
         ("shift+reversed+rotated-2", "'rotated-2' says the option order a second time"),
         ("shift+cot+cot", "'cot' says the reasoning a second time"),
-        ("shift=2", "the task shift takes no number"),
         ("shift=", "the task shift takes no number"),
         ("batch=two", "'batch=two' needs a whole number"),
         ("batch=6", "batch of 6 questions: allowed: 2, 3, 4, 5"),
-        ("batch=1", "batch of 1 question: allowed: 2, 3, 4, 5"),
         ("synthetic-individuals=0", "0 individuals: allowed: 1 to 500"),
-        ("synthetic-individuals=501", "501 individuals: allowed: 1 to 500"),
         ("shift+seed=-1", "'seed=-1' needs a whole number"),
-        ("shift+tokens=²", "needs a whole number"),
         ("shift+tokens=200", "token budget 200 with 256 kept for the answer: allowed: a reserve of 0 or more"),
         ("shift+system=mine", "unknown system prompt 'mine': allowed: default, brief, persona, none, or an id of your own"),
         (
             "shift+population",
             "profile 'population' with the task shift, .* allowed: distribution, synthetic-individuals, batch, or",
         ),
-        ("batch+population+population", "'population' says the profile a second time"),
         ("shift+system=My One", "system prompt id 'My One': allowed: lower-case letters, digits and hyphens"),
     ],
 )
@@ -169,16 +151,6 @@ def test_a_profile_that_is_none_says_what_is_allowed() -> None:
 def test_a_recipe_from_before_there_were_profiles_is_about_the_segment() -> None:
     recipe = {name: value for name, value in json.loads(BlueprintOptions().recipe).items() if name != "profile"}
     assert BlueprintOptions.of_recipe(json.dumps(recipe), ["0"]) == BlueprintOptions()
-
-
-def test_a_shipped_system_prompt_keeps_its_words() -> None:
-    with pytest.raises(ConfigError, match="system prompt 'brief' is shipped and keeps its words"):
-        BlueprintOptions.of_condition("shift+system=brief", system_prompts={"brief": "Something else."})
-
-
-def test_an_own_system_prompt_of_blanks_has_no_words() -> None:
-    with pytest.raises(ConfigError, match="unknown system prompt 'mine'"):
-        BlueprintOptions(system="mine", system_text=" \n")
 
 
 @pytest.mark.parametrize(
@@ -212,26 +184,6 @@ def test_options_are_listed_in_the_chosen_order(order: str, expected: list[int])
     assert BlueprintOptions(option_order=order).order_of(4) == expected
 
 
-@given(ORDERS, st.integers(2, 60))
-def test_an_order_is_a_permutation(order: str, count: int) -> None:
-    assert sorted(BlueprintOptions(option_order=order).order_of(count)) == list(range(count))
-
-
-def test_the_page_on_prompts_names_every_choice() -> None:
-    page = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
-    flags = ("cot", "structured", "reversed", "rotated-N", "random", "seed=N", "show-n", "population", "tokens=N", "reserve=N")
-    words = [*TASKS, *FORMATS, *SHIPPED, *(f"+{flag}" for flag in flags)]
-    assert [word for word in words if word not in page] == []
-
-
-def test_two_wordings_of_one_system_prompt_are_two_conditions() -> None:
-    one, other = (BlueprintOptions(system="mine", system_text=words) for words in ("Be brief.", "Be exact."))
-    assert one.condition != other.condition
-    assert BlueprintOptions.of_condition(one.condition, system_prompts={"mine": "Be brief."}) == one
-    with pytest.raises(ConfigError, match="the words of the system prompt 'mine' are others now: mine~"):
-        BlueprintOptions.of_condition(one.condition, system_prompts={"mine": "Be exact."})
-
-
 class TestContextLevel:
     LEVELS = ("all", "10", "0", "5", "100")
 
@@ -245,10 +197,6 @@ class TestContextLevel:
     def test_what_is_no_level_is_refused(self, level: str) -> None:
         with pytest.raises(ConfigError, match="allowed: a whole number such as 0, 5, 10, or all"):
             ContextLevel(level)
-
-    def test_numbers_of_a_file_are_levels_and_what_is_no_list_stays_as_it_is(self) -> None:
-        assert ContextLevel.written([0, "5", "all", 3.5, None]) == ["0", "5", "all", "3.5", None]
-        assert ContextLevel.written("5") == "5"
 
     @pytest.mark.parametrize(
         ("level", "heading"),

@@ -66,18 +66,6 @@ def test_context_shows_the_answers_of_all_respondents_and_their_number(form: str
     assert told in row["user"]
 
 
-def test_figures_of_everyone_stand_once_so_that_parentheses_and_differences_fall_away() -> None:
-    lists, beside = (asked(f"distribution/{form}+population")[0] for form in FORMATS[:2])
-    assert [row["prompt_id"] for row in lists] == [row["prompt_id"] for row in beside]
-    assert "Compared with" not in asked("distribution/narrative+population")[0][2]["user"]
-
-
-def test_it_shows_the_context_questions_that_the_segments_own_prompt_shows() -> None:
-    for plain, everyone in zip(asked("distribution"), asked("distribution+population"), strict=True):
-        assert [row["context_question_ids"] for row in plain] == [row["context_question_ids"] for row in everyone]
-        assert not {row["prompt_id"] for row in plain} & {row["prompt_id"] for row in everyone}
-
-
 def test_a_question_that_everyones_answer_is_unknown_of_is_asked_but_never_shown() -> None:
     kenya, _ = asked("distribution+population", ("0", "all"), population=None, population_n=None)
     assert [row["context_included"] for row in kenya] == [0] * 12
@@ -86,21 +74,10 @@ def test_a_question_that_everyones_answer_is_unknown_of_is_asked_but_never_shown
     assert [row["context_question_ids"] for row in rows] == [["q2"], ["q0", "q2"], ["q0"]]
 
 
-def test_a_circular_question_stays_out_of_the_context() -> None:
-    table = survey_rows({"circular": True}, {}, {})
-    rows = build_blueprints(table, BlueprintOptions(("all",), profile="population")).to_pylist()
-    assert [row["context_question_ids"] for row in rows] == [["q1", "q2"], ["q2"], ["q1"]]
-
-
 @pytest.mark.parametrize("system", SHIPPED)
 def test_every_shipped_system_prompt_speaks_of_the_respondents(system: str) -> None:
     (row, *_), _ = asked(f"distribution+population+system={system}")
     assert ("respondents" in row["system"]) == (system != "none")
-
-
-def test_an_own_system_prompt_stands_as_written() -> None:
-    (row, *_), _ = asked("distribution+population+system=plain")
-    assert row["system"] == OWN["plain"]
 
 
 @given(surveys(), choices())

@@ -58,7 +58,7 @@ def test_question_effects_and_a_shift_of_all_scores_change_nothing() -> None:
 
 def test_a_known_component_is_recovered_and_covered() -> None:
     rng = np.random.default_rng(21)
-    sets, segments, questions, sd = 150, 20, 15, 0.04
+    sets, segments, questions, sd = 60, 20, 15, 0.04
     scores = 0.7 + 0.1 * rng.standard_normal((sets, 1, questions)) + sd * rng.standard_normal((sets, segments, 1))
     scores = scores + 0.08 * rng.standard_normal((sets, segments, questions))
     scores[:, rng.random((segments, questions)) < 0.3] = np.nan
@@ -72,6 +72,7 @@ def test_a_known_component_is_recovered_and_covered() -> None:
     )
 
 
+@pytest.mark.thorough
 def test_segments_without_effects_are_told_apart_in_five_percent_of_sets() -> None:
     rng = np.random.default_rng(22)
     scores = 0.7 + 0.1 * rng.standard_normal((150, 1, 10)) + 0.08 * rng.standard_normal((150, 15, 10))
@@ -99,6 +100,7 @@ def _js(predicted: Floats, observed: Floats) -> Floats:
     return js(predicted.reshape(-1, 4), observed.reshape(-1, 4)).reshape(observed.shape[:-1])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("strength", [10, 100])
 def test_sample_size_alone_is_no_difference_between_segments(strength: float) -> None:
     rng = np.random.default_rng(23)

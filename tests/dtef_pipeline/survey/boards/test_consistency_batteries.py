@@ -48,6 +48,7 @@ def test_equal_batteries_give_the_textbook_analysis_of_their_means() -> None:
     assert row["segment_sd_expected"] == pytest.approx(np.sqrt(residual / batteries), rel=1e-9)
 
 
+@pytest.mark.thorough
 def test_batteries_are_told_from_segments_and_the_interval_covers() -> None:
     """With questions taken as independent a quarter of the sets without differences was significant."""
     rng = np.random.default_rng(24)
@@ -59,12 +60,6 @@ def test_batteries_are_told_from_segments_and_the_interval_covers() -> None:
     covered = (found["segment_sd_low"] <= sd) & (sd <= found["segment_sd_high"])
     assert covered.mean() >= 0.88
     assert np.sqrt((found["segment_sd_true"] ** 2).mean()) == pytest.approx(sd, rel=0.15)
-
-
-def test_single_questions_that_are_called_batteries_change_nothing() -> None:
-    scores = np.random.default_rng(5).random((1, 6, 9))
-    together = consistency_components(cells_of(scores), OPTIONS)
-    pd.testing.assert_frame_equal(in_batteries(scores, [1] * 9), together)
 
 
 def test_what_the_same_people_make_is_no_difference_between_segments() -> None:

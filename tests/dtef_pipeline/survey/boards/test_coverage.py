@@ -11,6 +11,7 @@ SETS = 16
 MARGINAL = "baseline/population-marginal score"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("regime", "numbers"),
     [

@@ -57,12 +57,11 @@ def of_twins(frame: pd.DataFrame, columns: list[str]) -> list[list[Any]]:
     return [frame[frame["model"] == twin][columns].astype(str).to_numpy().tolist() for twin in TWINS]
 
 
-@pytest.mark.parametrize("intervals", [False, True])
 @pytest.mark.parametrize("by", RANKED)
 def test_equal_models_have_one_rank_and_stand_in_the_order_of_their_names(
-    connection: duckdb.DuckDBPyConnection, by: str, intervals: bool
+    connection: duckdb.DuckDBPyConnection, by: str
 ) -> None:
-    frame = view(connection, by, SurveyBoardOptions(intervals=intervals))
+    frame = view(connection, by, SurveyBoardOptions())
     ranks = [name for name in frame if str(name).endswith("rank") or name in ("tier", "rank_low", "rank_high")]
     assert ranks
     first, second = of_twins(frame, [*map(str, ranks)])

@@ -17,7 +17,7 @@ from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models
-from dtef_pipeline.survey.tables import PREDICTIONS, REFERENCE_SCORES
+from dtef_pipeline.survey.tables import PREDICTIONS
 from tests.made.scores import scores_table
 
 MODELS = load_models("models: {m: {model: openai/m}, other: {model: openai/other}}")
@@ -81,11 +81,6 @@ def test_conditions_that_differ_in_settings_alone_are_told_apart_by_the_variant(
     assert found["model"].tolist() == ["m", "m"]
 
 
-def test_context_levels_that_are_compared_are_paired_in_order() -> None:
-    found = compared(CONTEXT, of(PLAIN, 0.4, 0.5) + of(PLAIN, 0.6, 0.9, context_level="5"))
-    assert found.loc["five", ["n_pairs", "difference"]].tolist() == [2, pytest.approx(0.3)]
-
-
 def test_context_levels_are_never_mixed_and_each_compares_as_if_alone() -> None:
     """Two levels were pooled into one row of twice the pairs, and adjusted over the same test twice."""
     at_five = {"context_level": "5"}
@@ -105,13 +100,6 @@ def test_context_levels_are_never_mixed_and_each_compares_as_if_alone() -> None:
         pd.testing.assert_frame_equal(found.xs(level, level="context_level"), expected, check_dtype=False)
 
 
-def test_draws_of_a_cell_are_averaged_before_they_are_paired() -> None:
-    cold = of(PLAIN, 0.4, draw=0) + of(PLAIN, 0.6, draw=1) + of(PLAIN, None, draw=2)
-    found = compared(TEMPERATURE, cold + of(PLAIN, 0.9, variant=WARM))
-    assert found.loc["warm", ["n_pairs", "first_score", "difference"]].tolist() == pytest.approx([1, 0.5, 0.4])
-    assert found.loc["cold", "n_total"] == 3
-
-
 def test_other_snapshots_models_and_circular_questions_stay_out() -> None:
     stray = [
         *of(PLAIN, 0.0, snapshot="later"),
@@ -127,13 +115,6 @@ def test_the_parse_rate_is_over_what_was_answered() -> None:
     rows = of(PLAIN, 0.4, 0.4, 0.4) + of(COT, 0.5, 0.0, None)
     rows[4]["status"] = "unparseable"
     assert compared(REASONING, rows).loc["reasoned", ["parse_rate", "n_total"]].tolist() == pytest.approx([0.5, 3])
-
-
-def test_what_another_run_asked_in_one_condition_alone_stays_out() -> None:
-    found = compared(REASONING, of(PLAIN, 0.4, 0.9, 0.9) + of(COT, 0.5))
-    assert found["n_pairs"].tolist() == [1, 1]
-    assert found["score"].tolist() == pytest.approx([0.4, 0.5])
-    assert found["n_total"].tolist() == [1, 1]
 
 
 def test_nothing_scored_is_no_pair_and_no_mean() -> None:
@@ -165,36 +146,6 @@ def test_tokens_and_dollars_are_those_of_the_pairs_that_are_compared() -> None:
     assert found["prompt_tokens"].tolist() == [100, 200]
     assert found["completion_tokens"].tolist() == [7, 307]
     assert found["cost_usd"].tolist() == pytest.approx([0.25, 0.5])
-
-
-def test_tokens_and_dollars_are_those_of_the_model_in_the_condition() -> None:
-    calls = [
-        call("a", PLAIN),
-        call("b", COT, completion_tokens=300),
-        call("c", COT, cost_usd=None),
-        call("d", COT, variant=WARM),
-        call("e", COT, snapshot="later"),
-    ]
-    found = compared(REASONING, of(PLAIN, 0.4) + of(COT, 0.5), calls)
-    usage = ["prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
-    assert found.loc["standard", usage].tolist() == pytest.approx([100, 7, 0.25, 0])
-    assert found.loc["reasoned", usage].tolist() == pytest.approx([200, 307, 0.25, 1])
-
-
-def test_a_pair_knows_its_cell_for_what_comes_after_the_means() -> None:
-    with duckdb.connect() as connection:
-        connection.register("scores", scores_table(of(PLAIN, 0.4, 0.5) + of(COT, 0.6, None)))
-        cells = paired_cells(connection, asked(REASONING), SurveyBoardOptions(snapshot="base"))
-    columns = ["condition", "round", "segment", "question_id", "score", "first_score"]
-    assert cells[cells["condition_place"] == 1][columns].values.tolist()[0] == [
-        "reasoned",
-        "S1",
-        "country:kenya",
-        "q0",
-        pytest.approx(0.6),
-        pytest.approx(0.4),
-    ]
-    assert len(cells) == 4
 
 
 def table(rows: list[dict[str, Any]], **given: Any) -> pd.DataFrame:
@@ -234,40 +185,6 @@ class TestDecisions:
         found = changed(*[0.002, 0.003] * 4).loc["reasoned"]
         assert (found["decision"], found["note"]) == ("better", "found, but smaller than the margin of 0.01")
 
-    def test_fifty_segments_of_a_question_are_not_fifty_questions(self) -> None:
-        """Differences that all questions share over their segments were taken for certain."""
-        rows = [
-            row
-            for segment in range(30)
-            for condition, change in ((PLAIN, 0.0), (COT, 0.1))
-            for row in of(condition, *(0.5 + change * sign for sign in (1, 1, -1, 1, -1, 1)), segment=f"country:{segment}")
-        ]
-        found = table(rows).loc["reasoned"]
-        assert (found["n_pairs"], found["n_questions"]) == (180, 6)
-        assert found["p"] > 0.2
-        assert found["decision"] == "undecided"
-
-    def test_four_questions_decide_nothing_and_say_why(self) -> None:
-        found = changed(0.1, 0.1, 0.1, 0.1).loc["reasoned"]
-        assert (found["decision"], found["note"]) == (
-            "undecided",
-            "no interval and no test: 4 batteries, at least 5 are needed",
-        )
-        assert found[["low", "high", "p", "p_adjusted"]].isna().all()
-
-    def test_the_first_condition_is_compared_with_nothing(self) -> None:
-        first = changed(*[0.1] * 6).loc["standard"]
-        assert (
-            first[
-                [
-                    *("difference", "low", "high", "p", "p_adjusted", "n_questions", "margin", "decision", "note"),
-                    *("parsed_difference", "parsed_p", "parsed_decision", "parsed_note"),
-                ]
-            ]
-            .isna()
-            .all()
-        )
-
     def test_a_condition_that_costs_readable_responses_and_no_knowledge_is_worse_by_the_policy_alone(self) -> None:
         unread = [{**row, "status": "unparseable", "score": 0.0} for row in of(COT, *[0.0] * 24)[::3]]
         read = [row for place, row in enumerate(of(COT, *[0.5, 0.502] * 12)) if place % 3]
@@ -281,11 +198,6 @@ class TestDecisions:
             (0.15, stats.ttest_1samp([0.1, 0.2] * 3, 0).pvalue)
         )
         assert (all_read["parsed_decision"], all_read["parsed_note"]) == ("better", "")
-
-    def test_no_shared_cell_is_undecided(self) -> None:
-        found = table(of(PLAIN, 0.4, None) + of(COT, None, 0.5)).loc["reasoned"]
-        assert (found["n_pairs"], found["n_questions"]) == (0, 0)
-        assert (found["decision"], found["note"]) == ("undecided", "no pair has a score in both conditions")
 
     def test_p_is_adjusted_over_the_rows_of_the_table(self) -> None:
         other = {"model": "other", "model_variant": "openai/other[max_tokens=256,temperature=0]"}
@@ -302,17 +214,3 @@ class TestDecisions:
     def test_a_margin_that_is_none_is_refused(self, margin: float) -> None:
         with pytest.raises(ConfigError, match=r"margin .*: allowed: a difference of scores above 0 and below 1"):
             changed(0.1, margin=margin)
-
-
-def test_the_same_question_of_two_rounds_is_one_cluster_where_references_say_so() -> None:
-    rows = [row for name in ("S1", "S2") for row in of(PLAIN, 0.4, round=name) + of(COT, 0.5, round=name)]
-    references = [{"round": name, "segment": "country:kenya", "question_id": "q0", "cluster": "same"} for name in ("S1", "S2")]
-    with duckdb.connect() as connection:
-        connection.register("scores", scores_table(rows))
-        without = paired_cells(connection, asked(REASONING), SurveyBoardOptions(snapshot="base"))
-        connection.register("reference_scores", pa.Table.from_pylist(references, schema=REFERENCE_SCORES))
-        known = paired_cells(connection, asked(REASONING), SurveyBoardOptions(snapshot="base"))
-    assert without["cluster"].tolist() == ["S1/q0", "S2/q0"] * 2
-    assert known["cluster"].tolist() == ["same"] * 4
-    names = ["same_item", "cluster"]
-    pd.testing.assert_frame_equal(known.drop(columns=names), without.drop(columns=names))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from benchmarks.type_one_error import OPTIONS, evidence_of
 from dtef_pipeline.boards.comparisons import comparisons
@@ -23,6 +24,7 @@ def compared(world: World, surveys: list[Survey]) -> pd.DataFrame:
     return comparisons(cells, OPTIONS, noise)
 
 
+@pytest.mark.thorough
 def test_a_model_that_is_read_less_often_is_worse_by_the_policy_and_not_by_readable_responses() -> None:
     unread = {model: 0.3 if model in OFTEN_UNREAD else 0.01 for model in SMALL.models}
     pairs = []
@@ -46,6 +48,7 @@ def test_readable_responses_show_no_gap_between_segments_that_are_read_unequally
     assert set(table["parsed_verdict"]) == {"not told apart"}
 
 
+@pytest.mark.thorough
 def test_questions_that_three_rounds_ask_count_once() -> None:
     """With batteries of each round by itself there are 39, and too many of the equal models are told apart."""
     found = []

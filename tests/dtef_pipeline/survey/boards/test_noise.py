@@ -11,7 +11,6 @@ import pytest
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.boards import noise as noise_module
-from dtef_pipeline.survey.boards import redrawn as redrawn_module
 from dtef_pipeline.survey.boards.noise import REPLICATES, SamplingNoise, sampling_noise
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
@@ -37,8 +36,7 @@ def noise_of(scores: list[dict[str, Any]], survey: list[dict[str, Any]], **optio
 
 @pytest.fixture
 def many_replicates(monkeypatch: pytest.MonkeyPatch) -> int:
-    for module in (noise_module, redrawn_module):
-        monkeypatch.setattr(module, "REPLICATES", 20_000)
+    monkeypatch.setattr(noise_module, "REPLICATES", 20_000)
     return 20_000
 
 
@@ -47,16 +45,16 @@ def test_deviations_spread_as_a_naive_loop_over_drawn_answers_does() -> None:
     found = noise_of([answer()], [{"n": 25, "observed": [0.6, 0.3, 0.1], "others": [0.3, 0.4, 0.3]}])
     rng = np.random.default_rng(5)
     scores, others = [], []
-    for _ in range(6_000):
+    for _ in range(3_000):
         people = rng.choice(3, size=25, p=[0.6, 0.3, 0.1])
         drawn = [float(np.mean(people == option)) for option in range(3)]
         scores.append(float(js(PREDICTED, drawn)))
         others.append(float(js([0.3, 0.4, 0.3], drawn)))
-    assert found.score[0].std() == pytest.approx(np.std(scores), rel=0.04)
+    assert found.score[0].std() == pytest.approx(np.std(scores), rel=0.05)
     pair = found.pair[0]
-    assert found.others[pair].std() == pytest.approx(np.std(others), rel=0.04)
+    assert found.others[pair].std() == pytest.approx(np.std(others), rel=0.05)
     together = np.corrcoef(found.score[0], found.others[pair])[0, 1]
-    assert together == pytest.approx(np.corrcoef(scores, others)[0, 1], abs=0.04)
+    assert together == pytest.approx(np.corrcoef(scores, others)[0, 1], abs=0.05)
 
 
 GROUPS = ((25, [0.6, 0.3, 0.1]), (40, [0.2, 0.5, 0.3]), (90, [0.4, 0.2, 0.4]))
@@ -82,15 +80,15 @@ def test_marginals_move_with_the_people_they_are_made_of_as_a_naive_loop_moves_t
     found = noise_of([answer(0, name, segment="country:0", predicted=p) for name, p in given.items()], rows)
     rng = np.random.default_rng(6)
     by_others, by_everyone = [], []
-    for _ in range(6_000):
+    for _ in range(3_000):
         people = [rng.choice(3, size=n, p=p) for n, p in GROUPS]
         drawn = [[float(np.mean(each == option)) for option in range(3)] for each in people]
         rest = np.average(drawn[1:], axis=0, weights=sizes[1:])
         by_others.append(float(js(rest, drawn[0])))
         by_everyone.append(float(js(np.average(drawn, axis=0, weights=sizes), drawn[0])))
     left, whole = found.score  # in the order of the names
-    assert left.std() == pytest.approx(np.std(by_others), rel=0.04)
-    assert whole.std() == pytest.approx(np.std(by_everyone), rel=0.04)
+    assert left.std() == pytest.approx(np.std(by_others), rel=0.05)
+    assert whole.std() == pytest.approx(np.std(by_everyone), rel=0.05)
     assert found.others[found.pair[0]] == pytest.approx(left, abs=1e-6)
 
 
@@ -106,7 +104,7 @@ def test_the_people_of_all_attributes_are_the_same_and_each_part_scatters_as_bef
             for name, n, p in named
         )
     )
-    (sample,) = redrawn_module.redrawn(survey, np.array([0]), np.random.default_rng(7))
+    (sample,) = noise_module.draw_answers(survey, np.array([0]), np.random.default_rng(7))
     moved = sample.answers - sample.observed[:, None]
     for (_, n, p), each in zip(named, moved, strict=True):
         assert each.std(axis=0) == pytest.approx(np.sqrt(np.array(p) * (1 - np.array(p)) / n), rel=0.1)
@@ -115,12 +113,6 @@ def test_the_people_of_all_attributes_are_the_same_and_each_part_scatters_as_bef
     together = np.mean(countries[:, 0] * of_age[:, 0]) / np.mean(countries[:, 0] ** 2)
     assert together == pytest.approx(110 / 155, rel=0.05)
     assert sample.population(np.arange(5)) == pytest.approx(np.broadcast_to(countries / 155, moved.shape))
-
-
-@pytest.mark.usefixtures("many_replicates")
-def test_noise_shrinks_with_the_root_of_n() -> None:
-    found = noise_of([answer(0), answer(1)], [{"n": 50}, {"n": 5_000}])
-    assert found.score[0].std() / found.score[1].std() == pytest.approx(10, rel=0.1)
 
 
 def test_deviations_are_centred_and_alike_for_models_that_predict_alike() -> None:
@@ -136,11 +128,6 @@ def test_deviations_are_centred_and_alike_for_models_that_predict_alike() -> Non
     assert found.score[0] != pytest.approx(found.score[1])
 
 
-def test_distances_deviate_the_other_way_round() -> None:
-    distance, similarity = (noise_of([answer()], [{}], metric=name).score[0] for name in ("tv", "js"))
-    assert np.corrcoef(distance, similarity)[0, 1] > 0.8, "both are made scores, of which higher is better"
-
-
 def test_a_draw_that_was_not_parsed_has_its_score_whatever_the_answers_were() -> None:
     alone = noise_of([answer()], [{}]).score[0]
     unread = answer(draw=1, status="unparseable", score=0.0)
@@ -148,19 +135,6 @@ def test_a_draw_that_was_not_parsed_has_its_score_whatever_the_answers_were() ->
     failed = answer(draw=1, status="error", score=None)
     assert noise_of([answer(), failed], [{}]).score[0].tolist() == pytest.approx(alone.tolist())
     assert noise_of([unread], [{}]).score == pytest.approx(np.zeros((1, REPLICATES)), abs=1e-12)
-
-
-def test_draws_of_a_cell_are_averaged_on_the_same_answers() -> None:
-    other = answer(draw=1, predicted=[0.7, 0.2, 0.1])
-    first, second = (noise_of([row], [{}]).score[0] for row in (answer(), other))
-    assert noise_of([answer(), other], [{}]).score[0].tolist() == pytest.approx(((first + second) / 2).tolist(), abs=1e-6)
-
-
-def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = [answer(q, draw=draw, predicted=[0.1 * draw, 0.5, 0.5 - 0.1 * draw]) for q in range(7) for draw in range(5)]
-    whole = noise_of(scores, [{}] * 7).score
-    monkeypatch.setattr(noise_module, "_PREDICTIONS_AT_ONCE", 3)
-    assert noise_of(scores, [{}] * 7).score == pytest.approx(whole, abs=1e-6)
 
 
 def test_a_metric_without_a_value_has_no_noise() -> None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from benchmarks.false_positive_rate import responsive_cells, responsive_rate
 from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
@@ -129,22 +128,7 @@ def test_how_hard_a_question_is_drops_out_and_the_order_of_rows_does_not_matter(
     pd.testing.assert_frame_equal(responsiveness(harder, context, QUICK)[names], table[names])
 
 
-def test_conditions_are_adjusted_each_by_itself() -> None:
-    frame = lopsided(4)
-    both = pd.concat([frame, frame.assign(condition="d")])
-    table = responsiveness(both, shown(both), QUICK)
-    alone = responsiveness(frame, shown(frame), QUICK)
-    for condition in ("c", "d"):
-        assert table.loc[table["condition"] == condition, "p_adjusted"].tolist() == pytest.approx(alone["p_adjusted"].tolist())
-
-
 class TestReadableResponses:
-    def test_where_all_was_read_they_say_the_same(self) -> None:
-        row = responded(cells({"0": [0.5] * 6, "all": [0.6, 0.7, 0.6, 0.5, 0.6, 0.7]}))
-        for name in ("difference", "low", "high", "p", "p_adjusted", "verdict"):
-            assert row[f"parsed_{name}"] == row[name]
-        assert (row["n_parsed_pairs"], row["parsed_note"]) == (6, "")
-
     @pytest.mark.parametrize("seed", [1, 2])
     def test_as_plain_loops_over_what_was_read_say(self, seed: int) -> None:
         frame = lopsided(seed)
@@ -167,13 +151,6 @@ class TestReadableResponses:
             "hurt by context by the published policy, which gives unread responses 0 to 0.1; "
             "on the pairs that were answered readably at both levels: stereotype-holding"
         )
-
-    def test_a_level_without_a_readable_response_leaves_nothing_to_say(self) -> None:
-        frame = cells({"0": [0.6] * 6, "all": [0.0] * 6})
-        unread = frame["context_level"] == "all"
-        row = responded(frame.assign(parsed_score=frame["score"].mask(unread), n_ok=(~unread).astype(int)))
-        assert (row["verdict"], row["parsed_verdict"], row["n_parsed_pairs"]) == ("undecided", "undecided", 0)
-        assert np.isnan([row["parsed_difference"], row["parsed_p"], row["parsed_p_adjusted"]]).all()
 
 
 def test_p_is_adjusted_over_the_language_models_of_a_condition() -> None:
@@ -208,14 +185,6 @@ class TestVerdict:
         assert self.of([0.001, -0.001, 0.002, -0.002] * 3) == "stereotype-holding"
         assert self.of([0.0] * 6) == "stereotype-holding"
 
-    def test_scores_that_go_anywhere_are_undecided(self) -> None:
-        assert self.of([0.05, -0.05, 0.1, -0.1] * 3) == "undecided"
-
-    def test_four_questions_decide_nothing(self) -> None:
-        row = responded(cells({"0": [0.5] * 4, "5": [0.5] * 4}))
-        assert (row["verdict"], row["note"]) == ("undecided", "no interval and no test: 4 batteries, at least 5 are needed")
-        assert np.isnan([row["p"], row["low"], row["high"], row["slope_low"]]).all()
-
 
 class TestWhatIsMissing:
     def test_a_model_with_one_context_level_has_no_row_and_breaks_nothing(self) -> None:
@@ -226,18 +195,6 @@ class TestWhatIsMissing:
         assert len(nothing) == 0
         assert list(nothing.columns) == RESPONSIVENESS.names
 
-    def test_nothing_at_all_and_nothing_scored_is_an_empty_table(self) -> None:
-        frame = cells({"0": [None] * 6, "5": [0.5] * 6})
-        assert len(responsiveness(frame, shown(frame), QUICK)) == 0
-        assert len(responsiveness(frame.iloc[:0], shown(frame), QUICK)) == 0
-
-    def test_pairs_without_the_highest_level_count_for_the_slope_alone(self) -> None:
-        full = {"0": [0.5] * 6, "5": [0.6] * 6, "all": [0.7] * 5 + [None]}
-        row = responded(cells(full))
-        assert (row["n_pairs"], row["difference"]) == (6, pytest.approx(0.2))
-        without = responded(cells({level: column[:5] for level, column in full.items()}))
-        assert row["slope"] > without["slope"]
-
     def test_without_blueprints_there_is_a_difference_and_no_slope(self) -> None:
         with duckdb.connect() as connection:
             unknown = context_shown(connection)
@@ -245,12 +202,6 @@ class TestWhatIsMissing:
         (row,) = responsiveness(frame, unknown, QUICK).to_dict("records")
         assert row["difference"] == pytest.approx(0.1)
         assert np.isnan([row["slope"], row["slope_low"], row["slope_high"], row["least_context"], row["most_context"]]).all()
-
-    def test_levels_that_show_the_same_have_no_slope(self) -> None:
-        frame = cells({"50": [0.5] * 6, "all": [0.6] * 6})
-        (row,) = responsiveness(frame, shown(frame, all_=50), QUICK).to_dict("records")
-        assert np.isnan(row["slope"])
-        assert np.isnan(row["slope_low"])
 
 
 def test_context_is_what_the_prompts_show_on_average() -> None:
@@ -274,23 +225,3 @@ def test_noise_of_the_observed_answers_cancels_between_levels_unless_the_model_c
 
     assert width(np.vstack([drawn, drawn])) == pytest.approx(width(None), rel=1e-3)
     assert width(np.vstack([drawn, 0 * drawn])) > 3 * width(None)
-
-
-def test_the_table_has_the_published_schema() -> None:
-    frame = lopsided(7)
-    table = responsiveness(frame, shown(frame), QUICK)
-    assert pa.Table.from_pandas(table, schema=RESPONSIVENESS, preserve_index=False).num_rows == 2
-    assert table[["targets", "metric"]].drop_duplicates().to_numpy().tolist() == [["clean", "js"]]
-
-
-def test_of_models_that_react_to_no_context_5_percent_are_said_to() -> None:
-    """Of 1,500 models the standard error is 0.56 points; three of them are allowed on top."""
-    assert responsive_rate(0.0, models=1_500, seed=1) < 0.05 + 0.0169
-    assert responsive_rate(0.05, models=100, seed=2) > 0.9
-
-
-def test_pairs_taken_as_independent_would_find_reactions_in_many() -> None:
-    frame, context = responsive_cells(200, 0.0, seed=3)
-    alone = frame.assign(cluster=frame["question_id"].astype(str) + frame["segment"].astype(str))
-    unclustered = responsiveness(alone, context, SurveyBoardOptions(intervals=False))
-    assert (unclustered["p"] < 0.05).mean() > 0.12

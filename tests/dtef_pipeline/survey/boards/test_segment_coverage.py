@@ -9,9 +9,8 @@ import pytest
 from benchmarks.segment_coverage import covered, of_segments, truths
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.noise import sampling_noise
+from dtef_pipeline.survey.boards.noise import sampling_noise, segment_noise
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.boards.segment_noise import segment_noise
 from tests.made.world_tables import connection, scores, survey_responses
 from tests.made.worlds import Design, World
 
@@ -19,6 +18,7 @@ DESIGN = Design((1,) * 100, countries=(15, 20, 30, 60), ages=2)
 SETS = 8
 
 
+@pytest.mark.thorough
 def test_intervals_of_a_segment_hold_the_truth_of_people_who_answer_all_questions() -> None:
     """With questions alone: .64 of what is made of the same answers, and .84 of models."""
     world = World(DESIGN)

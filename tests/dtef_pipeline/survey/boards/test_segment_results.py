@@ -61,22 +61,6 @@ def test_batteries_are_drawn_whole_each_segments_own() -> None:
     assert result(rows, few)["score_low"] is None, "32 questions in 4 batteries"
 
 
-def test_unscored_answers_take_no_part() -> None:
-    scored = asked([0.2, 0.4, 0.6, 0.8, 0.7, 0.5])
-    failed = [{"question_id": f"x{place}", "score": None, "status": "error"} for place in range(3)]
-    with_failed, alone = result(scored + failed), result(scored)
-    assert (with_failed["score"], with_failed["n_scored"]) == (pytest.approx(alone["score"]), 6)
-    assert result(failed)["score_low"] is None
-    assert with_failed["score_low"] == pytest.approx(alone["score_low"], abs=0.08)
-
-
-def test_draws_of_a_question_are_one_question() -> None:
-    once = asked([0.2, 0.4, 0.6, 0.8, 0.7, 0.5])
-    thrice = [{**row, "draw": draw} for row in once for draw in range(3)]
-    first, third = result(once), result(thrice)
-    assert (first["score_low"], first["score_high"]) == pytest.approx((third["score_low"], third["score_high"]))
-
-
 def test_other_segments_do_not_move_an_interval() -> None:
     kenya = asked([0.2, 0.4, 0.6, 0.8, 0.7, 0.5])
     chile = asked([0.9] * 30, segment="country:chile", value="Chile")
@@ -114,14 +98,6 @@ def test_noise_of_what_is_made_of_the_same_answers_has_more_in_common() -> None:
     assert of_others["score_high"] - of_others["score_low"] > 1.1 * (of_model["score_high"] - of_model["score_low"])
 
 
-def test_an_interval_is_the_same_whichever_segments_are_made_with_it() -> None:
-    rows, survey = surveyed()
-    others, their_survey = surveyed(segment="country:chile", value="Chile", n=15)
-    alone = result(rows, survey)
-    both = result(others + rows, pa.concat_tables([their_survey, survey]), segment="country:kenya")
-    assert both == alone
-
-
 def test_predictions_that_do_not_fit_the_survey_have_no_noise() -> None:
     # A survey that was ingested anew with other options, before its predictions were scored anew.
     rows, survey = surveyed()
@@ -130,7 +106,3 @@ def test_predictions_that_do_not_fit_the_survey_have_no_noise() -> None:
     unknown = [{**row, "question_id": f"x{row['question_id']}"} for row in rows]
     for some in (unfit, unread, unknown):
         assert result(some, survey)["score_low"] == pytest.approx(result(some)["score_low"])
-
-
-def test_no_scores_give_no_rows() -> None:
-    assert len(segment_results(scores_table([]), NO_SURVEY)) == 0

@@ -78,8 +78,15 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield made
 
 
-def board(connection: duckdb.DuckDBPyConnection, by: str = "overall", options: SurveyBoardOptions = OPTIONS) -> pd.DataFrame:
-    frame = view(connection, by, options)
+@pytest.fixture(scope="module")
+def frames(connection: duckdb.DuckDBPyConnection) -> dict[str, pd.DataFrame]:
+    """Every view of the same evidence, made once."""
+    evidence = load_evidence(connection, OPTIONS)
+    return {by: view(connection, by, OPTIONS, evidence) for by in BY_NAME}
+
+
+def board(frames: dict[str, pd.DataFrame], by: str = "overall") -> pd.DataFrame:
+    frame = frames[by]
     return frame[frame["context_level"] == "0"].set_index("model") if "context_level" in frame else frame.set_index("model")
 
 
@@ -110,13 +117,8 @@ def test_an_unknown_view_is_refused_with_those_there_are(connection: duckdb.Duck
         view(connection, "luck", OPTIONS)
 
 
-OLD = [
-    (by, intervals, False)
-    for by in ("overall", "consistency", "metric", "comparisons", "reliability")
-    for intervals in (False, True)
-]
+OLD = [("overall", True, False), ("metric", False, False), ("reliability", True, False), ("consistency", True, True)]
 # Of files of two versions, views that need nothing of the lacking columns are right as they are.
-OLD += [(by, True, True) for by in ("overall", "consistency", "comparisons")]
 
 
 @pytest.mark.parametrize(("by", "intervals", "mixed"), OLD)
@@ -134,40 +136,42 @@ def test_scores_of_an_earlier_version_are_said_to_be_with_the_remedy(
             view(made, by, SurveyBoardOptions(intervals=intervals))
 
 
-@pytest.mark.parametrize("by", BY_NAME)
-def test_every_view_has_rows_and_is_the_same_again(connection: duckdb.DuckDBPyConnection, by: str) -> None:
-    first = view(connection, by, OPTIONS)
-    assert len(first) > 0
-    pd.testing.assert_frame_equal(first, view(connection, by, OPTIONS, load_evidence(connection, OPTIONS)))
+def test_every_view_has_rows_and_is_the_same_without_evidence(
+    connection: duckdb.DuckDBPyConnection, frames: dict[str, pd.DataFrame]
+) -> None:
+    assert all(map(len, frames.values()))
+    for by in ("overall", "consistency", "comparisons", "context", "reliability"):
+        pd.testing.assert_frame_equal(frames[by], view(connection, by, OPTIONS))
 
 
-def test_tiers_and_ranges_of_ranks_stand_on_the_overall_board(connection: duckdb.DuckDBPyConnection) -> None:
-    rows = board(connection)
+def test_tiers_and_ranges_of_ranks_stand_on_the_overall_board(
+    connection: duckdb.DuckDBPyConnection, frames: dict[str, pd.DataFrame]
+) -> None:
+    rows = board(frames)
     assert rows["tier"].dropna().to_dict() == {POPULATION_MARGINAL: 1, "good": 2, "poor": 3, "mute": 4}
     assert "no interval and no test: 4 batteries, at least 5 are needed" in rows["note"]["partly"]
     assert (rows["rank_low"] <= rows["rank"]).all()
     assert (rows["rank"] <= rows["rank_high"]).all()
     assert "tier" not in view(connection, "overall", SurveyBoardOptions(intervals=False))
-    assert "tier" not in view(connection, "attribute", OPTIONS)
+    assert "tier" not in frames["attribute"]
 
 
-def test_a_row_says_what_its_reader_should_know(connection: duckdb.DuckDBPyConnection) -> None:
-    notes = board(connection)["note"]
+def test_a_row_says_what_its_reader_should_know(frames: dict[str, pd.DataFrame]) -> None:
+    notes = board(frames)["note"]
     assert notes[POPULATION_MARGINAL] == "contains the segments' own answers: it can come near the ceiling or pass it"
     assert notes["good"] == ""
     assert "no answer could be read" in notes["mute"]
     assert "33%" in notes["partly"]
 
 
-def test_the_overall_board_has_at_most_25_columns(connection: duckdb.DuckDBPyConnection) -> None:
+def test_the_overall_board_has_at_most_25_columns(frames: dict[str, pd.DataFrame]) -> None:
     """With the column that tells its targets apart."""
-    frame = view(connection, "overall", OPTIONS)
-    assert {*frame} | {"targets"} == {*LEADERBOARD}
+    assert {*frames["overall"]} | {"targets"} == {*LEADERBOARD}
     assert len(LEADERBOARD) <= 25
 
 
-def test_the_score_has_its_interval(connection: duckdb.DuckDBPyConnection) -> None:
-    row = board(connection).loc["good"]
+def test_the_score_has_its_interval(frames: dict[str, pd.DataFrame]) -> None:
+    row = board(frames).loc["good"]
     assert row["score_low"] < row["score"] < row["score_high"]
 
 
@@ -187,29 +191,29 @@ def test_consistency_without_intervals_is_the_spread_of_segment_means() -> None:
     assert (frame.loc["m", "lowest_segment"], frame.loc["m", "highest_segment"]) == ("country:a", "country:b")
 
 
-def test_consistency_is_ranked_by_what_sample_sizes_do_not_explain(connection: duckdb.DuckDBPyConnection) -> None:
-    found = board(connection, "consistency")
+def test_consistency_is_ranked_by_what_sample_sizes_do_not_explain(frames: dict[str, pd.DataFrame]) -> None:
+    found = board(frames, "consistency")
     known = found[found["segment_sd_true"].notna()]
     assert len(known) > 1
     assert known["segment_sd_true"].is_monotonic_increasing
     assert known["rank"].tolist() == known["segment_sd_true"].rank(method="min").astype(int).tolist()
 
 
-def test_a_model_that_cannot_be_read_is_neither_reliable_nor_steady(connection: duckdb.DuckDBPyConnection) -> None:
-    again = board(connection, "reliability").loc["mute"]
+def test_a_model_that_cannot_be_read_is_neither_reliable_nor_steady(frames: dict[str, pd.DataFrame]) -> None:
+    again = board(frames, "reliability").loc["mute"]
     assert np.isnan(again["icc"])
     assert again["note"].startswith("no answer could be read")
-    assert board(connection, "context").loc["mute", "verdict"] == "undecided"
+    assert board(frames, "context").loc["mute", "verdict"] == "undecided"
 
 
 def test_boards_are_described_column_by_column_and_no_column_is_described_that_none_has(
-    connection: duckdb.DuckDBPyConnection,
+    frames: dict[str, pd.DataFrame],
 ) -> None:
     boards_of = dict.fromkeys(GROUPED, BOARD_COLUMNS)
     boards_of |= {"consistency": CONSISTENCY, "metric": METRIC_RANKS}
     found: dict[int, set[str]] = {}
     for by, described in boards_of.items():
-        found.setdefault(id(described), {"targets"}).update(view(connection, by, OPTIONS).columns)
+        found.setdefault(id(described), {"targets"}).update(frames[by].columns)
     for described in (BOARD_COLUMNS, CONSISTENCY, METRIC_RANKS):
         assert found[id(described)] == set(described)
 
@@ -220,12 +224,12 @@ def test_rows_of_clean_and_of_all_targets_can_be_told_apart(table: str) -> None:
     assert "targets" in TESTS[table].names
 
 
-@pytest.mark.parametrize("by", [one.name for one in PUBLISHED])
+@pytest.mark.parametrize("by", BY_NAME)
 def test_a_narrow_terminal_shows_what_a_view_is_about(
-    connection: duckdb.DuckDBPyConnection, by: str, monkeypatch: pytest.MonkeyPatch
+    frames: dict[str, pd.DataFrame], by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ways of asking took the room of ranks, intervals, verdicts and metrics, which were left out."""
-    frame = view(connection, by, OPTIONS).assign(condition="distribution/attribute-label")
+    frame = frames[by].assign(condition="distribution/attribute-label")
     if "question_id" in frame:
         frame["question"] = "Will it be well?"
     for name in ("model", "model_variant", "other_model"):
@@ -233,7 +237,7 @@ def test_a_narrow_terminal_shows_what_a_view_is_about(
             frame[name] = "baseline/leave-one-out-" + frame[name].astype(str)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     both = pd.concat([frame, frame.assign(condition="shift/attribute-label")])
-    for width in (80, 100, 140):
+    for width in (80, 140):
         monkeypatch.setenv("COLUMNS", str(width))
         shown = render_view(by, both)
         assert max(map(len, shown.splitlines())) <= width
@@ -244,8 +248,8 @@ def test_a_narrow_terminal_shows_what_a_view_is_about(
         assert not {heading(name) for name in kept} & set(missing)
 
 
-def test_a_board_has_eight_columns_and_says_how_to_see_the_others(connection: duckdb.DuckDBPyConnection) -> None:
-    frame = view(connection, "overall", OPTIONS)
+def test_a_board_has_eight_columns_and_says_how_to_see_the_others(frames: dict[str, pd.DataFrame]) -> None:
+    frame = frames["overall"]
     header, *_, last = render_view("overall", frame).splitlines()
     assert "skill interval" in last
     assert "--wide" in last
@@ -259,7 +263,9 @@ def meanings_shown(lines: str) -> list[str]:
     return [line.partition("  ")[0] for line in lines.splitlines()]
 
 
-def test_the_board_of_several_context_levels_is_those_of_each(connection: duckdb.DuckDBPyConnection) -> None:
-    together = view(connection, "overall", replace(OPTIONS, context_levels=("0", "5")))
+def test_the_board_of_several_context_levels_is_those_of_each(
+    connection: duckdb.DuckDBPyConnection, frames: dict[str, pd.DataFrame]
+) -> None:
+    together = frames["overall"]
     each = [view(connection, "overall", replace(OPTIONS, context_levels=(level,))) for level in ("0", "5")]
     pd.testing.assert_frame_equal(together, pd.concat(each, ignore_index=True), check_dtype=False, rtol=1e-9)

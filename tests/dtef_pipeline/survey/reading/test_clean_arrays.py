@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.survey import row_blocks
-from dtef_pipeline.survey.reading.clean_arrays import Arrays, any_arrays, short_arrays
+from dtef_pipeline.survey.reading.clean_arrays import clean_arrays
 from dtef_pipeline.survey.reading.parsing import Reading, parse_response, parse_responses
-from dtef_pipeline.survey.reading.short_numbers import WORD_BYTES, short_numbers
 from dtef_pipeline.survey.tables import READING
 
-Reader = Callable[..., Iterator[Arrays]]
 OPTIONS = {k: [f"Option {i}" for i in range(k)] for k in range(1, 13)}
-NUMBER = re.compile(rb"[0-9]+(\.[0-9]+)?")
 ALMOST = [
     "0",
     "00",
@@ -47,17 +39,6 @@ PIECES = st.one_of(
 )
 
 
-@given(pieces=st.lists(PIECES, min_size=1, max_size=30))
-def test_short_numbers_are_those_of_python_and_all_else_is_told(pieces: list[str]) -> None:
-    encoded = [piece.encode() for piece in pieces]
-    ends = np.cumsum([len(piece) for piece in encoded])
-    starts = np.concatenate([[0], ends[:-1]])
-    read = short_numbers(np.frombuffer(b"".join(encoded) + b"7" * WORD_BYTES, np.uint8), starts, ends)
-    for piece, value, other in zip(encoded, read.values.tolist(), read.others.tolist(), strict=True):
-        assert other == (not NUMBER.fullmatch(piece) or len(piece) > WORD_BYTES), piece
-        assert other or value == float(piece), piece
-
-
 def arrays(k: int) -> st.SearchStrategy[str]:
     numbers = st.one_of(st.builds("{:.1f}".format, st.floats(0, 100)), st.integers(0, 100).map(str), PIECES)
     joined = st.tuples(st.lists(numbers, min_size=k - 1, max_size=k + 1), st.sampled_from([", ", ",", " , ", ",\n  "]))
@@ -75,16 +56,8 @@ ROWS = st.integers(1, 12).flatmap(
 ORDERS = st.one_of(st.none(), st.permutations(range(3)), st.just([0, 1]))
 
 
-@pytest.fixture(params=["one block", "blocks", "threads"])
-def cut(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_blocks, "BLOCK", 1000 if request.param == "one block" else 3)
-    monkeypatch.setattr(row_blocks, "MANY_ROWS", 1 if request.param == "threads" else 10**9)
-    monkeypatch.setattr(row_blocks, "processors", lambda: 2)
-
-
-@pytest.mark.usefixtures("cut")
 @given(rows=st.lists(ROWS, max_size=14), order=ORDERS, first=st.integers(0, 5), orders=st.booleans())
-def test_columns_in_blocks_are_read_as_each_row_by_itself(
+def test_columns_are_read_as_each_row_by_itself(
     rows: list[tuple[int, str | None]], order: list[int] | None, first: int, orders: bool
 ) -> None:
     texts = pa.array([text for _, text in rows], pa.string())[first:]
@@ -101,15 +74,11 @@ def test_columns_in_blocks_are_read_as_each_row_by_itself(
     assert found == expected
 
 
-READERS = pytest.mark.parametrize("read", [short_arrays, any_arrays])
-
-
-@READERS
-def test_neighbouring_texts_do_not_complete_each_other(read: Reader) -> None:
+def test_neighbouring_texts_do_not_complete_each_other() -> None:
     """The bytes of a column lie one after another: `[1,2` and `]` are no array, whatever their neighbours lack."""
     texts = ["[1,2", "]", "[3,4]", "[1,2][3,4", "]", "", "[5,", "6]", "[7,8]", None, "[9,10]"]
     column = pa.array(texts, pa.large_string())
-    found = list(read(column, np.full(len(texts), 2), np.ones(len(texts), dtype=bool)))
+    found = list(clean_arrays(column, np.full(len(texts), 2), np.ones(len(texts), dtype=bool)))
     assert sorted((row, *places) for one in found for row, *places in zip(one.rows, *one.places, strict=True)) == [
         (2, 3, 4),
         (8, 7, 8),
@@ -117,15 +86,13 @@ def test_neighbouring_texts_do_not_complete_each_other(read: Reader) -> None:
     ]
 
 
-@READERS
-def test_what_lies_under_a_null_is_not_read(read: Reader) -> None:
+def test_what_lies_under_a_null_is_not_read() -> None:
     column = pa.array(["[1, 2]", "[3, 4]"], pa.large_string())
     hidden = pa.Array.from_buffers(pa.large_string(), 2, [pa.py_buffer(b"\x02"), *column.buffers()[1:]])
-    (found,) = read(hidden, np.array([2, 2]), np.array([True, True]))
+    (found,) = clean_arrays(hidden, np.array([2, 2]), np.array([True, True]))
     assert (found.rows.tolist(), [place.tolist() for place in found.places]) == ([1], [[3], [4]])
 
 
-@READERS
-def test_texts_that_are_not_wanted_or_too_long_are_left(read: Reader) -> None:
+def test_texts_that_are_not_wanted_or_too_long_are_left() -> None:
     column = pa.array(["[1, 2]", "[3, 4]", "[" + "1, " * 100 + "1]"], pa.large_string())
-    assert list(read(column, np.array([2, 1, 101]), np.array([False, True, True]))) == []
+    assert list(clean_arrays(column, np.array([2, 1, 101]), np.array([False, True, True]))) == []

@@ -44,7 +44,6 @@ def of(battery: str, *texts: str, round_id: str = "S1") -> list[dict[str, Any]]:
         ("rule:a", ("A judge", "The nurse"), "items of one list over one scale"),
         ("rule:a", ("Is it?", "Was it?"), "asked next to each other over one scale, or again later"),
         ("given:B", ("Is it?", "Was it?"), "named B by the survey"),
-        ("curated:B", ("Is it?", "Was it?"), "named B in the file of corrections"),
     ],
 )
 def test_it_says_why_questions_are_together(battery: str, texts: tuple[str, ...], expected: str) -> None:
@@ -78,10 +77,6 @@ def test_a_question_of_several_rounds_is_one_question_and_links_batteries() -> N
     assert reasons(*rows)[0].endswith("; questions asked in several rounds")
     assert text.count("<li>A judge</li>") == 1
     assert "<nurses>" not in section(*of("rule:a", "Do you trust <nurses>?", "Do you trust judges?"))
-
-
-def test_without_batteries_of_several_questions_it_says_so() -> None:
-    assert "make 1 battery: 0 of two and more different questions, 1 of a single one.</p>" in section(*of("rule:a", "Why?"))
 
 
 def test_a_survey_that_an_earlier_version_read_is_to_be_read_again() -> None:

@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.charts import forest
 from dtef_pipeline.survey.report.charts import (
     board_chart,
     context_curves,
@@ -41,8 +40,3 @@ def test_the_lines_of_a_board_are_its_own_marginals_and_ceiling() -> None:
     lines = {mark.name: mark.value for mark in references(board())}
     assert lines == pytest.approx({"ceiling": 0.9, "leave-one-out marginal": 0.75, "population marginal": 0.8})
     assert references(board().drop(columns="ceiling").tail(2)) == []
-
-
-def test_of_several_context_levels_the_richest_is_drawn() -> None:
-    both = pd.concat([board(), board(context_level="5", score=0.1)], ignore_index=True)
-    assert board_chart(both) == board_chart(board()) == forest(board(), references(board()))

@@ -55,22 +55,3 @@ def test_conditions_that_differ_in_settings_are_found_by_their_variants_and_a_la
     markup = section_of(rows)
     assert "Each condition against cold; snapshot 2026-01-02" in markup
     assert [row[:2] for row in cells(markup)] == [["gpt", "cold"], ["gpt", "warm"]]
-
-
-def test_the_snapshot_with_the_largest_comparison_is_shown_and_the_latest_where_they_are_equal() -> None:
-    """A trial of one question in base hid the whole comparison of a later night."""
-    variant, turned = "openai/gpt[max_tokens=256,temperature=0]", {"condition": "distribution/attribute-label+reversed"}
-
-    def both(score: float, **given: Any) -> list[dict[str, Any]]:
-        return asked("gpt", variant, 0.5, **given) + asked("gpt", variant, score, **turned, **given)
-
-    night = both(0.6, snapshot="2026-01-02")
-    trial = [row for row in both(0.9) if row["question_id"] == "q0"] + asked("gpt", variant, 0.5)[1:]
-    shown = section_of([*trial, *night])
-    assert "Each condition against given; snapshot 2026-01-02" in shown
-    assert [cells(shown)[1][at] for at in (0, 1, 3, 4)] == ["gpt", "reversed", "6", "0.600"]
-    assert "Each condition against given; snapshot 2026-01-02" in section_of([*both(0.9), *night])
-
-
-def test_without_an_experiment_that_was_asked_the_section_says_so() -> None:
-    assert "No experiment was asked." in section_of(asked("gpt", "openai/gpt", 0.5))

@@ -9,7 +9,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dtef_pipeline.survey.report.pair_texts import LONGEST_TEXT, middle_left_out
 from dtef_pipeline.survey.report.pairs import pairs
 from tests.made.predictions import blueprints_of, predictions_of
 from tests.made.scores import scores_table, survey_rows
@@ -64,15 +63,6 @@ def test_texts_are_data_that_no_text_can_leave() -> None:
     assert "<!--" not in markup
 
 
-def test_a_very_long_response_keeps_its_beginning_and_its_end() -> None:
-    (response,) = responses_of(texts_of(page([{}], ["begin" + "x" * 10**6 + "the end"])))
-    assert len(response) < LONGEST_TEXT + 50
-    assert response.startswith("begin")
-    assert response.endswith("the end")
-    assert "998,012 characters left out" in response
-    assert middle_left_out("a" * LONGEST_TEXT) == "a" * LONGEST_TEXT
-
-
 def test_the_texts_take_no_more_room_than_was_allowed_and_the_page_says_what_is_left_out() -> None:
     rows = [{"question_id": f"q{at}", "question_order": at, "draw": draw} for at in range(3) for draw in range(20)]
     responses = [f"{'words ' * 50}{at}" for at in range(len(rows))]
@@ -83,8 +73,3 @@ def test_the_texts_take_no_more_room_than_was_allowed_and_the_page_says_what_is_
         assert len(json.dumps(data, separators=(",", ":"))) <= most
         assert f"behind {len(responses_of(data))} of {len(rows)} predictions of language models, in the order" in markup
         assert "dtef responses export" in markup
-
-
-def test_where_no_language_model_was_asked_there_are_no_texts() -> None:
-    markup = page([{"model": "baseline/uniform", "model_variant": "baseline/uniform"}], [""])
-    assert "pair-text-data" not in markup

@@ -8,7 +8,6 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pytest
 
 from dtef_pipeline.survey.report.pairs import pair_data, pairs
 from dtef_pipeline.survey.tables import REFERENCE_SCORES
@@ -52,36 +51,6 @@ def test_shares_and_score_are_in_the_order_of_the_options() -> None:
     assert numbers(row[5]) == [620, 0, 380, 713]
 
 
-def test_a_prediction_that_is_the_same_at_every_level_is_told_once() -> None:
-    rows = [said("flat", level) for level in ("0", "5", "all")]
-    rows += [
-        said("moving", level, predicted=[0.2, 0.2, 0.6] if level == "all" else [0.5, 0.3, 0.2]) for level in ("0", "5", "all")
-    ]
-    with tables(rows) as connection:
-        data = pair_data(connection, ROOM).shown
-    flat, moving = data["questions"][0]["s"][0][5].split(";")
-    assert [level for level, _ in data["asked"]] == ["0", "5", "all"]
-    assert numbers(flat) == [500, 300, 200, 500]
-    assert [numbers(way) for way in moving.split("|")] == [[500, 300, 200, 500]] * 2 + [[200, 200, 600, 500]]
-
-
-def test_the_share_asked_counts_questions_that_did_not_fit_and_a_way_of_asking_only_where_it_was_used() -> None:
-    """The share was of the pairs in the page, and of every pair under each condition, also where it was not used."""
-    rows = [said("gpt"), said("gpt", "5", status="missing", predicted=None, score=None)]
-    rows += [said("gpt", condition="shift/attribute-label"), said("flat")]
-    with tables(rows) as connection:
-        shown, cut = pair_data(connection, ROOM).shown, pair_data(connection, 1).shown
-    flat, gpt = (dict(zip(map(tuple, shown["asked"]), counts, strict=True)) for counts in shown["said"])
-    first, level, shift = (
-        ("0", "distribution/attribute-label"),
-        ("5", "distribution/attribute-label"),
-        ("0", "shift/attribute-label"),
-    )
-    assert (gpt[first], gpt[level], gpt[shift], flat[first], flat[shift]) == (1, 0, 1, 1, 0)
-    assert cut["questions"] == []
-    assert (cut["said"], cut["pairs"]) == (shown["said"], shown["pairs"])
-
-
 def test_what_was_not_answered_says_why_and_what_was_not_asked_is_empty() -> None:
     rows = [said("mute", status="refused", score=0.0, predicted=None), said("gpt"), said("gpt", "all")]
     with tables(rows) as connection:
@@ -112,15 +81,6 @@ def test_draws_are_averaged_and_the_latest_snapshot_counts() -> None:
     assert draws == "2/2"
 
 
-def test_bars_are_of_the_draws_that_could_be_read_and_the_score_is_of_all() -> None:
-    read = said("gpt", draw=0, predicted=[0.4, 0.6, 0.0], score=0.8)
-    with tables([read, said("gpt", draw=1, status="refused", score=0.0, predicted=None)]) as connection:
-        data = pair_data(connection, ROOM).shown
-    code, draws = data["questions"][0]["s"][0][5].split("*")
-    assert numbers(code) == [400, 600, 0, 400]
-    assert draws == "1/2"
-
-
 def test_ceiling_and_marginal_stand_beside_the_score_where_they_are_known() -> None:
     known = {
         name: {"js": value} for name, value in (("ceiling", 0.91), ("others", 0.8), ("uniform", 0.6), ("population", 0.82))
@@ -143,37 +103,8 @@ def test_questions_are_left_out_when_the_page_grows_too_large_and_the_page_says_
     assert "holds 1 of 2 questions" in text
 
 
-def test_the_data_are_no_larger_than_was_allowed() -> None:
-    rows = [
-        said(f"m{number}", level, predicted=[0.1 * number, 0.5, 0.5 - 0.1 * number])
-        for number in range(5)
-        for level in ("0", "all")
-    ]
-    rows += [{**row, "draw": 1} for row in rows]
-    rows += [said("mute", level, status="wrong_length", score=0.1, predicted=None) for level in ("0", "all")]
-    with tables([*rows, *({**row, "question_id": "q1"} for row in rows)]) as connection:
-        for most in (700, 1000, 3000):
-            data, _ = pair_data(connection, most)
-            assert len(json.dumps(data["questions"], separators=(",", ":"))) <= most
-
-
 def test_texts_cannot_end_the_script_that_holds_them() -> None:
     with tables([said("</script><b>")]) as connection:
         held = re.findall(r'<script type="application/json" id="pair-data">(.*?)</script>', pairs(connection))
     assert "<" not in held[0]
     assert json.loads(held[0])["models"] == ["</script><b>"]
-
-
-@pytest.mark.parametrize("rows", [[], [said("gpt", question_id="elsewhere")]])
-def test_without_a_pair_the_section_says_so(rows: list[dict[str, Any]]) -> None:
-    with tables(rows) as connection:
-        assert "No scored predictions yet." in pairs(connection)
-
-
-def test_segments_that_a_question_defines_are_marked() -> None:
-    """The segment of whoever gave an answer stood first under it, observed 100 %, as if that were a finding."""
-    survey = survey_rows({"circular": True}, {"segment": "country:chile", "question_id": "q0"})
-    rows = [said("gpt"), said("gpt", segment="country:chile")]
-    with tables(rows, survey_responses=survey) as connection:
-        data = pair_data(connection, ROOM).shown
-    assert [data["segments"][at] for at in data["questions"][0]["c"]] == ["country:kenya"]

@@ -59,12 +59,6 @@ def test_all_numbers_of_a_row_are_over_the_segments_that_its_models_share(connec
     assert row[2:6] == ["2 of 4", "0.500 2 models; 1 with fewer segments left out", "0.600 b", "0.400 a"]
 
 
-def test_models_that_tie_are_not_named_as_if_they_were_alone(connection: duckdb.DuckDBPyConnection) -> None:
-    scores = {"a": 0.9, "b": 0.1, "c": 0.1, "d": 0.9, "e": 0.1, "f": 0.1}
-    (row,) = cells(section(connection, [row for model, score in scores.items() for row in everywhere(model, score)]))
-    assert row[4:6] == ["0.900 2 tied: a, d", "0.100 4 tied"]
-
-
 def test_every_question_stands_with_the_scores_of_whoever_was_asked_it(connection: duckdb.DuckDBPyConnection) -> None:
     """Where a language model was asked a few questions, all others were left out; a single model was its own best and worst."""
     rows = [
@@ -86,8 +80,3 @@ def test_every_question_stands_with_the_scores_of_whoever_was_asked_it(connectio
     ]
     assert [row[:4] for row in cells(without_context)] == [["Question number 12?", "S1", "4 of 4", "0.450 gpt"]]
     assert "nothing has a score on: 1." in markup
-
-
-def test_models_that_are_all_equal_are_not_listed_as_best_and_worst(connection: duckdb.DuckDBPyConnection) -> None:
-    (row,) = cells(section(connection, [*everywhere("a", 0.7), *everywhere("b", 0.7)]))
-    assert row[4:6] == ["0.700 all equal", "0.700 all equal"]

@@ -11,9 +11,8 @@ from pandas.testing import assert_frame_equal
 
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.ceilings import MAX_STRENGTH
 from dtef_pipeline.survey.scoring.references import reference_scores
-from dtef_pipeline.survey.tables import DISTANCES, METRICS, REFERENCE_SCORES, SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import DISTANCES, METRICS, REFERENCE_SCORES
 from tests.made.scores import survey_rows
 
 COUNTRIES, GENDERS = ("chile", "india", "kenya", "peru"), ("female", "male")
@@ -72,38 +71,6 @@ def test_no_other_segment_of_the_attribute_is_null_not_zero() -> None:
     assert both["others"] is not None
 
 
-def test_no_other_segment_of_the_round_leaves_no_score_of_a_population() -> None:
-    """The population marginal was the target itself, and scored 1."""
-    (alone,) = reference_scores(survey_rows({"population": None, "others": None, "others_n": None})).to_pylist()
-    assert (alone["population"], alone["others"]) == (None, None)
-    assert alone["ceiling"] is not None
-    assert alone["uniform"] is not None
-
-
-def test_one_segment_alone_is_taken_for_the_population() -> None:
-    (row,) = reference_scores(survey_rows({})).to_pylist()
-    assert row["shrinkage"] == pytest.approx(MAX_STRENGTH / (MAX_STRENGTH + 40))
-
-
-def test_one_respondent_has_a_ceiling_but_no_gini() -> None:
-    (row,) = reference_scores(survey_rows({"n": 1, "observed": [1.0, 0.0, 0.0]})).to_pylist()
-    assert row["gini"] is None
-    assert 0 <= row["ceiling"]["js"] < 1
-
-
-def test_nominal_questions_have_no_normalised_emd() -> None:
-    (row,) = reference_scores(survey_rows({"scale": "nominal"})).to_pylist()
-    for name in ("ceiling", "uniform", "others", "population"):
-        assert row[name]["emd_normalized"] is None
-        assert row[name]["emd"] is not None
-
-
-def test_options_off_the_scale_are_left_out_of_normalised_emd() -> None:
-    (row,) = reference_scores(survey_rows({"dont_know": [False, False, True], "observed": [0.6, 0.2, 0.2]})).to_pylist()
-    assert row["uniform"]["emd_normalized"] == pytest.approx(0.75)
-    assert row["population"]["emd_normalized"] == pytest.approx(0.75)
-
-
 def test_neither_the_order_of_the_rows_nor_other_questions_nor_other_rounds_move_a_pair() -> None:
     survey = a_round()
     whole = by_pair(reference_scores(survey))
@@ -137,20 +104,6 @@ def test_a_lowered_ceiling_is_below_the_ceiling_and_a_design_effect_lowers_it_as
         assert low[name].mean() == pytest.approx(of_fewer[name].mean(), abs=1e-6)
 
 
-def test_equal_input_gives_equal_rows_and_another_seed_other_draws() -> None:
-    survey = a_round()
-    assert reference_scores(survey).equals(reference_scores(survey))
-    assert not reference_scores(survey, seed=2).equals(reference_scores(survey))
-
-
-def test_a_chunked_and_sliced_table_is_read_as_any_other() -> None:
-    survey = a_round()
-    pieces = pa.concat_tables([a_round().slice(0, 5), a_round().slice(5)])
-    assert_frame_equal(by_pair(reference_scores(pieces)), by_pair(reference_scores(survey)), rtol=1e-12)
-    padded = pa.concat_tables([a_round(1, round_id="S0"), survey]).combine_chunks().slice(6)
-    assert_frame_equal(by_pair(reference_scores(padded)), by_pair(reference_scores(survey)), rtol=1e-12)
-
-
 def test_the_same_question_has_one_cluster_in_all_segments_and_rounds() -> None:
     survey = survey_rows(
         {"question_id": "a", "question_text": "Is it so?"},
@@ -161,23 +114,12 @@ def test_the_same_question_has_one_cluster_in_all_segments_and_rounds() -> None:
     assert first == second != third
 
 
-def test_no_rows_give_no_rows() -> None:
-    assert reference_scores(SURVEY_RESPONSES.empty_table()).equals(REFERENCE_SCORES.empty_table())
-
-
 def test_a_distribution_that_does_not_fit_its_options_is_named() -> None:
     with pytest.raises(
         DtefError,
         match=r"S1/country:kenya/q0: observed got \[0\.5, 0\.5\]; allowed: a number for each of the options \['Agree'",
     ):
         reference_scores(survey_rows({"observed": [0.5, 0.5]}))
-
-
-def test_one_question_with_two_lists_of_options_is_named() -> None:
-    fewer = {"question_id": "q0", "segment": "country:peru", "options": ["Yes", "No"]}
-    fewer |= {"observed": [0.5, 0.5], "population": [0.5, 0.5], "others": [0.5, 0.5], "dont_know": [False, False]}
-    with pytest.raises(DtefError, match=r"S1/q0: options differ between segments"):
-        reference_scores(survey_rows({"question_id": "q0"}, fewer))
 
 
 def with_column(survey: pa.Table, name: str, values: list[float | None]) -> pa.Table:

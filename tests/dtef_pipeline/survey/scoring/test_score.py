@@ -10,11 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError, DtefError
-from dtef_pipeline.survey import row_blocks
-from dtef_pipeline.survey.reading.parsing import parse_response
-from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.score import score_predictions
-from dtef_pipeline.survey.tables import CORRECTED, METRICS, PREDICTIONS, READING, SCORES, SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import METRICS, PREDICTIONS, READING, SCORES, SURVEY_RESPONSES
 
 LIKERT = ["Disagree", "Neutral", "Agree", "Don't know"]
 
@@ -127,17 +124,6 @@ def test_answers_are_read_as_their_prompt_asked() -> None:
     assert (rows[4]["status"], rows[4]["score"], rows[4]["reason"]) == ("missing", None, "no answer to question 3 of 3")
 
 
-def test_columns_hold_the_values_of_the_row_path() -> None:
-    texts = ["[50, 30, 20]", "Agree: 20%\nDisagree: 50%\nNeutral: 30%", "0.1, 0.1, 0.8", "[1e-05, 3, 2]"]
-    for row, text in zip(scores([prediction("q3", t) for t in texts], SURVEY), texts, strict=True):
-        parsed = parse_response(text, 3, LIKERT[:3])
-        assert (row["status"], row["reason"]) == (parsed.status, parsed.reason)
-        assert parsed.distribution is not None
-        assert row["predicted"] == pytest.approx(list(parsed.distribution))
-        measured = metrics.measure(parsed.distribution, [0.2, 0.3, 0.5])
-        assert {name: row[name] for name in METRICS} == pytest.approx({name: float(v) for name, v in measured.items()})
-
-
 MIXED = [
     survey_row("two", [0.3, 0.7]),
     survey_row("three", [0.2, 0.3, 0.5], dont_know=[False, False, True]),
@@ -156,18 +142,11 @@ ASKED = st.builds(
 )
 
 
-@pytest.mark.parametrize("threads", [1, 2])
 @given(asked=st.lists(ASKED, max_size=15), first=st.integers(0, 4), metric=st.sampled_from(["js", "tv", "emd_normalized"]))
-def test_scores_in_blocks_are_those_of_each_prediction_alone(
-    threads: int, asked: list[dict[str, Any]], first: int, metric: str
-) -> None:
+def test_scores_of_many_are_those_of_each_prediction_alone(asked: list[dict[str, Any]], first: int, metric: str) -> None:
     survey = pa.Table.from_pylist(MIXED, schema=SURVEY_RESPONSES)
     table = pa.Table.from_pylist(asked, schema=PREDICTIONS)[first:]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_blocks, "BLOCK", 4)
-        patch.setattr(row_blocks, "MANY_ROWS", 1)
-        patch.setattr(row_blocks, "processors", lambda: threads)
-        together = score_predictions(table, survey, metric=metric)
+    together = score_predictions(table, survey, metric=metric)
     alone = [score_predictions(table[row : row + 1], survey, metric=metric) for row in range(len(table))]
     assert together.to_pylist() == [row for one in alone for row in one.to_pylist()]
 
@@ -239,11 +218,6 @@ def test_corrected_errors_need_n_and_go_by_the_effective_one() -> None:
     assert len({row["truth_id"] for row in (unknown, *others)}) == 3
 
 
-def test_corrected_errors_of_what_could_not_be_read_are_null_whatever_the_policy() -> None:
-    unreadable, short = scores([prediction("q3", "I do not know"), prediction("q3", "[50, 50]")], SURVEY)
-    assert {row[name] for row in (unreadable, short) for name in CORRECTED} == {None}
-
-
 def test_the_corrected_ranked_error_is_of_ordinal_scales_and_those_on_them() -> None:
     seen = [0.1, 0.15, 0.25, 0.5]
     survey = [
@@ -259,25 +233,10 @@ def test_the_corrected_ranked_error_is_of_ordinal_scales_and_those_on_them() -> 
     assert silent["rps_corrected"] is None
 
 
-def test_score_of_a_distance_is_one_minus_it() -> None:
-    (row,) = scores([prediction("q3", "[50, 30, 20]")], SURVEY, "tv")
-    assert (row["metric"], row["tv"], row["score"]) == ("tv", pytest.approx(0.3), pytest.approx(0.7))
-
-
-def test_no_predictions_give_no_scores() -> None:
-    assert scores([], SURVEY) == []
-    assert scores([], []) == []
-
-
 def test_a_prediction_without_a_survey_row_is_named() -> None:
     lost = [prediction("q9", "[1, 1]"), prediction("q3", "[1, 1, 1]"), prediction("q8", "[1, 1]", segment="x:y")]
     with pytest.raises(DtefError, match=r"without a survey row: GD4/country:kenya/q9, GD4/x:y/q8; ingest"):
         scores(lost, SURVEY)
-
-
-def test_many_lost_predictions_are_counted() -> None:
-    with pytest.raises(DtefError, match=r"and 15 more"):
-        scores([prediction(f"lost{i}", "[1, 1]") for i in range(20)], SURVEY)
 
 
 def test_a_survey_key_twice_is_named() -> None:
