@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import place_words, reaches, told_too_early
 from dtef_pipeline.text.counted import and_more

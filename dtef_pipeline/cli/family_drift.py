@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from assets.stage.panel_drift import judges_in, panel_drift, scored_in
 from dtef_pipeline.cli.accepted_drift import options_since
-from dtef_pipeline.cli.board_table import render_drift
+from dtef_pipeline.cli.boards import render_drift
 from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
 from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.families import FAMILIES

@@ -11,11 +11,9 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.games.known_games import known_persona_versions, known_scenarios
-from dtef_pipeline.cli.blueprint_patterns import fitting
-from dtef_pipeline.cli.mixed_served import say_mixed
-from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.stale_tables import say_stale
-from dtef_pipeline.cli.view_table import print_rows
+from dtef_pipeline.cli.opened_warehouse import reads_tables, say_mixed, say_stale
+from dtef_pipeline.cli.rubric_check import fitting
+from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.approved import APPROVED, PERSONA_STATUS, persona_statuses, unapproved_mark
 from dtef_pipeline.games.latest_play import latest_scores

@@ -1,36 +1,56 @@
-"""What `dtef games decisions` does; the words are in `dtef_pipeline/cli/games_decisions_group.py`."""
+"""`dtef games decisions`: asks, estimates and shows whole strategies."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
+import pandas as pd
 
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.request import CANDIDATE
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.estimate import stored_responses
-from dtef_pipeline.cli.games_decisions_shown import show
 from dtef_pipeline.cli.games_run import OR_UNAPPROVED, chosen_scenarios, unapproved_config
-from dtef_pipeline.cli.imported_models import require_imported
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
-from dtef_pipeline.cli.planned_table import lines_of_run_budgets, lines_of_sent, mean_call_tokens, planned_frame, print_planned
-from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped
+from dtef_pipeline.cli.planned_table import (
+    lines_of_run_budgets,
+    lines_of_sent,
+    mean_call_tokens,
+    planned_frame,
+    print_planned,
+    stored_responses,
+)
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.started_runs import say_used
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, require_imported, say_used
+from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.decision_rows import DecisionPlan, has_decision_points, points_to_ask
+from dtef_pipeline.games.decision_tables import STRATEGY_VALUES
 from dtef_pipeline.games.entrants import entrants, models_among
 from dtef_pipeline.games.packs import Pack, pack
-from dtef_pipeline.games.strategy_rows import require_fill
+from dtef_pipeline.games.persona_results import player_names
+from dtef_pipeline.games.players import BASELINE_PREFIX
+from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.strategy_rows import (
+    BOTH_SEATS,
+    EXPLOITABLE,
+    EXPLOITABLE_CORRECTED,
+    GIVEN_AWAY,
+    PARTIAL_STRATEGY,
+    PLAYED_SHARE,
+    UNREADABLE_SHARE,
+    WON,
+    require_fill,
+)
 from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths, most_tokens, tokens_of
 from dtef_pipeline.report.terminal import render
+from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
 from resources.gateway.askable import refuse_early
 from resources.gateway.budget import Accounts
@@ -39,6 +59,163 @@ from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
+
+_WON_FROM = "against_"
+_NASH = f"{BASELINE_PREFIX}nash"
+_WHOSE_STRATEGY = ("league", "scenario", "version", "snapshot", "player", "persona", "model", "model_variant")
+_STRATEGY_COUNTS = ("n_draws", "n_points", "n_missing", "n_filled")
+_STRATEGY_TOLD = {
+    "player": "Player: baseline/NAME, a model, or PERSONA@MODEL",
+    "exploitability": "Chips per hand that the best opponent wins, mean of both seats, without what the chance of draws adds; 0: perfect play",
+    "of_random": "Exploitability as a share of that of play at random: 0 is perfect play, 1 no better than random",
+    "as_drawn": "Exploitability of the draws as they are: too high on average",
+    "unreadable": "Share of the responses from which no legal command was read, 0-1",
+    "status": "Whose strategy it is: scored (the player's), partial (a baseline plays where nobody asked: ranked apart) or unscored",
+    "asked": "Decision points that were asked, of all that the game has",
+    "draws": "Responses that it follows from",
+    "seat": "Seat that is to move there: first or second",
+    "point": "Decision point: own card, public card and betting, as in K:check,bet",
+    "plays": "How often each command is played there, in percent of the responses that could be read",
+    "nash": "How often perfect play gives each command there, in percent",
+    "loss": "Chips per hand in that seat that are given away there against perfect play",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StrategiesView:
+    """How rows of players or of their decision points are shown."""
+
+    columns: tuple[str, ...]
+    kept: tuple[str, ...] = ("player", "status", "asked", "point", "plays", "loss", "exploitability", "interval")
+    first_out: tuple[str, ...] = ("scenario", "as_drawn", "draws", "unreadable")
+    estimate: str = "exploitability"
+    notes: str = "note"
+    who: tuple[str, ...] = ("scenario", "player")
+
+
+@reads_tables
+def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], by_point: bool, output: str) -> None:
+    """The strategies that are known in the scenarios and the snapshot of the plans, the least exploitable first."""
+    rows = [row for key, plan in plans.items() for row in _rows(warehouse, key, plan)]
+    meanings = {column.name: description(column) for column in STRATEGY_VALUES}
+    if by_point:
+        shown = _points(rows)
+        names: tuple[str, ...] = ("scenario", "player", "seat", "point", "plays", "nash", "draws", "unreadable", "loss")
+    else:
+        shown = _players(rows)
+        values = list(dict.fromkeys(name for row in shown for name in row if _is_mean(name)))
+        names = (
+            "scenario",
+            "player",
+            "status",
+            "asked",
+            "exploitability",
+            "interval",
+            "of_random",
+            "as_drawn",
+            *values,
+            "unreadable",
+            "draws",
+        )
+        meanings |= {name: f"Chips per hand won from {name.removeprefix(_WON_FROM)}, mean of both seats" for name in values}
+    if not shown:
+        raise WarehouseError("nothing to show: `dtef games decisions --model NAME` asks a model")
+    print_rows(StrategiesView(names), _frame(shown), output, (), {**meanings, **_STRATEGY_TOLD})
+
+
+def _rows(warehouse: Warehouse, key: str, plan: DecisionPlan) -> Iterator[dict[str, Any]]:
+    """The rows of `strategy_values` of the scenario's present version, with the name of the player."""
+    rows = warehouse.rows("strategy_values", **LEAGUE_SPACE.levels(key), snapshot=plan.snapshot).to_pylist()
+    for row in rows:
+        if row["version"] == plan.pack.manifest.version:
+            yield {**row, "player": player_names([row["persona"]], [row["model"]])[0]}
+
+
+def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The rows with numbers as numbers, also where none is known."""
+    frame = pd.DataFrame(rows)
+    whole = {name: "Int64" for name in ("draws", "points", "of_points", "missing", "filled") if name in frame}
+    real = {name: "float64" for name in ("exploitability", "low", "high", "of_random", "as_drawn", "loss") if name in frame}
+    return frame.astype({**whole, **real})
+
+
+def _is_mean(name: str) -> bool:
+    return name.startswith(_WON_FROM) and not name.endswith(("_first", "_second"))
+
+
+def _grouped(rows: Sequence[dict[str, Any]], *more: str) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """The rows that are alike in player and in these columns, behind what they have alike."""
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    names = (*_WHOSE_STRATEGY, *more)
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    for key, own in found.items():
+        yield dict(zip(names, key, strict=True)), own
+
+
+def _players(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per scenario and player."""
+    found = []
+    most = {row["scenario"]: row["n_points"] for row in rows if row["model"].startswith(BASELINE_PREFIX)}
+    for who, own in _grouped([row for row in rows if row["point"] is None]):
+        by = {row["quantity"]: row for row in own}
+        corrected, drawn = by[EXPLOITABLE_CORRECTED], by[EXPLOITABLE]
+        share = corrected["value"] / drawn["scale"] if corrected["value"] is not None and drawn["scale"] else None
+        told = {"exploitability": corrected["value"], "low": corrected["low"], "high": corrected["high"]}
+        told |= {"as_drawn": drawn["value"], "scale": drawn["scale"], "of_random": share}
+        for won in own:
+            if won["quantity"] == WON:
+                name = f"{_WON_FROM}{won['opponent'].removeprefix(BASELINE_PREFIX)}"
+                told[name if won["seat"] == BOTH_SEATS else f"{name}_{won['seat']}"] = won["value"]
+        told["unreadable"] = by[UNREADABLE_SHARE]["value"] if UNREADABLE_SHARE in by else None
+        told |= {name.removeprefix("n_"): corrected[name] for name in _STRATEGY_COUNTS}
+        of = most[who["scenario"]]
+        told |= {"of_points": of, "status": drawn["status"], "asked": f"{corrected['n_points']:,} of {of:,}"}
+        found.append({**who, **told, "note": _note(corrected, of)})
+    return sorted(found, key=_place)
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The least exploitable first within a scenario; behind them strategies that a baseline plays a part of, and those without a value last."""
+    value = row["exploitability"] if row["exploitability"] is not None else row["as_drawn"]
+    return row["league"], row["scenario"], value is None, row["status"] == PARTIAL_STRATEGY, value or 0.0, row["player"]
+
+
+def _note(row: Mapping[str, Any], most: int) -> str:
+    """What is to be known of a player's values. `most`: decision points that there are."""
+    if row["model"].startswith(BASELINE_PREFIX):
+        return ""
+    notes = [row["reason"]] if row["reason"] else []
+    if row["n_filled"]:
+        asked = f"partial: {row['n_points']:,} of {most:,} decision points were asked"
+        notes.append(f"{asked}, {row['filled_by']} plays in {row['n_filled']:,}: no value of the player alone, ranked apart")
+    elif row["n_points"] < most:
+        notes.append("--sample 0 asks in all decision points; with --fill nash, perfect play stands in for those not asked")
+    return "; ".join(notes)
+
+
+def _points(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per scenario, model and decision point, the one where most is given away first."""
+    shares = [row for row in rows if row["quantity"] == PLAYED_SHARE]
+    perfect = {
+        (who["scenario"], who["point"]): _as_text(own) for who, own in _grouped(shares, "point") if who["model"] == _NASH
+    }
+    found = []
+    asked = [row for row in rows if row["point"] is not None and not row["model"].startswith(BASELINE_PREFIX)]
+    for who, own in _grouped(asked, "seat", "point"):
+        plays = [row for row in own if row["quantity"] == PLAYED_SHARE]
+        by = {row["quantity"]: row for row in own}
+        row = {**who, "plays": _as_text(plays), "nash": perfect.get((who["scenario"], who["point"]), "")}
+        row |= {f"p_{one['command']}": one["value"] for one in plays}
+        row |= {"draws": by[GIVEN_AWAY]["n_draws"], "unreadable": by[UNREADABLE_SHARE]["value"]}
+        lost = by[GIVEN_AWAY]
+        found.append({**row, "loss": lost["value"], "note": lost["reason"] if lost["value"] is None else ""})
+    return sorted(found, key=lambda row: (row["league"], row["scenario"], row["player"], -(row["loss"] or 0.0)))
+
+
+def _as_text(shares: Sequence[Mapping[str, Any]]) -> str:
+    """`check 30 %, bet 70 %`; nothing where no response could be read."""
+    return ", ".join(f"{row['command']} {100 * row['value']:.0f} %" for row in shares if row["value"] is not None)
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from dtef_pipeline.cli import games_board, games_report, games_run
 from dtef_pipeline.cli.family_drift import WatchedFamily, drift_of_models
-from dtef_pipeline.cli.opened_warehouse import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables, say_stale
 from dtef_pipeline.cli.spent_by_role import COUNTED_USAGE, spent_by
-from dtef_pipeline.cli.stale_tables import say_stale
-from dtef_pipeline.cli.view_table import print_rows
+from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.cli.written_report import folder_given, refuse_snapshot
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError

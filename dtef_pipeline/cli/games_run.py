@@ -1,4 +1,4 @@
-"""What `dtef games run` does, and `dtef rollup` with games; the words are in `dtef_pipeline/cli/games_run_group.py`."""
+"""`dtef games run`, its estimate, and the roll-ups of games."""
 
 from __future__ import annotations
 
@@ -13,16 +13,32 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assets.games.known_games import known_personas, known_scenarios
+from dtef_pipeline.asking.episodes import Played, in_windows, play
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
-from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.planned_table import (
+    budget_lines,
+    lines_of_run_budgets,
+    lines_of_sent,
+    mean_call_tokens,
+    planned_frame,
+    planned_usage,
+    print_planned,
+    stored_responses,
+)
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.started_runs import roll_up, rolled_up, say_used
-from dtef_pipeline.cli.terminal_width import say
-from dtef_pipeline.cli.unanswered import ERROR_CHARACTERS_SHOWN
+from dtef_pipeline.cli.started_runs import (
+    ERROR_CHARACTERS_SHOWN,
+    check_home_path,
+    dagster_instance,
+    require_imported,
+    roll_up,
+    rolled_up,
+    say_used,
+)
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.approved import require_approved
@@ -38,13 +54,17 @@ from dtef_pipeline.games.entrants import (
 )
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
+from dtef_pipeline.games.foreseen import foreseen
+from dtef_pipeline.games.foreseen_calls import ForeseenCalls
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.matches import LeaguePlan
+from dtef_pipeline.games.matches import LeaguePlan, Match
 from dtef_pipeline.games.pack_faults import require_weighable
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.judging.call_ledger import USUAL_TURN_TOKENS, CallLedger, UsualLengths
+from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
 from resources.gateway.askable import refuse_early
@@ -237,3 +257,67 @@ def _roll_ups(instance: Any) -> Launched:
     from assets.launch import GAMES_ROLL_UP_NAMES
 
     return roll_up(instance, GAMES_ROLL_UP_NAMES, {})
+
+
+_EPISODES_FOLLOWED = 2_000
+_OF_LEAGUES = {
+    "planned": "Texts to be written, in all episodes",
+    "calls": "Requests that are sent: all that are not replayed, where a stand-in plays on with legal moves",
+    "calls_most": "Calls if every game lasts to its limit of turns, and every turn takes all the texts that it may",
+    "response_tokens_most": "Tokens of the responses to the most calls, if each is as long as max_tokens of the model allows",
+}
+"""What columns of an estimate mean where games are played."""
+HIGHEST_ASSUMES = (
+    "The highest numbers assume that every game lasts to its limit of turns, "
+    "every turn takes all its retries, and every response is as long as max_tokens allows."
+)
+
+
+def estimate(options: LeagueOptions, output: str) -> None:
+    settings = Settings.from_environment()
+    warehouse = open_warehouse(new=True)  # a first league is estimated before there is one
+    models = known_models(settings, COMPUTED_MODELS)
+    plans = league_plans(options, settings, models)
+    ledger = CallLedger(usual=UsualLengths(mean_call_tokens(warehouse, ["episode_turns"])))
+    episodes = 0
+    with stored_responses(settings) as store:
+        for plan in plans.values():
+            calls = ForeseenCalls(plan.pack, ledger)
+            for matches in in_windows((match for match in plan.matches() if not match.asks_nobody), _EPISODES_FOLLOWED):
+                episodes += len(matches)
+                _count(plan, matches, store, calls)
+            calls.close()
+    rows = [row for row in ledger.sorted_rows() if row.planned]
+    frame = planned_frame(rows)
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    click.echo(
+        f"{counted(len(plans), 'scenario')}, {counted(episodes, 'episode')} that models play, snapshot {options.snapshot}\n"
+    )
+    config = options.config()["episodes"]
+    lines = [HIGHEST_ASSUMES, *_lengths_unknown(ledger), *lines_of_run_budgets(config, frame)]
+    for name, limits in config["budgets"].items():
+        lines += budget_lines(f"{name}: ", Budget.model_validate(limits), planned_usage(frame[frame["model"] == name]))
+    print_planned(frame, [*lines, *lines_of_sent(rows)], _OF_LEAGUES)
+
+
+def _lengths_unknown(ledger: CallLedger) -> Iterator[str]:
+    """Of which models it is not known how much they write; every later prompt of an episode holds it again."""
+    names = [row.model.name for row in ledger.sorted_rows() if row.calls and row.model.variant not in ledger.usual.turns]
+    if names:
+        yield (
+            f"No text of {' and '.join(names)} was played yet: each is taken to have {counted(USUAL_TURN_TOKENS, 'token')}, "
+            "or max_tokens if that is less, and later prompts of its episode hold it again. "
+            "Once some seeds are played, the mean of what was written counts."
+        )
+
+
+def _count(plan: LeaguePlan, matches: Sequence[Match], store: ResponseStore | None, calls: ForeseenCalls) -> None:
+    """What episodes still take, behind what of them is stored already."""
+    episodes = [plan.episode(match) for match in matches]
+    came = [Played() for _ in matches] if store is None else play(episodes, lambda _: {}, store.responses)
+    for match, episode, played in zip(matches, episodes, came, strict=True):
+        seats = [player.model for player in match.by_seat(plan.n_seats)]
+        calls.add_stored(played.responses, {model.variant: model for model in seats if model is not None})
+        calls.add(match, list(foreseen(episode, played.responses)))

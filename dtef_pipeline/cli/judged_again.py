@@ -9,9 +9,8 @@ import click
 import pyarrow as pa
 
 from dtef_pipeline.cli.opened_warehouse import say_skipped
-from dtef_pipeline.cli.ready import dagster_instance
-from dtef_pipeline.cli.started_runs import say_used
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.cli.started_runs import dagster_instance, say_used
+from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.fitting import shown_columns

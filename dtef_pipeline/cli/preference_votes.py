@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dtef_pipeline.api.paired_answers import PairsAsked, for_people, pair_stored
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.terminal_width import terminal_fit
+from dtef_pipeline.cli.terminal import terminal_fit
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.preference.ballots import read_ballot, read_id

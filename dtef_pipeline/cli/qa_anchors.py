@@ -12,9 +12,9 @@ from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.judged_again import anchored_rows, judge_again, print_judge_drift
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
-from dtef_pipeline.cli.ready import check_home_path
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.started_runs import check_home_path
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.anchor_tables import QA_JUDGE_DRIFT

@@ -10,11 +10,9 @@ import pyarrow as pa
 
 from assets.qa.known_suites import known_suites
 from dtef_pipeline.boards.served import split_served
-from dtef_pipeline.cli.blueprint_patterns import fitting
-from dtef_pipeline.cli.mixed_served import SERVED_REMEDY, say_mixed
-from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.stale_tables import say_stale
-from dtef_pipeline.cli.view_table import print_rows
+from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, reads_tables, say_mixed, say_stale
+from dtef_pipeline.cli.rubric_check import fitting
+from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.published_results import QA_BOARD_READS, qa_boards
 from dtef_pipeline.qa.result_tables import QA_BOARDS

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.latest_scores import latest_scores
 from dtef_pipeline.qa.policies.front import pareto_plot

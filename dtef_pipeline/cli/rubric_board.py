@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.cli.blueprint_patterns import fitting
-from dtef_pipeline.cli.mixed_served import say_mixed
-from dtef_pipeline.cli.opened_warehouse import reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables, say_mixed, say_stale
+from dtef_pipeline.cli.rubric_check import fitting
 from dtef_pipeline.cli.rubric_labels import board as corrected_board
-from dtef_pipeline.cli.stale_tables import say_stale
-from dtef_pipeline.cli.view_table import print_rows
+from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.rubric.board import TEST_TAG
 from dtef_pipeline.rubric.board_views import (

@@ -13,9 +13,9 @@ import click
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.cli.rubric_check import fitting
+from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.classes import FIVE_CLASSES

@@ -14,12 +14,11 @@ from assets.stage.snapshots import require_snapshot
 from assets.survey.curation_file import known_curation, rows_of_no_round
 from assets.survey.panel_file import checked_panel
 from dtef_pipeline.cli.after_run import after_run, now_asked
-from dtef_pipeline.cli.asked_questions import question_lines
+from dtef_pipeline.cli.estimate import question_lines
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
-from dtef_pipeline.cli.ready import check_asking, check_settings, dagster_instance, prepare_home
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
-from dtef_pipeline.cli.started_runs import roll_up
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.started_runs import check_asking, check_settings, dagster_instance, prepare_home, roll_up
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.identity import SPACE

@@ -1,21 +1,131 @@
-"""Runs that commands of several families start alike: their roll-ups; and what is said of whom a run asked."""
+"""Checks what a run needs before it starts (settings, response store, keys, Dagster's home), and starts roll-ups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from assets.survey.panel_file import known_panel
+from dtef_pipeline.asking.models import Models, ModelSpec
+from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
-from dtef_pipeline.cli.ready import check_home_path, dagster_instance
-from dtef_pipeline.cli.terminal_width import say
-from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.cli.selection import Selection
+from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.documents import read_document, why_no_folder
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.unknown_cost import cost_in_words
+from resources.failures import does_not_start, in_words, links, unset_variables
+from resources.gateway.askable import refuse_absent_imported, refuse_early
+from resources.gateway.budget import Accounts
 from resources.gateway.progress import PartsProgress, kept_terminal
-from resources.settings import Settings
+from resources.known_models import known_models
+from resources.responses.store import ResponseStore
+from resources.settings import Settings, shipped
+from resources.webhook import Webhook
 
 if TYPE_CHECKING:
     from assets.launch import Launched
+
+
+def check_settings(settings: Settings) -> Models:
+    """The files and addresses that stages and roll-ups read at their end; the known models. Raises ConfigError for a fault in one."""
+    check_home_path(settings)
+    known_panel(settings)
+    models = known_models(settings, BASELINES)
+    if settings.webhook and (problem := Webhook(settings.webhook).problem):
+        raise ConfigError(problem)
+    return models
+
+
+def check_home_path(settings: Settings) -> None:
+    """Raises ConfigError for a home of Dagster that depends on the folder one stands in."""
+    if problem := settings.home_problem:
+        raise ConfigError(problem)
+
+
+def check_asking(settings: Settings, chosen: Selection) -> None:
+    """The response store, and the keys and prices of models that have never been asked in the snapshot.
+
+    Raises StoreError, GatewayError, and ConfigError for an imported model without responses, before minutes are spent on prompts.
+    """
+    budgets = {model.name: model.budget for model in chosen.models} | dict(chosen.budgets)
+    with ResponseStore(settings.responses_url) as store:
+        refuse_absent_imported(chosen.models, chosen.snapshot, store)
+        refuse_early(chosen.models, chosen.snapshot, Accounts(chosen.budget, budgets), store, os.environ)
+
+
+@contextmanager
+def dagster_instance() -> Iterator[Any]:
+    """The instance of DAGSTER_HOME (made on first use from the shipped template): the one the UI shows."""
+    home = prepare_home()
+    import dagster as dg
+
+    try:
+        opened = dg.DagsterInstance.get()
+    except Exception as error:
+        if in_words(links(error)):
+            raise
+        remedy = how_to_start(error, f"the template is {shipped('dagster.yaml')}")
+        raise ConfigError(f"{does_not_start(home, error)}; {remedy}") from error
+    with opened as instance:
+        yield instance
+
+
+def how_to_start(error: Exception, template: str) -> str:
+    """What to do about settings that Dagster does not start with: the words about the `template`, unless variables are all that is missing."""
+    if unset := unset_variables(error):  # The template would replace the settings of several machines by those of one.
+        return (
+            f"set {' and '.join(unset)}, as for the services (`set -a; . /etc/dtef/dtef.env; set +a` where they have that file)"
+        )
+    return template
+
+
+def prepare_home() -> Path:
+    """The folder of Dagster's state, with its `dagster.yaml`. Raises ConfigError when there can be none."""
+    state = Settings.from_environment()
+    check_home_path(state)
+    home = state.dagster_home
+    settings = home / "dagster.yaml"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        if not settings.exists():
+            _copy_whole(shipped("dagster.yaml"), settings)
+    except OSError as error:
+        hint = "; choose another folder with DAGSTER_HOME" if not home.is_dir() else ""
+        raise ConfigError(f"cannot make the home of Dagster {home}: {why_no_folder(home, error)}{hint}") from error
+    if earlier := earlier_version(settings):
+        click.echo(f"warning: {earlier}; put this in its place: {shipped('dagster.yaml')}", err=True)
+    os.environ["DAGSTER_HOME"] = str(home)
+    # Materializations are written this many at a time.
+    os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "50")
+    return home
+
+
+def earlier_version(settings: Path) -> str | None:
+    """What is missing in a `dagster.yaml` of an earlier version, in words; None: nothing. Raises ConfigError when it cannot be read."""
+    some_keys = ("storage", "run_launcher", "concurrency")
+    if "run_launcher" in read_document(settings, "settings file of Dagster", some_keys).values:
+        return None
+    return f"{settings} is of an earlier version: killed workers are not noticed"
+
+
+def _copy_whole(source: Path, target: Path) -> None:
+    """Whole or not at all: Dagster would take half a file, or an empty one, for its settings."""
+    part = target.with_name(f".{target.name}.part")
+    try:
+        shutil.copyfile(source, part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def roll_up(instance: Any, names: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> Launched:
@@ -63,3 +173,34 @@ def say_used(used: Mapping[str, Any]) -> None:
     for role, usage in used.items():
         cost = cost_in_words(usage.known_usd, usage.unpriced, usage.most_usd)
         say(f"asked now, as {role}: {counted(usage.calls, 'call')}, {counted(usage.tokens, 'token')}, {cost}")
+
+
+def require_imported(specs: Iterable[ModelSpec], snapshot: str, settings: Settings) -> None:
+    """Raises ConfigError for a model of which nothing was imported in the snapshot, as where its name is misspelled."""
+    if imported := [spec for spec in specs if spec.is_imported]:
+        with ResponseStore(settings.responses_url) as store:
+            refuse_absent_imported(imported, snapshot, store)
+
+
+_FAILED_CALL, _ENDED_BY_BUDGET = "error", "budget"
+ERROR_CHARACTERS_SHOWN = 300
+
+
+def unanswered_lines(calls: Iterable[tuple[str, str, str | None]]) -> Iterator[str]:
+    """A line per model with responses that failed, and per model with such that a budget ended, in the order of names.
+
+    `calls`: of each response its model, status and error.
+    """
+    asked, errors = Counter[str](), defaultdict[tuple[str, str], Counter[str]](Counter)
+    for model, status, error in calls:
+        asked[model] += 1
+        # Of what a budget ended, the error of the last attempt, where there was one.
+        last = (error or "").partition(LAST_ERROR)[2] if status == _ENDED_BY_BUDGET else error or ""
+        errors[model, status][last] += 1
+    for (model, status), told in sorted(errors.items()):
+        number = counted(told.total(), "response")
+        why = next((f" ({error[:ERROR_CHARACTERS_SHOWN]})" for error, _ in told.most_common() if error), "")
+        if status == _FAILED_CALL:
+            yield f"warning: {model}: {number} of {asked[model]:,} failed{why}; the same command asks again"
+        elif status == _ENDED_BY_BUDGET:
+            yield f"warning: {model}: {number} of {asked[model]:,} missing, because a budget was reached{why}; the same command continues"

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from assets.launch import materialize
-from dtef_pipeline.cli.ready import dagster_instance
+from dtef_pipeline.cli.started_runs import dagster_instance
 from resources.gateway.retries import Backoff
 from resources.json_endpoint import SECRET_LEFT_OUT
 from resources.responses.store import ResponseStore

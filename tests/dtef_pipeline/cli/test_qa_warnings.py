@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from dtef_pipeline.asking.request import LAST_ERROR
-from dtef_pipeline.cli.qa_warnings import failed_models
-from dtef_pipeline.cli.unanswered import unanswered_lines
+from dtef_pipeline.cli.qa_run import failed_models
+from dtef_pipeline.cli.started_runs import unanswered_lines
 from resources.warehouse import Warehouse
 from tests.made.qa_items import BIRD, ROWERS, responses_to
 

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from dtef_pipeline.boards.boards import load_evidence
-from dtef_pipeline.cli.board_table import lines_of_view, render_view
+from dtef_pipeline.cli.boards import lines_of_view, render_view
 from dtef_pipeline.cli.dtef import leaderboard as command
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.errors import ConfigError, WarehouseError

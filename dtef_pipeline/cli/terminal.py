@@ -1,18 +1,36 @@
-"""One way to show the rows of a stored table to people: chosen columns, notes behind the rows they are about, what the columns mean."""
+"""Prints tables and sentences to the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import click
 import pandas as pd
 
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.fitting import shown_columns
+from dtef_pipeline.cli.options import WIDE_META
+from dtef_pipeline.report.column_lines import column_lines, in_width
+from dtef_pipeline.report.fitting import HOW, MOST_COLUMNS, Fit, shown_columns
 from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.text.counted import and_more
+
+
+def terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: str = "") -> Fit:
+    """What a table has to fit into: the terminal where there is one, and eight columns unless `--wide` is given. The rest as in `Fit`."""
+    context = click.get_current_context(silent=True)
+    is_wide = context is not None and context.meta.get(WIDE_META, False)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_wide else None
+    return Fit(width, kept, first_out, how or HOW, None if is_wide else MOST_COLUMNS)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print sentences, on standard error with `err`. On a terminal a wider line goes on in the next, indented as it is."""
+    is_terminal = (sys.stderr if err else sys.stdout).isatty()
+    width = shutil.get_terminal_size().columns if is_terminal else None
+    click.echo("\n".join(in_width(line, width, len(line) - len(line.lstrip(" "))) for line in text.split("\n")), err=err)
+
 
 _ROWS_NAMED = 5
 """Rows that are named before a note on them."""

@@ -1,28 +1,26 @@
-"""The views of `dtef leaderboard` as tables for people, and what their columns mean."""
+"""The views of `dtef leaderboard` as tables for people: what they are over, why rows lack a rank or an interval, what columns mean."""
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.boards.boards import BY_METRIC
-from dtef_pipeline.cli.terminal_width import terminal_fit
-from dtef_pipeline.cli.why_missing import Reasons, why_no_interval, why_unranked
+from dtef_pipeline.asking.models import COMPUTED_SQL
+from dtef_pipeline.boards.boards import BY_METRIC, NO_RANK
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.cli.terminal import terminal_fit
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.report.column_lines import column_lines, in_width
 from dtef_pipeline.report.drift_terminal import drift_text, verdict_table
 from dtef_pipeline.report.fitting import Fit, shown_columns
 from dtef_pipeline.report.names import Names
-from dtef_pipeline.report.terminal import (
-    intervals,
-    intervals_of,
-    named_apart,
-    render,
-    render_blocks,
-    with_ranks,
-)
+from dtef_pipeline.report.terminal import intervals, intervals_of, named_apart, render, render_blocks, with_ranks
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.meanings import (
     DRIFT,
@@ -34,10 +32,155 @@ from dtef_pipeline.survey.boards.meanings import (
     subject_columns,
     view_columns,
 )
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.design_effects import about_n
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.question_draw import DRAW_ORDERS
 from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.counted import and_more, counted
+from resources.warehouse import Warehouse
+
+
+def board_scope(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions, level: str) -> str:
+    """What the board of a context level is over: rounds, segments, questions, the level, snapshots."""
+    counted_responses = f"of snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
+    part = _part(connection, options)
+    return f"all models on {', '.join(options.rounds)}: {part}; context {level}; {counted_responses}"
+
+
+def lines_of_samples(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> Iterator[str]:
+    """A line for each round of which language models were asked a sample: the smallest draw that holds all their scores."""
+    if not has_table(connection, "survey_responses") or not {*DRAW_ORDERS} <= {*connection.table("survey_responses").columns}:
+        return
+    drawn = connection.execute(
+        f"SELECT round, {', '.join(f'max({name}) + 1' for name in DRAW_ORDERS)} "
+        f"FROM scores JOIN survey_responses USING (round, segment, question_id) WHERE NOT {COMPUTED_SQL} "
+        "AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2) GROUP BY 1 ORDER BY 1",
+        [list(options.rounds), options.snapshot],
+    ).fetchall()
+    for name, *sample in drawn:
+        questions, segments = sample
+        of_round = replace(options, rounds=(name,), questions=questions, sample_segments=segments)
+        there = [_places_drawn(connection, column, of_round) for column in DRAW_ORDERS]
+        if sample != there:
+            yield f"language models were asked a sample of {name}: {_part(connection, of_round)}"
+
+
+def _part(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+    """The segments and questions of a board."""
+    return f"{_segments(connection, options)}; {_questions_asked(connection, options)}"
+
+
+def _segments(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+    """The segments of a board, and how many of each round a sample draws for each question. A round may have fewer."""
+    named, asked = ", ".join(options.segments), options.sample_segments
+    there = _places_drawn(connection, "segment_order", options)
+    if asked is None or there is None or there <= asked:
+        return named or "all segments"
+    return "; ".join(filter(None, [named, f"{asked:,} of {counted(there, 'segment')} drawn for each question"]))
+
+
+def _places_drawn(connection: duckdb.DuckDBPyConnection, column: str, options: SurveyBoardOptions) -> int | None:
+    """The most questions of a round, or segments of a question, that can be drawn; None: nothing is known of the rounds."""
+    ((there,),) = connection.execute(
+        f"SELECT max({column}) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
+    ).fetchall()
+    return None if there is None else int(there)
+
+
+def _questions_asked(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+    """The questions of a board. A round may have fewer than were asked for."""
+    asked = options.questions
+    if asked is None:
+        return "all questions"
+    there = _places_drawn(connection, "draw_order", options)
+    if there is not None and there <= asked:
+        return "all questions" if len(options.rounds) > 1 else f"all {counted(there, 'question')}"
+    if there is None or len(options.rounds) > 1:
+        return f"{counted(asked, 'question')} of each round"
+    return f"{asked:,} of {counted(there, 'question')}"
+
+
+_OF_CEILINGS = {"ceiling", "skill", "deviation", "segment_sd_expected"}
+"""Columns of views whose numbers rest on ceilings."""
+
+
+def lines_of_design_effects(warehouse: Warehouse, frame: pd.DataFrame, rounds: Sequence[str]) -> str:
+    """Lines on the design effects and unknown n of `rounds` (none: of all); empty without any, and of a view whose numbers none bears on."""
+    if not _OF_CEILINGS & {*frame.columns}:
+        return ""
+    lines = warehouse.query(lambda connection: about_n(connection, rounds), only=["survey_findings"], first=rounds)
+    return "\n".join(in_width(line, terminal_fit().width) for line in lines)
+
+
+Row = Mapping[Hashable, Any]
+Reasons = Mapping[tuple[str, str, str], str]
+"""By model variant, context level and condition."""
+_MOST_PLACES = 3
+
+
+def reasons_without_score(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> Reasons:
+    """The most frequent reason why what a model responded has no score, of a connection with `scores`."""
+    rows = connection.execute(
+        "SELECT model_variant, context_level, condition, mode(reason) FROM scores "
+        "WHERE reason <> '' AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2) GROUP BY ALL",
+        [list(options.rounds), options.snapshot or None],
+    ).fetchall()
+    return {(variant, level, condition): reason for variant, level, condition, reason in rows}
+
+
+def why_unranked(frame: pd.DataFrame, without_score: Reasons) -> list[str]:
+    """A line for each reason why a model of an overall board has no rank."""
+    named, lines = named_apart(frame), []
+    for model, rows in named.groupby("model", sort=False, observed=True):
+        reasons: dict[str, list[str]] = {}
+        for row in rows[rows["rank"].isna()].to_dict("records"):
+            reasons.setdefault(_why_unranked(row, without_score), []).append(_place(row))
+        for reason, places in reasons.items():
+            where = "" if len(places) == len(rows) else f" at {_places(places)}"
+            lines.append(f"{model}{where}: {reason}")
+    return lines
+
+
+def why_no_interval(said: Iterable[str]) -> str:
+    """The reason that all intervals give in place of numbers; empty where they differ."""
+    reasons = {words for words in said if words}
+    return reasons.pop() if len(reasons) == 1 and next(iter(reasons)).endswith("needed") else ""
+
+
+def _why_unranked(row: Row, without_score: Reasons) -> str:
+    if not row["n_pairs"]:
+        way = (str(row["model_variant"]), str(row["context_level"]), str(row["condition"]))
+        return f"no score: {without_score.get(way, 'nothing that counts here was asked')}"
+    return next(note for note in str(row["note"]).split("; ") if note.startswith(NO_RANK)).removeprefix(f"{NO_RANK}: ")
+
+
+def _place(row: Row) -> str:
+    return f"context {row['context_level']}, {row['condition']}"
+
+
+def _places(places: Sequence[str]) -> str:
+    return and_more(places, _MOST_PLACES, "; ")
+
+
+def line_of_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+    """How many segments of people who gave no answer a board leaves out; empty where it leaves out none."""
+    if options.of_answers is None:
+        return ""
+    left_out = [
+        f"{round_id}/{segment}"
+        for round_id, segment in connection.execute(
+            f"SELECT DISTINCT round, segment FROM scores WHERE NOT ({options.of_answers}) "
+            "AND (len($1) = 0 OR list_contains($1, round)) ORDER BY ALL",
+            [list(options.rounds)],
+        ).fetchall()
+    ]
+    if not left_out:
+        return ""
+    many, named = counted(len(left_out), "segment"), and_more(left_out, _MOST_PLACES)
+    return f"left out: {many} of people who gave no answer ({named}); `dtef leaderboard --non-answers` keeps them"
+
 
 EVERY_VIEW = (*MODEL, "condition")
 """Columns without which no view can be shown."""
