@@ -25,7 +25,7 @@ from dtef_pipeline.cli.boards import (
 )
 from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
-from dtef_pipeline.cli.terminal import say, terminal_fit
+from dtef_pipeline.cli.terminal import print_table, say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.fitting import shown_columns
@@ -230,9 +230,8 @@ def costs(warehouse: Warehouse, by: Sequence[str], rounds: tuple[str, ...], snap
         if not len(frame):
             click.echo("no language model was asked: baselines cost nothing")
             return
-        fit = terminal_fit(keys, ["prompt_tokens", "completion_tokens", "budget_stopped"])
-        click.echo(render(frame, output, columns=columns, fit=fit))
-        click.echo(column_lines(shown_columns(columns, fit), COST_COLUMNS, fit.width))
+        first_out = ["prompt_tokens", "completion_tokens", "budget_stopped"]
+        print_table(frame, COST_COLUMNS, columns=columns, kept=keys, first_out=first_out)
     else:
         click.echo(render(frame, output))
 

@@ -32,6 +32,7 @@ from dtef_pipeline.cli.qa_group import qa
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.responses_group import responses
 from dtef_pipeline.cli.rubric_group import rubric
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.counted import counted
 
 
@@ -470,9 +471,9 @@ def report(out: Path, snapshot: str | None) -> None:
     one of them has the name of a page it is left, with an error.
     """
     from dtef_pipeline.cli import read
-    from dtef_pipeline.cli.written_report import refuse_snapshot
 
-    refuse_snapshot(snapshot)
+    if snapshot is not None:
+        raise ConfigError("--snapshot: allowed with --family rubric")
     if out.is_dir():
         raise click.BadParameter(f"File {str(out)!r} is a directory.", param_hint="'--out'")
     read.report(out)

@@ -24,11 +24,9 @@ from dtef_pipeline.boards.reliability import detectable_difference
 from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.planned_table import DOLLARS, budget_lines, sent_lines, stored_responses
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
-from dtef_pipeline.cli.terminal import say, terminal_fit
+from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import DtefError, WarehouseError
 from dtef_pipeline.identity import request_keys, split_partition_key
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.fitting import shown_columns
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.baselines.names import BASELINES
@@ -189,14 +187,14 @@ def estimate(warehouse: Warehouse, options: RunOptions, output: str) -> None:
         click.echo("baselines ask no model: no calls, no cost")
         return
     shown = _shown(frame, len(chosen.spelled) > 1)
-    fit = terminal_fit(["model", "condition", "calls", *DOLLARS], ["prompt_tokens", "answer_tokens", "answer_tokens_most"])
-    click.echo(render(shown, "table", fit=fit))
-    for line in _budget_lines(chosen, frame):
-        say(line)
     called = set(frame.loc[frame["calls"] > 0, "model_variant"])
-    for line in sent_lines([model for model in models if model.variant in called]):
-        say(line)
-    click.echo(column_lines(shown_columns([*map(str, shown)], fit), ESTIMATED, fit.width))
+    print_table(
+        shown,
+        ESTIMATED,
+        kept=["model", "condition", "calls", *DOLLARS],
+        first_out=["prompt_tokens", "answer_tokens", "answer_tokens_most"],
+        lines=[*_budget_lines(chosen, frame), *sent_lines([model for model in models if model.variant in called])],
+    )
 
 
 def _estimate(

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import click
 import pandas as pd
 
 from assets.games.known_games import known_personas, known_scenarios
-from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import CANDIDATE
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.games_run import OR_UNAPPROVED, chosen_scenarios, unapproved_config
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.planned_table import (
-    lines_of_run_budgets,
-    lines_of_sent,
     mean_call_tokens,
-    planned_frame,
-    print_planned,
+    print_estimate,
     stored_responses,
 )
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, require_imported, say_used
-from dtef_pipeline.cli.terminal import print_rows, say
+from dtef_pipeline.cli.started_runs import check_home_path, end_run, refuse_unaskable, require_imported, running_stages
+from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.approved import require_approved
@@ -49,12 +44,8 @@ from dtef_pipeline.games.strategy_rows import (
     require_fill,
 )
 from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths, most_tokens, tokens_of
-from dtef_pipeline.report.terminal import render
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
-from resources.gateway.askable import refuse_early
-from resources.gateway.budget import Accounts
-from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
@@ -81,16 +72,13 @@ _STRATEGY_TOLD = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StrategiesView:
-    """How rows of players or of their decision points are shown."""
-
-    columns: tuple[str, ...]
-    kept: tuple[str, ...] = ("player", "status", "asked", "point", "plays", "loss", "exploitability", "interval")
-    first_out: tuple[str, ...] = ("scenario", "as_drawn", "draws", "unreadable")
-    estimate: str = "exploitability"
-    notes: str = "note"
-    who: tuple[str, ...] = ("scenario", "player")
+_STRATEGIES_VIEW = TableView(
+    (),
+    ("player", "status", "asked", "point", "plays", "loss", "exploitability", "interval"),
+    ("scenario", "as_drawn", "draws", "unreadable"),
+    "exploitability",
+    who=("scenario", "player"),
+)
 
 
 @reads_tables
@@ -120,7 +108,7 @@ def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], by_point: bool
         meanings |= {name: f"Chips per hand won from {name.removeprefix(_WON_FROM)}, mean of both seats" for name in values}
     if not shown:
         raise WarehouseError("nothing to show: `dtef games decisions --model NAME` asks a model")
-    print_rows(StrategiesView(names), _frame(shown), output, (), {**meanings, **_STRATEGY_TOLD})
+    print_rows(_STRATEGIES_VIEW._replace(columns=names), _frame(shown), output, (), {**meanings, **_STRATEGY_TOLD})
 
 
 def _rows(warehouse: Warehouse, key: str, plan: DecisionPlan) -> Iterator[dict[str, Any]]:
@@ -264,28 +252,21 @@ def run(options: DecisionOptions, by_point: bool, output: str) -> int:
     specs = models_among([player for plan in plans.values() for player in plan.players])
     require_imported(specs, options.snapshot, settings)
     config = with_owners(options, {spec.name for spec in specs}, models).config()
-    with ResponseStore(settings.responses_url) as store:
-        limit = budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
-        refuse_early(specs, options.snapshot, Accounts(Budget(max_cost_usd=limit), {}), store, os.environ)
-    with kept_terminal():
+    refuse_unaskable(
+        specs, options.snapshot, settings, budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
+    )
+    with running_stages("games", list(plans), options.snapshot) as running:
         from assets.games.scenarios import add_scenarios
-        from assets.launch import DECISION_STAGE_NAMES, OF_SCENARIOS, materialize
-        from assets.stage.partitions import SNAPSHOT_TAG
-        from assets.stage.shared_gateway import command
+        from assets.launch import DECISION_STAGE_NAMES
 
-        with dagster_instance() as instance, command(list(plans)) as running:
-            add_scenarios(instance, list(plans))
-            tags = {**running.tags, SNAPSHOT_TAG: options.snapshot}
-            outcome = materialize(instance, DECISION_STAGE_NAMES, list(plans), config, tags, space=OF_SCENARIOS)
-            used = running.gateway.used if running.gateway else {}
-    say_skipped(outcome, warehouse)
+        add_scenarios(running.instance, list(plans))
+        running.materialize(DECISION_STAGE_NAMES, list(plans), config)
     if output == "table":
-        say_used(used)
-    for failure in outcome.failures:
-        say(f"error: {failure}", err=True)
-    if outcome.done:
-        show({key: plans[key] for key in outcome.done}, by_point, output)
-    return 1 if outcome.failures or warehouse.skipped else 0
+        running.say_used()
+    code = end_run(warehouse, running.outcome)
+    if running.done:
+        show({key: plans[key] for key in running.done}, by_point, output)
+    return code
 
 
 def _require_answers(warehouse: Warehouse, options: DecisionOptions) -> None:
@@ -307,14 +288,9 @@ def estimate(options: DecisionOptions, output: str) -> None:
     with stored_responses(settings) as store:
         for plan in plans.values():
             _count(plan, store, ledger)
-    rows = [row for row in ledger.sorted_rows() if row.planned]
-    frame = planned_frame(rows)
-    if output != "table":
-        click.echo(render(frame, output))
-        return
     points = sum(len(plan.points) for plan in plans.values())
-    click.echo(f"{counted(len(plans), 'scenario')}, {counted(points, 'decision point')}, snapshot {options.snapshot}\n")
-    print_planned(frame, [*lines_of_run_budgets(options.config()["decision_answers"], frame), *lines_of_sent(rows)])
+    head = f"{counted(len(plans), 'scenario')}, {counted(points, 'decision point')}, snapshot {options.snapshot}"
+    print_estimate(head, ledger, options.config()["decision_answers"], output)
 
 
 def decision_plans(options: DecisionOptions, settings: Settings, models: Models) -> dict[str, DecisionPlan]:

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.episodes import Played, in_windows, play
-from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
+from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.planned_table import (
-    budget_lines,
-    lines_of_run_budgets,
-    lines_of_sent,
     mean_call_tokens,
-    planned_frame,
-    planned_usage,
-    print_planned,
+    print_estimate,
     stored_responses,
 )
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.started_runs import (
     ERROR_CHARACTERS_SHOWN,
     check_home_path,
-    dagster_instance,
+    end_run,
+    refuse_unaskable,
     require_imported,
-    roll_up,
-    rolled_up,
-    say_used,
+    running_stages,
 )
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
@@ -64,19 +54,15 @@ from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.judging.call_ledger import USUAL_TURN_TOKENS, CallLedger, UsualLengths
-from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
-from resources.gateway.askable import refuse_early
-from resources.gateway.budget import Accounts
-from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.launch import Launched
+    pass
 
 
 OR_UNAPPROVED = ", or any with --unapproved"
@@ -129,38 +115,24 @@ def run(options: LeagueOptions) -> int:
     specs = models_among([one for plan in plans.values() for one in (*plan.players, *plan.opponents.values())])
     require_imported(specs, options.snapshot, settings)
     config = with_owners(options, {spec.name for spec in specs}, models).config()
-    with ResponseStore(settings.responses_url) as store:
-        limit = budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
-        refuse_early(specs, options.snapshot, Accounts(Budget(max_cost_usd=limit), {}), store, os.environ)
-    started, keys = time.monotonic(), list(plans)
-    with kept_terminal():
+    refuse_unaskable(
+        specs, options.snapshot, settings, budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
+    )
+    keys = list(plans)
+    with running_stages("games", keys, options.snapshot) as running:
         from assets.games.scenarios import add_scenarios
-        from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, materialize
-        from assets.stage.partitions import SNAPSHOT_TAG
-        from assets.stage.shared_gateway import command
+        from assets.launch import GAMES_STAGE_NAMES
 
-        with dagster_instance() as instance, command(keys) as running:
-            add_scenarios(instance, keys)
-            tags = {**running.tags, SNAPSHOT_TAG: options.snapshot}
-            outcome = materialize(instance, GAMES_STAGE_NAMES, keys, config, tags, space=OF_SCENARIOS)
-            done = outcome.done
-            if not options.no_roll_ups and warehouse.tables(["episode_scores"]):
-                outcome += _roll_ups(instance)
-            used = running.gateway.used if running.gateway else {}
-    say_skipped(outcome, warehouse)
-    say_used(used)
+        add_scenarios(running.instance, keys)
+        running.materialize(GAMES_STAGE_NAMES, keys, config)
+        if not options.no_roll_ups:
+            running.roll_up(warehouse)
+    running.report(warehouse, "scenario")
     if not options.players:
         say("no player was given: nobody played, and what is stored was scored; --player NAME has one play")
-    all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
-    click.echo(f"{all_of}{counted(len(keys), 'scenario')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
-    for line in (*_not_played(warehouse, keys, options.snapshot), *(f"error: {failure}" for failure in outcome.failures)):
+    for line in _not_played(warehouse, keys, options.snapshot):
         say(line, err=True)
-    return 1 if outcome.failures or warehouse.skipped else 0
-
-
-def rollup() -> int:
-    """The exit code: 1 where a roll-up failed, or a file was left out."""
-    return rolled_up("episode_scores", "dtef games run", _roll_ups)
+    return end_run(warehouse, running.outcome)
 
 
 def league_plans(options: LeagueOptions, settings: Settings, models: Models) -> dict[str, LeaguePlan]:
@@ -252,13 +224,6 @@ def _not_played(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Ite
             yield f"warning: {model}: {counted(number, 'episode')} not played to the end, because {why}{last}; the same command continues"
 
 
-def _roll_ups(instance: Any) -> Launched:
-    """All of them."""
-    from assets.launch import GAMES_ROLL_UP_NAMES
-
-    return roll_up(instance, GAMES_ROLL_UP_NAMES, {})
-
-
 _EPISODES_FOLLOWED = 2_000
 _OF_LEAGUES = {
     "planned": "Texts to be written, in all episodes",
@@ -287,19 +252,10 @@ def estimate(options: LeagueOptions, output: str) -> None:
                 episodes += len(matches)
                 _count(plan, matches, store, calls)
             calls.close()
-    rows = [row for row in ledger.sorted_rows() if row.planned]
-    frame = planned_frame(rows)
-    if output != "table":
-        click.echo(render(frame, output))
-        return
-    click.echo(
-        f"{counted(len(plans), 'scenario')}, {counted(episodes, 'episode')} that models play, snapshot {options.snapshot}\n"
-    )
-    config = options.config()["episodes"]
-    lines = [HIGHEST_ASSUMES, *_lengths_unknown(ledger), *lines_of_run_budgets(config, frame)]
-    for name, limits in config["budgets"].items():
-        lines += budget_lines(f"{name}: ", Budget.model_validate(limits), planned_usage(frame[frame["model"] == name]))
-    print_planned(frame, [*lines, *lines_of_sent(rows)], _OF_LEAGUES)
+    episodes_told = f"{counted(episodes, 'episode')} that models play"
+    head = f"{counted(len(plans), 'scenario')}, {episodes_told}, snapshot {options.snapshot}"
+    lines = [HIGHEST_ASSUMES, *_lengths_unknown(ledger)]
+    print_estimate(head, ledger, options.config()["episodes"], output, lines, _OF_LEAGUES)
 
 
 def _lengths_unknown(ledger: CallLedger) -> Iterator[str]:

@@ -31,6 +31,10 @@ Given = ParamSpec("Given")
 Out = TypeVar("Out")
 
 
+class NothingToShowError(WarehouseError):
+    """The tables of a command have no rows. Where a file of them could not be read, its warning is the cause, and all that is said."""
+
+
 def open_warehouse(*, new: bool = False) -> Warehouse:
     """The warehouse of DTEF_WAREHOUSE. `new`: it may be yet to be made. Raises WarehouseError where there is none, or can be none."""
     warehouse = Warehouse(Settings.from_environment().warehouse, lambda line: say(f"warning: {line}", err=True))
@@ -97,7 +101,12 @@ def reads_tables(command: Callable[Concatenate[Warehouse, Given], Out]) -> Calla
     @wraps(command)
     def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Out:
         warehouse = open_warehouse()
-        code = command(warehouse, *args, **kwargs)
+        try:
+            code = command(warehouse, *args, **kwargs)
+        except NothingToShowError:
+            if warehouse.skipped:
+                sys.exit(1)
+            raise
         if warehouse.skipped and not code:
             sys.exit(1)
         return code

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
-from importlib import import_module
 from typing import Any
 
 import click
@@ -122,7 +122,7 @@ def of_family(
 def reads_families(*taken: str, more: Sequence[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`--family` for a command that is written for the usual family.
 
-    What it does for another one is the function of its name in `NAME_family.py`, which gets the options `taken`; all others are refused.
+    What it does for another one is the function of its name in `families.py`, which gets the options `taken`; all others are refused.
     `more`: names beside those of the families.
     """
 
@@ -132,8 +132,9 @@ def reads_families(*taken: str, more: Sequence[str] = ()) -> Callable[[Callable[
             if family == USUAL_FAMILY:
                 return command(**given)
             _refuse_others(taken, family)
-            show = getattr(import_module(f"dtef_pipeline.cli.{family}_family"), command.__name__)
-            return show(**{name: given[name] for name in taken})
+            from dtef_pipeline.cli import families
+
+            sys.exit(getattr(families, command.__name__)(family, **{name: given[name] for name in taken}))
 
         with_option: Callable[..., Any] = of_family(more=more)(wrapped)
         return with_option

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ import sqlalchemy as sa
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER
 from dtef_pipeline.cli.selection import BUDGETS
-from dtef_pipeline.cli.terminal import say, terminal_fit
+from dtef_pipeline.cli.terminal import print_table
 from dtef_pipeline.errors import GatewayError
-from dtef_pipeline.judging.call_ledger import NOTHING_STORED, PLANNED, PLANNED_ROLES, PlannedCalls, StoredResponses
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.fitting import shown_columns
+from dtef_pipeline.judging.call_ledger import NOTHING_STORED, PLANNED, PLANNED_ROLES, CallLedger, PlannedCalls, StoredResponses
 from dtef_pipeline.report.terminal import render
+from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS
 from resources.gateway.prices import Price, price
 from resources.gateway.sent_settings import altered_lines, problem_of_sent, refuse_same_sent
 from resources.responses.store import ResponseStore
@@ -72,20 +71,49 @@ def print_planned(frame: pd.DataFrame, lines: Iterable[str], meanings: Mapping[s
 
     `meanings`: of columns that mean something else than in other estimates.
     """
-    shown = told_frame(frame)
-    fit = terminal_fit(["role", "model", "calls", *DOLLARS], ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"])
-    click.echo(render(shown, "table", fit=fit))
-    for line in lines:
-        say(line)
-    click.echo(column_lines(shown_columns([*map(str, shown)], fit), {**PLANNED, **meanings}, fit.width))
+    first_out = ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"]
+    print_table(
+        told_frame(frame),
+        {**PLANNED, **meanings},
+        kept=["role", "model", "calls", *DOLLARS],
+        first_out=first_out,
+        lines=lines,
+    )
 
 
-def lines_of_run_budgets(config: Mapping[str, Any], frame: pd.DataFrame) -> Iterator[str]:
-    """How the budgets of the run and of its roles compare with the estimate. `config`: of the stage that asks."""
+def print_estimate(
+    head: str,
+    ledger: CallLedger,
+    config: Mapping[str, Any],
+    output: str,
+    lines: Iterable[str] = (),
+    meanings: Mapping[str, str] = PLANNED,
+    more: Callable[[pd.DataFrame], Iterable[str]] = lambda frame: (),
+) -> None:
+    """What a run would ask, as a table with `head` above it; for other programs the rows alone.
+
+    `config`: of the stage that asks, with its budgets; `lines`: stand below the table; `more`: lines that follow from the rows.
+    """
+    rows = [row for row in ledger.sorted_rows() if row.planned]
+    frame = planned_frame(rows)
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    click.echo(f"{head}\n")
+    print_planned(frame, [*lines, *_lines_of_budgets(config, rows, frame), *more(frame), *lines_of_sent(rows)], meanings)
+
+
+def _lines_of_budgets(config: Mapping[str, Any], rows: Sequence[PlannedCalls], frame: pd.DataFrame) -> Iterator[str]:
+    """How the budgets of the run, of its roles and of its models compare with the estimate."""
     whole = Budget(max_cost_usd=config.get("max_cost_usd"), max_calls=config.get("max_calls"))
     yield from budget_lines("", whole, planned_usage(frame))
     for role, given in config["role_budgets"].items():
         yield from budget_lines(f"{role}: ", Budget.model_validate(given), planned_usage(frame[frame["role"] == role]))
+    names = [row.model.name.removesuffix(FOR_KEY_POINTS) for row in rows]
+    of_files = {name: row.model.budget for name, row in zip(names, rows, strict=True)}
+    for name, budget in of_files.items():
+        chosen = Budget.model_validate(config["budgets"][name]) if name in config["budgets"] else budget
+        yield from budget_lines(f"{name}: ", chosen, planned_usage(frame[[one == name for one in names]]))
 
 
 def lines_of_sent(rows: Iterable[PlannedCalls]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -11,10 +10,10 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.preference.preference_panel import vote_settings
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped
+from dtef_pipeline.cli.opened_warehouse import NothingToShowError, open_warehouse, reads_tables, say_skipped
 from dtef_pipeline.cli.preference_fit import stored_votes, with_named_judges
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, materialized_assets, roll_up
-from dtef_pipeline.cli.terminal import print_rows, say
+from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.preference.beside_metrics import BESIDE_COLUMNS, BESIDE_METRIC, beside_metrics, of_judges
@@ -33,19 +32,16 @@ from resources.warehouse import Warehouse
 _EACH_AGREEMENT = ["family", "partition", "reviewer_kind", "judge", "metric"]
 
 
-@dataclass(frozen=True, slots=True)
-class BesideView:
-    """How players with both scores are shown."""
-
-    columns: tuple[str, ...] = (
+_BESIDE_VIEW = TableView(
+    (
         *("family", "partition", "reviewer_kind", "judge", "metric", "player", "preferred_place", "beta", "interval"),
         *("metric_place", "value", "value_low", "value_high", "n"),
-    )
-    kept: tuple[str, ...] = ("player", "preferred_place", "metric_place")
-    first_out: tuple[str, ...] = ("value_low", "value_high", "n", "partition", "reviewer_kind", "family", "judge")
-    estimate: str = "beta"
-    notes: str = "note"
-    who: tuple[str, ...] = ("player",)
+    ),
+    ("player", "preferred_place", "metric_place"),
+    ("value_low", "value_high", "n", "partition", "reviewer_kind", "family", "judge"),
+    "beta",
+    who=("player",),
+)
 
 
 @reads_tables
@@ -77,7 +73,7 @@ def compare(
     with_tau = shown if output != "table" else shown[shown["tau"].notna()].reset_index(drop=True)
     lines = [*_lines_of_agreement(with_tau), *_without_tau(shown[shown["tau"].isna()])]
     if len(with_tau):
-        print_rows(BesideView(), with_tau, output, lines, BESIDE_COLUMNS)
+        print_rows(_BESIDE_VIEW, with_tau, output, lines, BESIDE_COLUMNS)
         return
     for line in lines:
         say(line)
@@ -129,19 +125,17 @@ _JUDGES_THAT_VOTED = 5
 _GROUPED_BY = ["family", "partition", "reviewer_kind", "judge"]
 
 
-@dataclass(frozen=True, slots=True)
-class PreferenceView:
-    """How rows of `preference_scores` are shown."""
-
-    columns: tuple[str, ...] = (
+_PREFERENCE_VIEW = TableView(
+    (
         *("family", "partition", "reviewer_kind", "judge", "component", "rank", "tier", "player", "beta", "interval", "share"),
         *("n_votes", "n_reviewers"),
-    )
-    kept: tuple[str, ...] = ("player", "beta", "interval")
-    first_out: tuple[str, ...] = ("share", "n_reviewers", "n_votes")
-    estimate: str = "beta"
-    notes: str = "reason"
-    who: tuple[str, ...] = ("player",)
+    ),
+    ("player", "beta", "interval"),
+    ("share", "n_reviewers", "n_votes"),
+    "beta",
+    "reason",
+    ("player",),
+)
 
 
 def rollup() -> int:
@@ -178,7 +172,7 @@ def show(
     frame = of_reviewers(frame, reviewer_kind, judges)
     shown = frame.reset_index(drop=True)
     several = bool((shown["component"] != 0).any())
-    print_rows(PreferenceView(), shown if several else shown.drop(columns="component"), output, _lines(shown), score_meanings())
+    print_rows(_PREFERENCE_VIEW, shown if several else shown.drop(columns="component"), output, _lines(shown), score_meanings())
 
 
 def score_frame(warehouse: Warehouse) -> pd.DataFrame:
@@ -188,10 +182,8 @@ def score_frame(warehouse: Warehouse) -> pd.DataFrame:
             f"no preference_scores in {warehouse.root} yet: `dtef rollup --family preference` makes them of votes"
         )
     frame = _score_rows(warehouse)
-    if not len(frame) and warehouse.skipped:
-        raise WarehouseError("preference_scores cannot be read, so there is nothing to show")
     if not len(frame):
-        raise WarehouseError("nothing to show: there were no votes when `dtef rollup --family preference` ran")
+        raise NothingToShowError("nothing to show: there were no votes when `dtef rollup --family preference` ran")
     if frame["votes_version"].iloc[0] != version_of_votes(_votes_now()):
         say(
             "note: the votes have changed since this table was made; make it again with `dtef rollup --family preference`",

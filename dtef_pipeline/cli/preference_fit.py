@@ -14,7 +14,7 @@ import pandas as pd
 
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.cli.terminal import print_rows, say
+from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.preference.published_scores import position
 from dtef_pipeline.preference.response_lengths import read_lengths
@@ -155,13 +155,13 @@ _PREFERENCE_WORDS = {
 }
 
 
-class _ScoreView(NamedTuple):
-    columns: tuple[str, ...] = ("component", "rank", "tier", "model", "beta", "interval", "share", "n")
-    kept: tuple[str, ...] = ("model", "beta")
-    first_out: tuple[str, ...] = ("share", "n")
-    estimate: str = "beta"
-    notes: str = "reason"
-    who: tuple[str, ...] = ("model",)
+_SCORE_VIEW = TableView(
+    ("component", "rank", "tier", "model", "beta", "interval", "share", "n"),
+    ("model", "beta"),
+    ("share", "n"),
+    "beta",
+    "reason",
+)
 
 
 def fit(file: Path | None, as_json: bool, responses: Path | None, **of_store: Any) -> None:
@@ -229,7 +229,7 @@ def _show(where: str, found: FittedPreference, judged: dict[str, Any], as_json: 
     frame[["rank", "tier"]] = frame[["rank", "tier"]].astype("Int64")
     if len(found.components) == 1:
         frame = frame.drop(columns="component")
-    print_rows(_ScoreView(), frame, "table", [*_lines(found), *_lines_of_judges(judged)], _PREFERENCE_WORDS)
+    print_rows(_SCORE_VIEW, frame, "table", [*_lines(found), *_lines_of_judges(judged)], _PREFERENCE_WORDS)
 
 
 def _lines(found: FittedPreference) -> Iterator[str]:

@@ -14,9 +14,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.cli.families import fitting
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped
-from dtef_pipeline.cli.qa_run import known_parts, materialize_parts
-from dtef_pipeline.cli.rubric_check import fitting
+from dtef_pipeline.cli.qa_run import known_parts
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -169,7 +169,7 @@ def add(
     with kept_terminal():
         with waiting("reading items"):
             spec, added = read_files(suite, path, corpus, suites, part=part, strict=strict)
-            import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
+            from assets.launch import OF_PARTS, materialize  # takes seconds, in which something is to be seen
             from assets.qa.files import add_parts
         if corpus is None and spec.layout == INTERVIEW_LAYOUT:
             raise ConfigError(
@@ -187,7 +187,7 @@ def add(
         with dagster_instance() as instance:
             drop_lost(warehouse, lost)
             found = add_parts(instance, warehouse, sources)
-            outcome = materialize_parts(instance, ["qa_items"], found.keys, {})
+            outcome = materialize(instance, ["qa_items"], found.keys, {}, space=OF_PARTS)
     say_skipped(outcome, warehouse)
     for one in lost:
         say(f"{one.source.key}: gone with {one.earlier}: {one}; stored responses stay")

@@ -171,12 +171,12 @@ def anchors(show: bool, output: str, **given: Any) -> None:
     \b
     Exit code: 0 done; 1 it failed; 2 the options or the set-up need mending; 130 interrupted.
     """
-    from dtef_pipeline.cli import qa_anchors
+    from dtef_pipeline.cli import anchors
 
     if show:
-        qa_anchors.show(output)
+        anchors.show("qa", output)
     else:
-        sys.exit(qa_anchors.run(qa_anchors.with_switches(**given)))
+        sys.exit(anchors.run("qa", given))
 
 
 @click.command(short_help="Rank models by suite, compare them, and test the scores.", epilog=QA_VIEWS_SHOWN)

@@ -12,15 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.terminal import say, terminal_fit
+from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.latest_scores import latest_scores
 from dtef_pipeline.qa.policies.front import pareto_plot
 from dtef_pipeline.qa.policies.outcomes import OUTCOMES_READ, scored_outcomes
 from dtef_pipeline.qa.policies.replay import POLICY_NAMES, POLICY_RESULTS, PolicyReplay, replay_policies
 from dtef_pipeline.qa.policies.stream import OutcomeStream, outcome_stream
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.fitting import shown_columns
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
@@ -70,10 +68,8 @@ def replay(warehouse: Warehouse, options: ReplayOptions, output: str) -> None:
     results = found.results.to_pandas()
     results["quality_in_tenths"] = results["quality_shares"].map(_in_tenths)
     frame = results[[*_ALWAYS_SHOWN, *_SHOWN_WITH_ROOM]].sort_values("quality", ascending=False, kind="stable")
-    fit = terminal_fit(_ALWAYS_SHOWN, _SHOWN_WITH_ROOM)
-    click.echo(render(frame, "table", fit=fit))
     meanings = {column.name: description(column) for column in POLICY_RESULTS} | {"quality_in_tenths": _QUALITY_SPREAD_TOLD}
-    click.echo(column_lines(shown_columns([*map(str, frame)], fit), meanings, fit.width))
+    print_table(frame, meanings, kept=_ALWAYS_SHOWN, first_out=_SHOWN_WITH_ROOM)
     if options.out is not None:
         say(f"written to {options.out}: policies.csv, regret.csv and pareto.svg")
 

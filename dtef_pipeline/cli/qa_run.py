@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,27 +17,23 @@ from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
 from assets.qa.panel_part import qa_panel
 from dtef_pipeline.asking.models import IMPORTED, Budget, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.planned_table import (
     budget_lines,
-    lines_of_run_budgets,
-    lines_of_sent,
     mean_call_tokens,
     mean_tokens,
-    planned_frame,
     planned_usage,
-    print_planned,
+    print_estimate,
     stored_in,
     stored_responses,
 )
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.started_runs import (
     check_home_path,
-    dagster_instance,
+    end_run,
+    refuse_unaskable,
     require_imported,
-    roll_up,
-    rolled_up,
-    say_used,
+    running_stages,
     unanswered_lines,
 )
 from dtef_pipeline.cli.terminal import say
@@ -59,18 +53,14 @@ from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import written_filter
 from dtef_pipeline.qa.transcripts.remote import REMOTE
-from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import and_more, counted
-from resources.gateway.askable import refuse_early
-from resources.gateway.budget import Accounts
-from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.launch import Launched
+    pass
 
 
 _REASONS_NAMED = 3
@@ -273,34 +263,23 @@ def run(options: QaOptions) -> int:
     say_others_judged(warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
     asked = {spec.name for spec in specs}
     config = with_owners(options, asked | set(models.specs), models).config()
-    started = time.monotonic()
-    first = _STAGE_TO_BEGIN_WITH[options.first]
-    with kept_terminal():
+    with running_stages("qa", keys, options.snapshot) as running:
         from assets.launch import QA_STAGE_NAMES
-        from assets.stage.partitions import SNAPSHOT_TAG
-        from assets.stage.shared_gateway import command
 
-        with dagster_instance() as instance, command(keys) as running:
-            tags = {**running.tags, SNAPSHOT_TAG: options.snapshot}
-            outcome = materialize_parts(instance, QA_STAGE_NAMES[first:], keys, config, tags)
-            done = outcome.done
-            if not options.no_roll_ups and warehouse.tables(["qa_scores"]):
-                outcome += _roll_ups(instance)
-            used = running.gateway.used if running.gateway else {}
-    say_skipped(outcome, warehouse)
-    say_used(used)
-    all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
-    click.echo(f"{all_of}{counted(len(keys), 'part')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
+        running.materialize(QA_STAGE_NAMES[_STAGE_TO_BEGIN_WITH[options.first] :], keys, config)
+        if not options.no_roll_ups:
+            running.roll_up(warehouse)
+    running.report(warehouse, "part")
     nothing = tuple(nothing_scored(warehouse, keys, options.snapshot, _imported_names(settings, options.snapshot)))
     warnings = (
         nothing
         if options.first == "judge"
         else (*nothing, *look_ups_that_failed(warehouse, keys, options.how), *failed_models(warehouse, keys, options.snapshot))
     )
-    for line in (*warnings, *(f"error: {failure}" for failure in outcome.failures)):
+    for line in warnings:
         say(line, err=True)
     judged_nothing = bool(nothing) and options.judge not in (None, "none")
-    return 1 if outcome.failures or warehouse.skipped or judged_nothing else 0
+    return end_run(warehouse, running.outcome) or int(judged_nothing)
 
 
 def _imported_names(settings: Settings, snapshot: str) -> list[str]:
@@ -320,19 +299,17 @@ def refuse_what_cannot_be_done(
     """Raises ConfigError or GatewayError before anything is bought: for a way of asking that no part allows, a server that is not named, a model
     without a key, and a judge without one, or without a price under a budget of the day."""
     judged = require_askable_parts(warehouse, keys, options.how, settings)
-    with ResponseStore(settings.responses_url) as store:
-        limit = budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
-        refuse_early(specs, options.snapshot, Accounts(Budget(max_cost_usd=limit), {}), store, os.environ)
-        if arbiter is not None and judged:
-            refuse_unpriced_judge(arbiter, options.allow_unpriced)
-            try:
-                refuse_early(
-                    [arbiter.model], judge_snapshot(options.rejudge or None), Accounts(Budget(), {}), store, os.environ
-                )
-            except GatewayError as error:
-                raise GatewayError(
-                    f"{error}; this is the judge: --judge MODEL names another one, --judge none has nothing judged"
-                ) from None
+    refuse_unaskable(
+        specs, options.snapshot, settings, budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
+    )
+    if arbiter is not None and judged:
+        refuse_unpriced_judge(arbiter, options.allow_unpriced)
+        try:
+            refuse_unaskable([arbiter.model], judge_snapshot(options.rejudge or None), settings)
+        except GatewayError as error:
+            raise GatewayError(
+                f"{error}; this is the judge: --judge MODEL names another one, --judge none has nothing judged"
+            ) from None
 
 
 def arbiter_given(options: QaOptions, models: Models) -> Arbiter | None:
@@ -349,11 +326,6 @@ def arbiter_given(options: QaOptions, models: Models) -> Arbiter | None:
     return arbiter
 
 
-def rollup() -> int:
-    """The exit code: 1 where a roll-up failed, or a file was left out."""
-    return rolled_up("qa_scores", "dtef qa run", _roll_ups)
-
-
 def known_parts(warehouse: Warehouse, table: str = "qa_items", space: Space = QA_SPACE) -> list[str]:
     """The keys of the parts that a table has rows of, in order."""
     suites = warehouse.values(table, space.first)
@@ -366,25 +338,6 @@ def chosen_parts(warehouse: Warehouse, suites: Sequence[str], parts: Sequence[st
     if not known:
         raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
     return parts_that_fit(known, suites, parts)
-
-
-def materialize_parts(
-    instance: Any,
-    names: Sequence[str],
-    keys: Sequence[str],
-    config: Mapping[str, Mapping[str, Any]],
-    tags: Mapping[str, str] | None = None,
-) -> Launched:
-    from assets.launch import OF_PARTS, materialize
-
-    return materialize(instance, names, keys, config, tags, space=OF_PARTS)
-
-
-def _roll_ups(instance: Any) -> Launched:
-    """All of them."""
-    from assets.launch import QA_ROLL_UP_NAMES
-
-    return roll_up(instance, QA_ROLL_UP_NAMES, {})
 
 
 @reads_tables
@@ -404,13 +357,9 @@ def estimate(warehouse: Warehouse, options: QaOptions, output: str) -> None:
         told = f"{counted(waiting, 'question')} for which nothing was looked up yet"
         click.echo(f"not counted: {told}; `dtef qa run --retriever remote` without --model asks the server", err=True)
     say_others_judged(warehouse.rows, keys, models.resolve(options.models), options.snapshot, arbiter, options.rejudge)
-    rows = [row for row in ledger.sorted_rows() if row.planned]
-    frame = planned_frame(rows)
-    if output != "table":
-        click.echo(render(frame, output))
-        return
-    click.echo(f"{counted(len(keys), 'part')}, {counted(responses, 'response')}, snapshot {options.snapshot}\n")
-    print_planned(frame, [*_lines_of_budgets(options.config()["qa_responses"], arbiter, frame), *lines_of_sent(rows)])
+    head = f"{counted(len(keys), 'part')}, {counted(responses, 'response')}, snapshot {options.snapshot}"
+    more = partial(_lines_of_the_day, arbiter)
+    print_estimate(head, ledger, options.config()["qa_responses"], output, more=more)
 
 
 def _asked(
@@ -437,11 +386,8 @@ def _usual_lengths(warehouse: Warehouse) -> UsualLengths:
     )
 
 
-def _lines_of_budgets(config: dict[str, Any], arbiter: Arbiter | None, frame: pd.DataFrame) -> Iterator[str]:
-    """How the budgets of the run, of its roles and of the judges' day compare with the estimate."""
-    yield from lines_of_run_budgets(config, frame)
-    for name, limits in config["budgets"].items():
-        yield from budget_lines(f"{name}: ", Budget.model_validate(limits), planned_usage(frame[frame["model"] == name]))
+def _lines_of_the_day(arbiter: Arbiter | None, frame: pd.DataFrame) -> Iterator[str]:
+    """How the budget of the judges' day compares with the estimate."""
     judged = frame[frame["role"] == JUDGE_ROLE]
     if arbiter is not None and arbiter.daily_budget is not None and len(judged):
         daily = Budget(max_cost_usd=arbiter.daily_budget)

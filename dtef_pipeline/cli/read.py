@@ -19,7 +19,6 @@ from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
 from dtef_pipeline.boards.served import split_served
-from dtef_pipeline.cli.accepted_drift import options_since
 from dtef_pipeline.cli.after_run import SAME_RESPONSE
 from dtef_pipeline.cli.boards import (
     line_of_non_answers,
@@ -31,7 +30,7 @@ from dtef_pipeline.cli.boards import (
     render_drift,
     render_view,
 )
-from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
+from dtef_pipeline.cli.families import NOTHING_COMPARED, exit_code, options_since
 from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, query_rounds, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.drift.checks import columns_needed, drift_checks

@@ -17,7 +17,7 @@ from dtef_pipeline.asking.request import Response
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.qa_run import chosen_parts, known_parts, made_prompts
-from dtef_pipeline.cli.terminal import say, terminal_fit
+from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES, TABLES
 from dtef_pipeline.qa.answering import with_messages
@@ -25,8 +25,6 @@ from dtef_pipeline.qa.imported_answers import ImportedFile, ImportRules, importe
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.fitting import shown_columns
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
@@ -181,12 +179,11 @@ def show(output: str, family: str | None) -> None:
 def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) -> None:
     """The rows, then `lines` on them and what the columns mean where people read it."""
     # Whole numbers stay whole beside unknown ones.
-    frame, fit = summary.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get), terminal_fit(["model", "snapshot", "role"])
-    click.echo(render(frame, output, fit=fit))
+    frame = summary.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     if output == "table":
-        for line in lines:
-            click.echo(line)
-        click.echo(column_lines(shown_columns([*map(str, frame)], fit), STORED, fit.width))
+        print_table(frame, STORED, kept=["model", "snapshot", "role"], lines=lines)
+    else:
+        click.echo(render(frame, output))
 
 
 def forget_responses(which: ChosenResponses, family: str | None, *, confirmed: bool) -> None:

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,24 +19,12 @@ from dtef_pipeline.rubric.model import BlueprintFinding, ReadBlueprint
 from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import BLUEPRINT_SUFFIXES, blueprint_id, is_blueprint_file, read_blueprint
 from dtef_pipeline.text.counted import counted, plural
-from dtef_pipeline.text.nearest import nearest
 from resources.added_functions import added_functions
 from resources.blueprint_files import NOTES_FOLDER, RubricFile, gone_below
 from resources.settings import Settings
 
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse
-
-
-def fitting(known: Sequence[str], patterns: Sequence[str], given_as: str = "--blueprint") -> list[str]:
-    """Those that fit any of the patterns, in their order; all without one. Raises ConfigError for a pattern that fits none.
-
-    `given_as`: what the patterns are called where they are given.
-    """
-    for pattern in patterns:
-        if not any(fnmatchcase(one, pattern) for one in known):
-            raise ConfigError(f"{given_as} {pattern!r} fits none; known: {nearest(pattern, known)}")
-    return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]
 
 
 _GONE_NAMED = 10

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
+from dtef_pipeline.cli.families import fitting
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
-from dtef_pipeline.cli.rubric_check import blueprint_files, fitting, told_as_gone
-from dtef_pipeline.cli.rubric_run import STEP_OF_FILES, materialize_blueprints
+from dtef_pipeline.cli.rubric_check import blueprint_files, told_as_gone
+from dtef_pipeline.cli.rubric_run import STEP_OF_FILES
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, DtefError
@@ -34,7 +35,7 @@ def add(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_
     check_home_path(Settings.from_environment())
     with kept_terminal():
         with waiting("reading blueprints"):
-            import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
+            from assets.launch import OF_BLUEPRINTS, materialize  # takes seconds, in which something is to be seen
             from assets.rubric.files import add as add_files
             from assets.rubric.files import known_blueprints
 
@@ -45,7 +46,7 @@ def add(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_
         with dagster_instance() as instance:
             known = set(known_blueprints(instance))
             added = add_files(instance, warehouse, sound)
-            outcome = materialize_blueprints(instance, [STEP_OF_FILES], added.keys, {}) if sound else None
+            outcome = materialize(instance, [STEP_OF_FILES], added.keys, {}, space=OF_BLUEPRINTS) if sound else None
     failures = outcome.failures if outcome else ()
     if outcome:
         say_skipped(outcome, warehouse)

@@ -237,7 +237,7 @@ def import_(sheet: Path, author: str | None) -> None:
     rubric_labels.import_sheet(sheet, author)
 
 
-@labels.command(short_help="Show what is labelled, and how often judges say the same.")
+@labels.command("show", short_help="Show what is labelled, and how often judges say the same.")
 @writes_a_table
 @reports_errors
 def show_labels(output: str) -> None:
@@ -274,12 +274,12 @@ def anchors(show: bool, output: str, **given: Any) -> None:
     \b
     Exit code: 0 done; 1 it failed; 2 the options or the set-up need mending; 130 interrupted.
     """
-    from dtef_pipeline.cli import rubric_anchors
+    from dtef_pipeline.cli import anchors
 
     if show:
-        rubric_anchors.show(output)
+        anchors.show("rubric", output)
     else:
-        sys.exit(rubric_anchors.run(rubric_anchors.with_scale(**given)))
+        sys.exit(anchors.run("rubric", given))
 
 
 @click.group(short_help="Judge what models write by criteria in YAML files.")

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import click
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.rubric.panel_part import panel_or_usual
 from dtef_pipeline.asking.embeddings import embedder_of
-from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling, require_safe
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped
+from dtef_pipeline.cli.families import fitting
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.planned_table import (
-    budget_lines,
-    lines_of_run_budgets,
-    lines_of_sent,
     mean_tokens,
-    planned_frame,
-    planned_usage,
-    print_planned,
+    print_estimate,
     stored_in,
     stored_responses,
 )
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.rubric_check import fitting
-from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, roll_up, rolled_up, say_used, unanswered_lines
+from dtef_pipeline.cli.started_runs import check_home_path, end_run, running_stages, unanswered_lines
 from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.documents import read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.judging.call_ledger import CallLedger, PlannedCalls, UsualLengths
+from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths
 from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.judging.judges import JudgeConfig, judge_hash
-from dtef_pipeline.report.terminal import render
 from dtef_pipeline.rubric.candidates import Candidates, candidate_names, chosen_selectors
 from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS, USUAL_POINTS, will_be_judged
 from dtef_pipeline.rubric.judge_requests import chosen_judges
@@ -50,17 +44,12 @@ from dtef_pipeline.rubric.summary_rows import MaterialTables, chosen_analysts
 from dtef_pipeline.rubric.validity import UNREADABLE_FROM, UNREADABLE_REASONS
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
-from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.launch import Launched
-
-
-_BLUEPRINTS_WARNED = 5
-"""The most blueprints that a line names."""
+    pass
 
 
 def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
@@ -150,7 +139,19 @@ class RubricOptions:
 
 def with_switches(**given: Any) -> RubricOptions:
     """The options of the command line, with what the panel file says of judging and scoring."""
-    return RubricOptions(**given, **panel_or_usual(Settings.from_environment()).switches)
+    settings = Settings.from_environment()
+    panel = panel_or_usual(settings)
+    for key, choose in (
+        ("analysts", partial(chosen_analysts, panel.analysts)),
+        ("embedder", partial(chosen_embedder, panel.embedder)),
+    ):
+        if getattr(panel, key):
+            try:
+                choose(known_models(settings, COMPUTED_MODELS))
+            except ConfigError as error:
+                assert settings.panel is not None
+                raise read_document(settings.panel, "panel file", ["rubric"]).error(("rubric", key), str(error)) from None
+    return RubricOptions(**given, **panel.switches)
 
 
 def run(options: RubricOptions) -> int:
@@ -162,33 +163,22 @@ def run(options: RubricOptions) -> int:
     if options.first == "judge":
         keys = answered_blueprints(warehouse, keys, options.snapshot)
     config = _checked(options, settings, warehouse, keys).config()
-    started = time.monotonic()
-    with kept_terminal():
-        from assets.launch import RUBRIC_STAGE_NAMES, Launched
-        from assets.stage.partitions import SNAPSHOT_TAG
-        from assets.stage.shared_gateway import command
+    with running_stages("rubric", keys, options.snapshot) as running:
+        first = 2 if options.first == "judge" else 0 if options.first == "ingest" or options.extract_points else 1
+        if again := [] if first == 0 else keys if options.extract_points else _with_key_points(warehouse, keys):
+            running.materialize([STEP_OF_FILES], again, config)
+        if not running.outcome.failures:
+            from assets.launch import RUBRIC_STAGE_NAMES
 
-        with dagster_instance() as instance, command(keys) as running:
-            tags = {**running.tags, SNAPSHOT_TAG: options.snapshot}
-            first = 2 if options.first == "judge" else 0 if options.first == "ingest" or options.extract_points else 1
-            outcome, done = Launched((), ()), tuple[str, ...]()
-            if again := [] if first == 0 else keys if options.extract_points else _with_key_points(warehouse, keys):
-                outcome += materialize_blueprints(instance, [STEP_OF_FILES], again, config, tags)
-            if not outcome.failures:
-                stages = materialize_blueprints(instance, RUBRIC_STAGE_NAMES[first:], keys, config, tags)
-                outcome, done = outcome + stages, stages.done
-            if not options.no_roll_ups and warehouse.values("rubric_scores", "blueprint"):
-                outcome += _roll_ups(instance)
-            used = running.gateway.used if running.gateway else {}
-    say_skipped(outcome, warehouse)
-    say_used(used)
-    for line in (*run_warnings(warehouse, keys, options.snapshot), *lines_of_taken_away(outcome.taken_away)):
+            running.materialize(RUBRIC_STAGE_NAMES[first:], keys, config)
+        else:
+            running.done = ()
+        if not options.no_roll_ups:
+            running.roll_up(warehouse)
+    running.report(warehouse, "blueprint")
+    for line in (*run_warnings(warehouse, keys, options.snapshot), *lines_of_taken_away(running.outcome.taken_away)):
         say(line, err=True)
-    all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
-    click.echo(f"{all_of}{counted(len(keys), 'blueprint')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
-    for failure in outcome.failures:
-        say(f"error: {failure}", err=True)
-    return 1 if outcome.failures or warehouse.skipped else 0
+    return end_run(warehouse, running.outcome)
 
 
 def answered_blueprints(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> list[str]:
@@ -234,36 +224,12 @@ def _checked(options: RubricOptions, settings: Settings, warehouse: Warehouse, k
     return with_owners(options, {*asked, *candidate_names(of_files, models)}, models)
 
 
-def rollup() -> int:
-    """The exit code: 1 where a roll-up failed, or a file was left out."""
-    return rolled_up("rubric_scores", "dtef rubric run", _roll_ups)
-
-
 def chosen_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
     """The blueprints that fit any of the patterns (`compass__*`); all without one. Raises ConfigError for a pattern that fits none."""
     known = warehouse.values("rubric_blueprints", "blueprint")
     if not known:
         raise ConfigError(f"no blueprint in {warehouse.root} yet: `dtef rubric add PATH` adds some")
-    return fitting(known, patterns)
-
-
-def materialize_blueprints(
-    instance: Any,
-    names: Sequence[str],
-    keys: Sequence[str],
-    config: Mapping[str, Mapping[str, Any]],
-    tags: Mapping[str, str] | None = None,
-) -> Launched:
-    from assets.launch import OF_BLUEPRINTS, materialize
-
-    return materialize(instance, names, keys, config, tags, space=OF_BLUEPRINTS)
-
-
-def _roll_ups(instance: Any) -> Launched:
-    """All of them."""
-    from assets.launch import RUBRIC_ROLL_UP_NAMES
-
-    return roll_up(instance, RUBRIC_ROLL_UP_NAMES, {})
+    return fitting(known, patterns, "--blueprint")
 
 
 @reads_tables
@@ -279,15 +245,10 @@ def estimate(warehouse: Warehouse, options: RubricOptions, output: str) -> None:
             responses += plan(asked, ledger)
             names.update(_names(asked))
     config = with_owners(options, names, models).config()["rubric_responses"]
-    rows = [row for row in ledger.sorted_rows() if row.planned]
-    frame = planned_frame(rows)
-    if output != "table":
-        click.echo(render(frame, output))
-        return
-    click.echo(f"{counted(len(keys), 'blueprint')}, {counted(responses, 'response')}, snapshot {options.snapshot}\n")
-    lacking = sum(row.calls for row in rows if row.model.name.endswith(FOR_KEY_POINTS))
+    lacking = sum(row.calls for row in ledger.sorted_rows() if row.planned and row.model.name.endswith(FOR_KEY_POINTS))
     told = f"{counted(lacking, 'ideal answer')} yet to be read for key points, taken to have {USUAL_POINTS} points each"
-    print_planned(frame, [*([told] if lacking else []), *_lines_of_budgets(config, rows, frame), *lines_of_sent(rows)])
+    head = f"{counted(len(keys), 'blueprint')}, {counted(responses, 'response')}, snapshot {options.snapshot}"
+    print_estimate(head, ledger, config, output, [told] if lacking else [])
 
 
 def _asked(warehouse: Warehouse, options: RubricOptions, models: Models, keys: Sequence[str]) -> Iterator[AskedBlueprint]:
@@ -372,13 +333,3 @@ def _usual_lengths(warehouse: Warehouse) -> UsualLengths:
         mean_tokens(warehouse, "rubric_responses", "model_variant", "turns"),
         mean_tokens(warehouse, "rubric_judgements", "judge_variant", "len(request_keys)"),
     )
-
-
-def _lines_of_budgets(config: Mapping[str, Any], rows: Sequence[PlannedCalls], frame: pd.DataFrame) -> Iterator[str]:
-    """How the budgets of the run, of its roles and of its models compare with the estimate."""
-    yield from lines_of_run_budgets(config, frame)
-    names = [row.model.name.removesuffix(FOR_KEY_POINTS) for row in rows]
-    of_files = {name: row.model.budget for name, row in zip(names, rows, strict=True)}
-    for name, budget in of_files.items():
-        chosen = Budget.model_validate(config["budgets"][name]) if name in config["budgets"] else budget
-        yield from budget_lines(f"{name}: ", chosen, planned_usage(frame[[one == name for one in names]]))

@@ -15,10 +15,8 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import in_order
 from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.terminal import say, terminal_fit
+from dtef_pipeline.cli.terminal import print_table, say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.fitting import shown_columns
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.rubric.documented_drift import documented_drift, times_of
@@ -241,16 +239,19 @@ def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: 
         say("no model has a score for the same prompt in both")
         return
     shown = printable_frame(models.assign(interval=intervals_of(models, "difference", ("low", "high"))))
-    fit = terminal_fit(["model", "verdict", "difference"], ["n_pairs", "n_prompts"])
-    ends = {"difference": ("low", "high")}
-    click.echo(render(shown, "table", columns=_COLUMNS_OF_TWO_RUNS, ends=ends, fit=fit))
-    for note in dict.fromkeys(note for note in models["note"] if note):
-        say(f"{counted(int((models['note'] == note).sum()), 'model')}: {note}")
+    print_table(
+        shown,
+        _COMPARISON_WORDS,
+        columns=_COLUMNS_OF_TWO_RUNS,
+        kept=["model", "verdict", "difference"],
+        first_out=["n_pairs", "n_prompts"],
+        ends={"difference": ("low", "high")},
+        lines=[f"{counted(int((models['note'] == note).sum()), 'model')}: {note}" for note in models["note"].unique() if note],
+    )
     moved = printable_frame(prompts)
     click.echo(f"\n{counted(len(moved), 'prompt')} that moved most\n")
-    click.echo(render(moved, "table", fit=terminal_fit(["prompt", "difference"], ["n_pairs"])))
-    told = [*shown_columns(_COLUMNS_OF_TWO_RUNS, fit), "moved_model", "model_difference"]
-    click.echo(column_lines(told, _COMPARISON_WORDS, fit.width))
+    of_prompts = {name: _COMPARISON_WORDS[name] for name in ("moved_model", "model_difference")}
+    print_table(moved, of_prompts, kept=["prompt", "difference"], first_out=["n_pairs"])
 
 
 def _differing(warehouse: Warehouse, blueprint: str, pair: tuple[str, str]) -> Iterator[str]:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from assets.survey.panel_file import known_panel
-from dtef_pipeline.asking.models import Models, ModelSpec
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.selection import Selection
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document, why_no_folder
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.unknown_cost import cost_in_words
@@ -30,10 +33,12 @@ from resources.gateway.progress import PartsProgress, kept_terminal
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
+from resources.warehouse import Warehouse
 from resources.webhook import Webhook
 
 if TYPE_CHECKING:
     from assets.launch import Launched
+    from assets.stage.shared_gateway import Command
 
 
 def check_settings(settings: Settings) -> Models:
@@ -144,6 +149,90 @@ def roll_up(instance: Any, names: Sequence[str], config: Mapping[str, Mapping[st
         progress.close()
 
 
+def roll_up_names(family: str) -> list[str]:
+    from assets import launch
+
+    names = {"rubric": launch.RUBRIC_ROLL_UP_NAMES, "qa": launch.QA_ROLL_UP_NAMES, "games": launch.GAMES_ROLL_UP_NAMES}
+    return names[family]
+
+
+def roll_up_family(name: str) -> int:
+    """The exit code of the roll-ups of a family: 1 where one failed, or a file was left out."""
+    warehouse, scored = open_warehouse(), scores_of(name)
+    check_home_path(Settings.from_environment())
+    if not warehouse.tables([scored]):
+        raise WarehouseError(f"no {scored} in {warehouse.root} yet: they are made by `dtef {name} run`")
+    with kept_terminal(), dagster_instance() as instance:
+        outcome = roll_up(instance, roll_up_names(name), {})
+    return end_run(warehouse, outcome)
+
+
+def scores_of(family: str) -> str:
+    """The family's table of scores."""
+    return next(one.scored for one in FAMILIES if one.name == family)
+
+
+def end_run(warehouse: Warehouse, outcome: Launched) -> int:
+    """Report what failed and what was skipped; the exit code: 1 where something did."""
+    say_skipped(outcome, warehouse)
+    for failure in outcome.failures:
+        say(f"error: {failure}", err=True)
+    return 1 if outcome.failures or warehouse.skipped else 0
+
+
+@dataclass
+class StagesRun:
+    """The stages of a family as a command runs them, and what came of them."""
+
+    family: str
+    instance: Any
+    command: Command
+    keys: Sequence[str]
+    snapshot: str
+    outcome: Launched
+    done: tuple[str, ...] = ()
+    """The partitions of which the last stage was made."""
+    started: float = field(default_factory=time.monotonic)
+
+    def materialize(self, names: Sequence[str], keys: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> None:
+        """Make these stages of partitions. `config`: run configuration by stage."""
+        from assets import launch
+        from assets.stage.partitions import SNAPSHOT_TAG
+
+        space = {"rubric": launch.OF_BLUEPRINTS, "qa": launch.OF_PARTS, "games": launch.OF_SCENARIOS}[self.family]
+        tags = {**self.command.tags, SNAPSHOT_TAG: self.snapshot}
+        outcome = launch.materialize(self.instance, names, keys, config, tags, space=space)
+        self.outcome, self.done = self.outcome + outcome, outcome.done
+
+    def roll_up(self, warehouse: Warehouse) -> None:
+        """Update the roll-ups of the family, where anything is scored."""
+        if warehouse.tables([scores_of(self.family)]):
+            self.outcome += roll_up(self.instance, roll_up_names(self.family), {})
+
+    def report(self, warehouse: Warehouse, noun: str) -> None:
+        """Print what was skipped, what was asked, and of how many partitions all was made. `noun`: what a partition is called."""
+        say_skipped(self.outcome, warehouse)
+        self.say_used()
+        all_of = f"{len(self.done):,} of " if len(self.done) < len(self.keys) else ""
+        seconds = time.monotonic() - self.started
+        click.echo(f"{all_of}{counted(len(self.keys), noun)}, snapshot {self.snapshot}, {seconds:.1f} s")
+
+    def say_used(self) -> None:
+        """Print a line per role that was asked."""
+        say_used(self.command.gateway.used if self.command.gateway else {})
+
+
+@contextmanager
+def running_stages(family: str, keys: Sequence[str], snapshot: str) -> Iterator[StagesRun]:
+    """A run of stages of the family, with one gateway and its budgets for all of them."""
+    with kept_terminal():
+        from assets.launch import Launched
+        from assets.stage.shared_gateway import command
+
+        with dagster_instance() as instance, command(list(keys)) as running:
+            yield StagesRun(family, instance, running, keys, snapshot, Launched((), ()))
+
+
 def materialized_assets(instance: Any, names: Sequence[str]) -> list[str]:
     """Those of these assets that were materialized already."""
     import dagster as dg
@@ -151,21 +240,10 @@ def materialized_assets(instance: Any, names: Sequence[str]) -> list[str]:
     return [name for name in names if instance.get_latest_materialization_event(dg.AssetKey(name)) is not None]
 
 
-def rolled_up(table: str, command: str, roll_ups: Callable[[Any], Launched]) -> int:
-    """The exit code of a command that runs the roll-ups of a family: 1 where one failed, or a file was left out.
-
-    `table`: the scores that they are made of; `command`: what makes some.
-    """
-    warehouse = open_warehouse()
-    check_home_path(Settings.from_environment())
-    if not warehouse.tables([table]):
-        raise WarehouseError(f"no {table} in {warehouse.root} yet: they are made by `{command}`")
-    with kept_terminal(), dagster_instance() as instance:
-        outcome = roll_ups(instance)
-    for failure in outcome.failures:
-        say(f"error: {failure}", err=True)
-    say_skipped(outcome, warehouse)
-    return 1 if outcome.failures or warehouse.skipped else 0
+def refuse_unaskable(specs: Sequence[ModelSpec], snapshot: str, settings: Settings, max_cost_usd: float | None = None) -> None:
+    """Raises GatewayError for a model that has no key, or no price under a budget in dollars, and is yet to be asked in the snapshot."""
+    with ResponseStore(settings.responses_url) as store:
+        refuse_early(specs, snapshot, Accounts(Budget(max_cost_usd=max_cost_usd), {}), store, os.environ)
 
 
 def say_used(used: Mapping[str, Any]) -> None:

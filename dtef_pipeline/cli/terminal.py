@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import click
 import pandas as pd
@@ -13,8 +13,51 @@ import pandas as pd
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.report.column_lines import column_lines, in_width
 from dtef_pipeline.report.fitting import HOW, MOST_COLUMNS, Fit, shown_columns
-from dtef_pipeline.report.terminal import intervals_of, render
+from dtef_pipeline.report.terminal import Ends, intervals_of, render
 from dtef_pipeline.text.counted import and_more
+
+_ROWS_NAMED = 5
+"""Rows that are named before a note on them."""
+_FLAG_COLUMNS = ("flagged", "champion", "investigate", "warn")
+
+
+class TableView(NamedTuple):
+    """Which columns of a table are shown. Boards of families have views of their own with the same fields."""
+
+    columns: tuple[str, ...]
+    """Columns shown to people, where any row says something in them; `interval` is made of the ends of the `estimate`."""
+    kept: tuple[str, ...]
+    """Those of the columns that are always shown."""
+    first_out: tuple[str, ...] = ()
+    """Those that are hidden first where there are too many."""
+    estimate: str = ""
+    """The column whose interval is shown as one column."""
+    notes: str = "note"
+    """The column of what is to be known of a row."""
+    who: tuple[str, ...] = ("model",)
+    """The columns that name the row in front of such a note."""
+
+
+class ShownView(Protocol):
+    """As TableView."""
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    @property
+    def kept(self) -> tuple[str, ...]: ...
+
+    @property
+    def first_out(self) -> tuple[str, ...]: ...
+
+    @property
+    def estimate(self) -> str: ...
+
+    @property
+    def notes(self) -> str: ...
+
+    @property
+    def who(self) -> tuple[str, ...]: ...
 
 
 def terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: str = "") -> Fit:
@@ -32,37 +75,22 @@ def say(text: str, *, err: bool = False) -> None:
     click.echo("\n".join(in_width(line, width, len(line) - len(line.lstrip(" "))) for line in text.split("\n")), err=err)
 
 
-_ROWS_NAMED = 5
-"""Rows that are named before a note on them."""
-_FLAG_COLUMNS = ("flagged", "champion", "investigate", "warn")
-
-
-class ShownView(Protocol):
-    """Which columns of a table are shown, and which of them a narrow terminal does without."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns shown to people, where any row says something in them; `interval` is made of the ends of the `estimate`."""
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """Those of the columns that are shown however narrow the terminal is."""
-
-    @property
-    def first_out(self) -> tuple[str, ...]:
-        """Those that a narrow terminal is the first to do without."""
-
-    @property
-    def estimate(self) -> str:
-        """The column whose interval is shown as one column."""
-
-    @property
-    def notes(self) -> str:
-        """The column of what is to be known of a row."""
-
-    @property
-    def who(self) -> tuple[str, ...]:
-        """The columns that name the row in front of such a note."""
+def print_table(
+    frame: pd.DataFrame,
+    meanings: Mapping[str, str],
+    *,
+    columns: Sequence[str] = (),
+    kept: Sequence[str] = (),
+    first_out: Sequence[str] = (),
+    lines: Iterable[str] = (),
+    ends: Ends | None = None,
+) -> None:
+    """The rows as a table for people, then `lines` on them, and what the columns mean. Without `columns`, all of them."""
+    names, fit = list(columns or map(str, frame.columns)), terminal_fit(kept, first_out)
+    click.echo(render(frame, "table", columns=names, ends=ends, fit=fit))
+    for line in lines:
+        say(line)
+    click.echo(column_lines(shown_columns(names, fit), meanings, fit.width))
 
 
 def print_rows(
@@ -86,13 +114,14 @@ def print_rows(
         shown["interval"] = intervals_of(frame, view.estimate, ends)
     for name in {*_FLAG_COLUMNS} & {*frame}:
         shown[name] = frame[name].map({True: "yes", False: ""})
-    columns = [name for name in view.columns if name in shown and (shown[name].notna() & (shown[name] != "")).any()]
-    fit = terminal_fit(view.kept, view.first_out)
-    click.echo(render(shown, "table", columns=columns, fit=fit))
-    for line in (*_notes(view, frame), *lines):
-        say(line)
     told = {"interval": f"95 % interval of {view.estimate}", **meanings}
-    click.echo(column_lines(shown_columns(columns, fit), told, fit.width))
+    columns, lines = filled_columns(shown, view.columns), [*_notes(view, frame), *lines]
+    print_table(shown, told, columns=columns, kept=view.kept, first_out=view.first_out, lines=lines)
+
+
+def filled_columns(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
+    """Those of the columns in which any row says something."""
+    return [name for name in names if name in frame and (frame[name].notna() & (frame[name] != "")).any()]
 
 
 def _notes(view: ShownView, frame: pd.DataFrame) -> Iterator[str]:

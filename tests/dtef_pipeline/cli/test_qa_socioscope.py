@@ -189,7 +189,7 @@ def asked(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakeLL
         (state / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
         monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
         # Boards over all parts take most of the time, and have tests of their own.
-        monkeypatch.setattr("dtef_pipeline.cli.qa_run._roll_ups", lambda instance: Launched((), ()))
+        monkeypatch.setattr("dtef_pipeline.cli.started_runs.roll_up", lambda instance, names, config: Launched((), ()))
         yield server, players
 
 
