@@ -160,7 +160,7 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
         whole, reasons = view(connection, "overall", options), reasons_without_score(connection, options)
         boards = [whole[whole["context_level"] == level].reset_index(drop=True) for level in chosen.context_levels]
         for level, board in zip(chosen.context_levels, boards, strict=True):
-            table = render_view("overall", board, _HOW_AFTER_RUN, ["context_level"])
+            table = render_view("overall", board, _HOW_AFTER_RUN)
             said.append(f"\n{board_scope(connection, options, level)}:\n{table}")
             said += filter(None, [lines_of_unranked(board, reasons)])
         said.append(line_of_non_answers(connection, options))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -14,13 +14,11 @@ from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.boards.boards import BY_METRIC, NO_RANK
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.cli.terminal import terminal_fit
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.keys import MODEL
 from dtef_pipeline.report.column_lines import column_lines, in_width
 from dtef_pipeline.report.drift_terminal import drift_text, verdict_table
 from dtef_pipeline.report.fitting import Fit, shown_columns
 from dtef_pipeline.report.names import Names
-from dtef_pipeline.report.terminal import intervals, intervals_of, named_apart, render, render_blocks, with_ranks
+from dtef_pipeline.report.terminal import intervals, intervals_of, named_apart, render, with_ranks
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.meanings import (
     DRIFT,
@@ -34,7 +32,6 @@ from dtef_pipeline.survey.boards.meanings import (
 )
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.design_effects import about_n
-from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS
 from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import METRICS
@@ -182,65 +179,37 @@ def line_of_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyBo
     return f"left out: {many} of people who gave no answer ({named}); `dtef leaderboard --non-answers` keeps them"
 
 
-EVERY_VIEW = (*MODEL, "condition")
-"""Columns without which no view can be shown."""
-_TITLES = {
-    "round": "round",
-    "segment": "segment",
-    "attribute": "attribute",
-    "levels": "context levels",
-    "context_level": "context",
-    "condition": "asked as",
-    "family": "",
-}
-"""Columns that can stand above the rows instead, with the words that their values follow."""
 _NOTES = ("note", "consistency_note")
 _MOST_NOTES = 5
 """Rows of which it is told that readable responses alone say something else, and that have one note."""
 _DRIFT_FIRST_OUT = ("odds needed", "since", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
 
 
-class _Laid(NamedTuple):
-    """A view as it is shown."""
-
-    shown: pd.DataFrame
-    columns: list[str]
-    above: list[str]
-    """Columns whose values stand above their rows."""
-    titles: list[str]
-    """By row, what stands above it."""
-
-
-def render_view(by: str, frame: pd.DataFrame, how: str = "", said: Collection[str] = ()) -> str:
+def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:
     """A view as a table for people: each model under a name of its own, intervals in one column, without columns that show nothing.
 
-    As wide as the terminal, with a table for each way of asking beneath a line that names it; `how` says how to see what there is no room
-    for, `said` names columns whose one value was said before. Raises ConfigError when the view lacks a column that every view has.
+    `how`: says how to see the columns that are not shown.
     """
-    fit = _fit(by, how)
-    laid = _laid_out(by, frame, fit, said)
-    if not laid.above:
-        return render(laid.shown, "table", columns=laid.columns, ends=ENDS, fit=fit)
-    return render_blocks(laid.shown, laid.titles, laid.columns, ENDS, fit)
+    shown = _shown(by, frame)
+    return render(shown, "table", columns=_columns(by, shown), ends=ENDS, fit=_fit(by, how))
 
 
 def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
     """A line for each column that a table of the view has and that is not plain English; an interval that is missing says why.
 
-    Before them stands what readable responses alone say otherwise. Begins with an empty line, or with that, as it follows the table. Raises
-    ConfigError as `render_view` does.
+    Before them stands what readable responses alone say otherwise. Begins with an empty line, or with that, as it follows the table.
     """
-    fit = _fit(by)
-    told, tables = dict(meanings(by)), [_laid_out(by, frame, fit) for frame in frames]
-    columns = {name: None for laid in tables for name in (*laid.above, *laid.columns)}
-    fitting = {name for laid in tables for name in (*laid.above, *shown_columns(laid.columns, fit))}
+    fit, told = _fit(by), dict(meanings(by))
+    tables = [(shown, _columns(by, shown)) for shown in (_shown(by, frame) for frame in frames)]
+    columns = dict.fromkeys(name for _, names in tables for name in names)
+    fitting = {name for _, names in tables for name in shown_columns(names, fit)}
     if "rank" in told and "adjusted_score" not in columns:  # it is the same number as the score
         told["rank"] = told["rank"].replace("by adjusted score", "by score")
-    reason = why_no_interval(said for laid in tables for said in laid.shown["interval"])
+    reason = why_no_interval(said for shown, _ in tables for said in shown["interval"])
     if reason and "interval" not in columns and "score" in told:
         told["score"] += f"; no interval from {reason}"
     lines = column_lines([name for name in columns if name in fitting], told, fit.width)
-    notes = [_notes(laid.shown, name) for laid in tables for name in _NOTES if name in laid.columns and name not in fitting]
+    notes = [_notes(shown, name) for shown, names in tables for name in _NOTES if name in names and name not in fitting]
     return "\n".join(filter(None, [*notes, *map(_readable_alone, frames), lines]))
 
 
@@ -300,35 +269,14 @@ def _fit(by: str, how: str = "") -> Fit:
     return terminal_fit(subject_columns(by), FIRST_OUT, how)
 
 
-def _laid_out(by: str, frame: pd.DataFrame, fit: Fit, said: Collection[str] = ()) -> _Laid:
-    """On a terminal, ways of asking and what all rows share stand above the rows: as columns they leave no room for what a view is about."""
-    shown = _shown(by, frame)
-    columns = _columns(by, shown)
-    shared = [name for name in _TITLES if name in columns and len(set(shown[name])) == 1 < len(shown)]
-    told_apart = (*KEYS.asked, "family")
-    above = [name for name in _TITLES if name in columns and (name in shared or name in told_apart)] if fit.width else []
-    titles = ["; ".join(_title(row, above, said)) for row in shown.to_dict("records")]
-    shown = shown.assign(title=titles).sort_values("title", key=lambda found: pd.factorize(found)[0], kind="stable")
-    if "question" in shown:  # once for neighbouring rows: it takes several lines
-        before = shown[["title", "question_id"]].shift()
-        shown["question"] = shown["question"].where((shown[["title", "question_id"]] != before).any(axis=1), "")
-    return _Laid(shown, [name for name in columns if name not in above], above, list(shown["title"]))
-
-
-def _title(row: Mapping[Hashable, Any], above: Sequence[str], said: Collection[str]) -> Iterator[str]:
-    for name in above:
-        if name not in said:
-            yield f"{_TITLES[name]} {row[name]}".lstrip()
-
-
 def _shown(by: str, frame: pd.DataFrame) -> pd.DataFrame:
-    if missing := [name for name in EVERY_VIEW if name not in frame]:
-        raise ConfigError(f"--by {by}: its rows lack {', '.join(missing)}; every view has {', '.join(EVERY_VIEW)}")
     shown = named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(
         interval=intervals(frame, SHOWN_INTERVALS)
     )
     own = {column: name for column, name in OWN_INTERVALS.items() if ENDS[name][0] in frame}
     shown = shown.assign(**{column: intervals_of(frame, name, ENDS[name]) for column, name in own.items()})
+    if "question" in shown:  # once for neighbouring rows: it takes several lines
+        shown["question"] = shown["question"].where(shown["question_id"] != shown["question_id"].shift(), "")
     return shown.assign(questions=_questions(frame)) if {"n_questions", "n_batteries"} <= {*frame} else shown
 
 

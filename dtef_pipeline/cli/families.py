@@ -19,7 +19,7 @@ from pyarrow.fs import LocalFileSystem
 from assets.stage.panel_drift import judges_in, panel_drift, scored_in
 from dtef_pipeline.cli.boards import render_drift
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_stale
-from dtef_pipeline.cli.started_runs import roll_up_family
+from dtef_pipeline.cli.started_runs import dagster_instance, roll_up_family
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.subject import Subject
@@ -35,10 +35,11 @@ from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from dtef_pipeline.text.unknown_cost import row_cost_in_words
+from resources.blueprint_files import clear_tables
 from resources.gateway.progress import waiting
 from resources.settings import Settings
 from resources.warehouse import Warehouse
-from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, write_pages
+from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, remove_pages, write_pages
 
 Pages = Callable[[duckdb.DuckDBPyConnection], Iterable[tuple[str, str]]]
 """(file name, HTML) of each page of a report."""
@@ -86,12 +87,16 @@ class CommandFamily:
     @property
     def stored(self) -> Family:
         """The family as shared rooms know it."""
-        return next(one for one in FAMILIES if one.name == self.name)
+        return stored_family(self.name)
 
     @property
     def run(self) -> str:
         """The command that runs its stages."""
         return f"dtef {self.name} run"
+
+
+def stored_family(name: str) -> Family:
+    return next(one for one in FAMILIES if one.name == name)
 
 
 def family_named(name: str) -> CommandFamily:
@@ -342,3 +347,60 @@ def _require_own(out: Path, name: str, is_foreign: Callable[[str], bool]) -> Non
         raise ConfigError(
             f"--out {out}: {name} is there already and was not written by dtef; allowed: a folder without it, new or there already"
         )
+
+
+def remove_parts(
+    warehouse: Warehouse,
+    family: Family,
+    patterns: Sequence[str],
+    *,
+    noun: str,
+    adds: str,
+    known: Callable[[Any], Iterable[str]],
+    take_away: Callable[[Any, Warehouse, Sequence[str]], None],
+    counted_rows: Mapping[str, str],
+    results: Iterable[str],
+) -> list[str]:
+    """Take the partitions that fit away, and say what went; their keys.
+
+    `noun`: what a partition is called; `adds`: the command that adds some; `known`, `take_away`: what Dagster's instance knows, and what takes
+    it away; `counted_rows`: the tables whose rows are counted, with what a row is, first that of responses; `results`: the tables over all
+    partitions. Raises ConfigError for a pattern that fits none.
+    """
+    with dagster_instance() as instance:
+        keys = list(dict.fromkeys(known(instance)))
+        if not keys:
+            raise ConfigError(f"no {noun} in {warehouse.root} yet: `{adds}` adds some")
+        keys = fitting(keys, patterns, noun.upper())
+        lines = [_what_goes(warehouse, family, key, counted_rows) for key in keys]
+        take_away(instance, warehouse, keys)
+    told = boards_follow(warehouse, family, results)
+    for line in (
+        *lines,
+        f"stored responses stay: a {noun} that is added again is asked nothing that it was asked before",
+        told,
+    ):
+        say(line)
+    return keys
+
+
+def _what_goes(warehouse: Warehouse, family: Family, key: str, counted_rows: Mapping[str, str]) -> str:
+    """`removed compass__a: 12 responses, 24 judgements, of base, night-2`."""
+    at = family.space.levels(key)
+    snapshots = warehouse.values(next(iter(counted_rows)), "snapshot", **at)
+    if not snapshots:
+        return f"removed {key}, which was never run"
+    rows = [counted(len(warehouse.rows(table, columns=["model"], **at)), noun) for table, noun in counted_rows.items()]
+    return f"removed {key}: {', '.join(rows)}, of {', '.join(snapshots)}"
+
+
+def boards_follow(warehouse: Warehouse, family: Family, results: Iterable[str]) -> str:
+    """What becomes of boards and pages after scores went, in words: they go at once where nothing is scored any more."""
+    boards_left = bool(warehouse.tables([family.scored]))
+    if not boards_left:
+        clear_tables(warehouse, results)
+        remove_pages(warehouse.fs, f"{warehouse.root}/{family.name}_report")
+    warehouse.refresh_database()
+    if boards_left:
+        return f"boards and pages follow at the next `dtef rollup --family {family.name}`"
+    return "nothing is scored any more: boards and pages went too"

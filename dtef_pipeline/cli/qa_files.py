@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.cli.families import fitting
+from dtef_pipeline.cli.families import boards_follow, remove_parts, stored_family
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped
 from dtef_pipeline.cli.qa_run import known_parts
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance
@@ -24,18 +24,15 @@ from dtef_pipeline.qa.added_files import AddedFiles, read_added
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
 from dtef_pipeline.qa.item_rows import truth_id
-from dtef_pipeline.qa.report.pages import QA_PAGES_FOLDER
 from dtef_pipeline.qa.space import QA_RESPONSE_KEY, QA_SPACE
 from dtef_pipeline.qa.stored_tables import QA_TABLES, RESULTS_OF_PARTS
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
-from resources.blueprint_files import clear_tables
 from resources.gateway.progress import kept_terminal, waiting
 from resources.item_files import ITEM_NOTES, QaSource, source_hash
 from resources.settings import Settings
 from resources.warehouse import Warehouse
-from resources.written_pages import remove_pages
 
 _OF_FILES = ("qa_items", "qa_findings")
 """Tables that the files of a part are read into."""
@@ -192,7 +189,7 @@ def add(
     for one in lost:
         say(f"{one.source.key}: gone with {one.earlier}: {one}; stored responses stay")
     if any(one.scored for one in lost):
-        say(_boards_follow(warehouse))
+        say(boards_follow(warehouse, stored_family("qa"), RESULTS_OF_PARTS))
     click.echo(f"{counted(len(sources), 'part')} of {suite} added, {len(found.changed)} new or changed: {_summary(added)}")
     for line in (*_told(added.loaded.findings), *(f"error: {failure}" for failure in outcome.failures)):
         say(line, err=True)
@@ -214,39 +211,29 @@ def list_parts(warehouse: Warehouse, output: str) -> None:
 
 
 def remove(patterns: Sequence[str]) -> None:
-    """Take the parts that fit away, and say what went and what stays."""
+    """Take the parts that fit away, and say what went and what stays. Files stay too."""
     check_home_path(Settings.from_environment())
     warehouse = open_warehouse()
     with kept_terminal():
         with waiting("looking at what is known"):
             import assets.launch  # noqa: F401 - takes seconds, and keeps Dagster's own warnings from the terminal
             from assets.qa.files import known_parts as registered
-            from assets.qa.files import remove_parts
-        with dagster_instance() as instance:
-            noted = [source.key for source in ITEM_NOTES.all(warehouse)]
-            known = list(dict.fromkeys([*registered(instance), *known_parts(warehouse), *noted]))
-            if not known:
-                raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
-            keys = fitting(known, patterns, "PART")
-            lines = [_removed(warehouse, key) for key in keys]
-            remove_parts(instance, warehouse, keys)
-        told = _boards_follow(warehouse)
-    for line in lines:
-        say(line)
-    say("files and stored responses stay: a part that is added again is asked nothing that it was asked before")
-    say(told)
-
-
-def _boards_follow(warehouse: Warehouse) -> str:
-    """What becomes of boards and pages after scores went, in words: they go at once where nothing is scored any more."""
-    boards_left = bool(warehouse.tables(["qa_scores"]))
-    if not boards_left:
-        clear_tables(warehouse, RESULTS_OF_PARTS)
-        remove_pages(warehouse.fs, f"{warehouse.root}/{QA_PAGES_FOLDER}")
-    warehouse.refresh_database()
-    if boards_left:
-        return "boards and pages follow at the next `dtef rollup --family qa`"
-    return "nothing is scored any more: boards and pages went too"
+            from assets.qa.files import remove_parts as remove_registered
+        remove_parts(
+            warehouse,
+            stored_family("qa"),
+            patterns,
+            noun="part",
+            adds="dtef qa add SUITE PATH",
+            known=lambda instance: [
+                *registered(instance),
+                *known_parts(warehouse),
+                *(source.key for source in ITEM_NOTES.all(warehouse)),
+            ],
+            take_away=remove_registered,
+            counted_rows={"qa_responses": "response"},
+            results=RESULTS_OF_PARTS,
+        )
 
 
 def read_files(
@@ -328,11 +315,3 @@ def _public_since(warehouse: Warehouse, key: str, suites: Callable[[str | None],
         return suites(source.suites if source else None).route(QA_SPACE.split(key)[0]).public_since
     except (ConfigError, WarehouseError):
         return None
-
-
-def _removed(warehouse: Warehouse, key: str) -> str:
-    snapshots = warehouse.values("qa_responses", "snapshot", **QA_SPACE.levels(key))
-    if not snapshots:
-        return f"removed {key}, which was never run"
-    responses = len(warehouse.rows("qa_responses", columns=["item_id"], **QA_SPACE.levels(key)))
-    return f"removed {key}: {counted(responses, 'response')}, of {', '.join(snapshots)}"

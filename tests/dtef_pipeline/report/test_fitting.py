@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.report.fitting import Fit, shown_columns
-from dtef_pipeline.report.terminal import render, render_blocks
+from dtef_pipeline.report.terminal import render
 
 QUESTION = "Do you think the increased use of AI across society is likely to make the cost of living better or worse?"
 BOARD = pd.DataFrame(
@@ -60,10 +60,3 @@ def test_numbers_are_never_broken() -> None:
     text = render(frame, "table", fit=Fit(60))
     assert "1,234,567" in text
     assert "123,456.50" in text or "123456.50" in text
-
-
-def test_blocks_are_equally_wide_where_all_fits() -> None:
-    text = render_blocks(BOARD, ["first", "second"], ["model", "n_pairs"], {}, Fit(120))
-    headings = [line for line in text.splitlines() if "model" in line]
-    assert len(headings) == 2
-    assert len({line.index("n pairs") for line in headings}) == 1
