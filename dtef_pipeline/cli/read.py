@@ -31,7 +31,7 @@ from dtef_pipeline.cli.boards import (
     render_view,
 )
 from dtef_pipeline.cli.families import NOTHING_COMPARED, exit_code, options_since
-from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, query_rounds, reads_tables, say_mixed
+from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
@@ -111,7 +111,7 @@ def _shown_view(
         split_served(connection, "scores", "predictions", SAME_RESPONSE)
     frame = view(connection, by, chosen)
     if not len(frame):
-        raise ConfigError(_why_empty(connection, by, chosen))
+        raise NothingToShowError(_why_empty(connection, by, chosen))
     if "question_id" in frame:
         texts = connection.execute(
             "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"

@@ -43,34 +43,7 @@ class TestIngest:
         assert "scales: 0 ordinal, 1 nominal; 1 with a don't-know option" in said
         assert "    nominal: Go on? (Red / Blue / Don't know): " in said
 
-    def test_the_curation_file_says_where_questions_belong(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        file = state / "batteries.yaml"
-        monkeypatch.setenv("DTEF_BATTERIES", str(file))
-        assert f"DTEF_BATTERIES names {file}, which is not a file" in refused("ingest", SAMPLE)
-        row = "{round: S1, question_id: %s, battery: trust, reason: one scale}"
-        file.write_text(f"batteries:\n  - {row % 's1-07'}\n  - {row % 's1-99'}\n", encoding="utf-8")
-        assert f"{file}:3: row 2: question_id: got 's1-99', which round S1 does not ask; allowed: s1-" in refused(
-            "ingest", SAMPLE
-        )
-        file.write_text(f"batteries:\n  - {row % 's1-07'}\n", encoding="utf-8")
-        assert "of several questions (the largest of 2); the curation file says of 1 question where it belongs" in ok(
-            "ingest", SAMPLE
-        )
-        found = query(
-            "SELECT DISTINCT question_id, battery FROM survey_responses WHERE question_id IN ('s1-07', 's1-08', 's1-09')"
-        )
-        assert {row["question_id"]: row["battery"] for row in found} == {
-            "s1-07": "curated:trust",
-            **dict.fromkeys(("s1-08", "s1-09"), "rule:s1-08"),
-        }
-        more = row.replace("S1", "S11")
-        file.write_text(f"batteries:\n  - {row % 's1-07'}\n  - {more % 's1-08'}\n  - {more % 's1-09'}\n", encoding="utf-8")
-        result = dtef("ingest", SAMPLE)
-        stale = f"warning: {file}:3: row 2: round: got 'S11', which is not ingested: nothing to correct by 2 rows; allowed: S1"
-        assert (result.exit_code, stale in result.stderr) == (0, True), "a row that is stale stops nothing, and is seen"
-        monkeypatch.delenv("DTEF_BATTERIES")
-        assert "since it was ingested last: other columns changed: battery (" in ok("ingest", SAMPLE)
-
+    @pytest.mark.thorough
     def test_a_design_effect_stays_until_another_is_given_and_is_said_each_time(self, state: Path) -> None:
         """Ingested again without the option, a round went back to 1 in silence, and the interval of skill grew narrow."""
         path = write_survey(state / "round.csv", ["A1"], questions=2)
@@ -126,6 +99,7 @@ class TestIngest:
             {"round": "X9", "segment": "country:chile", "n": 300}
         ]
 
+    @pytest.mark.thorough
     def test_a_bad_file_of_a_round_that_exists_changes_nothing_unless_it_is_to_replace_it(self, state: Path) -> None:
         """A file with decimal commas took a country out of its round, said but not asked."""
         path = state / "round.csv"
@@ -185,6 +159,7 @@ class TestIngest:
         )
         assert "all else of S1 is stored" in result.stderr
 
+    @pytest.mark.thorough
     def test_a_round_that_lost_an_attribute_is_taken_by_the_commands_that_the_errors_give(self, state: Path) -> None:
         """One option pointed at the other, and the other back at it; and a broken manifest of the source stopped both."""
         shutil.copytree(SAMPLE, state / "S1", ignore=shutil.ignore_patterns("*guide*"))
@@ -209,6 +184,7 @@ class TestIngest:
         assert "can be used: there is no S1_segment_counts_by_question.csv beside the aggregate file" in said
         assert re.search(r"in quarantine: \d+ n-unknown \(Neither the question nor the segment states", said)
 
+    @pytest.mark.thorough
     def test_a_survey_without_n_is_scored_and_ranked_and_says_what_n_would_tell(self, state: Path) -> None:
         """Pairs without n were refused, so that users invented one."""
         rows = [

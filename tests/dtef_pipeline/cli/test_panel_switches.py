@@ -101,6 +101,8 @@ def test_anchors_are_judged_by_the_same_scale_and_within_the_same_budget(state: 
         ("rubric", "or_paths", "both", "rubric.or_paths: got 'both'; allowed: document, two_group"),
         ("rubric", "beta", 2, "rubric.beta: got 2; allowed: 0 to 1"),
         ("rubric", "should_not_path", "max", "rubric.should_not_path: unknown key; known: "),
+        ("rubric", "embedder", "nosuch", "rubric.embedder: no model or collection 'nosuch'"),
+        ("rubric", "analysts", ["nosuch"], "rubric.analysts: no model or collection 'nosuch'"),
         ("qa", "senses", "some", "qa.senses: got 'some'; allowed: first, all"),
         ("qa", "penalty", -1, "qa.penalty: got -1; allowed: 0 to 1"),
     ],
