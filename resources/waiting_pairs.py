@@ -16,10 +16,10 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from dtef_pipeline.judging.hidden_names import Blinding
 
 from dtef_pipeline.errors import UnknownPair
 from dtef_pipeline.identity import normalized
+from dtef_pipeline.judging.hidden_names import Blinding
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from resources.vote_tables import LEFT_SIDE, RIGHT_SIDE, paired_responses, pairs, votes, with_sides
 from resources.votes import VoteStore

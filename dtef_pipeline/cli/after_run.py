@@ -1,4 +1,6 @@
-"""The lines that follow a run, and what `dtef costs` and `dtef experiment` show. No Dagster is loaded for them."""
+"""What follows a run: its boards, costs and warnings; `dtef costs` and `dtef experiment`. Loads no Dagster."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -8,16 +10,22 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
+from dtef_pipeline.asking.snapshot_label import label_time
 from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.cli.board_scope import board_scope
-from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_view
+from dtef_pipeline.boards.served import mixed_served
+from dtef_pipeline.cli.boards import (
+    board_scope,
+    line_of_non_answers,
+    lines_of_design_effects,
+    lines_of_unranked,
+    lines_of_view,
+    reasons_without_score,
+    render_view,
+)
 from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
-from dtef_pipeline.cli.run_warnings import run_warnings
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
-from dtef_pipeline.cli.stated_effects import lines_of_design_effects
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
-from dtef_pipeline.cli.why_missing import line_of_non_answers, reasons_without_score
+from dtef_pipeline.cli.terminal import print_table, say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.fitting import shown_columns
@@ -31,6 +39,7 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, each_asked_once, load_experiment
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.unknown_cost import cost_in_words, row_cost_in_words
 from resources.gateway.progress import waiting
@@ -40,6 +49,63 @@ from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from resources.gateway import Gateway
+
+
+SAME_RESPONSE = ("prompt_id", "question_id", "context_level", "model_variant", "snapshot", "draw")
+"""Columns by which rows of `scores` and `predictions` are of one response."""
+_OF_MODELS = f"NOT {COMPUTED_SQL} AND list_contains($1, round) AND list_contains($2, model_variant)"
+
+
+def run_warnings(
+    connection: duckdb.DuckDBPyConnection, snapshot: str, rounds: Sequence[str], variants: Sequence[str]
+) -> Iterator[str]:
+    """A line for each thing to warn of; `connection` has `scores`, in the order of all snapshots (see `snapshot_order`)."""
+    given = [list(rounds), list(variants)]
+    yield from _unread(connection, snapshot, given)
+    yield from mixed_served(connection, "predictions", snapshot)
+    yield from _counts_as_earlier(connection, snapshot, given)
+
+
+def _unread(connection: duckdb.DuckDBPyConnection, snapshot: str, given: list[list[str]]) -> Iterator[str]:
+    """Models of which fewer than READ_ENOUGH of the responses could be read."""
+    rows = connection.execute(
+        "SELECT model, count(*) AS answered, count(*) FILTER (status <> 'ok') AS unread, mode(reason) FILTER (status <> 'ok') "
+        f"FROM scores WHERE {_OF_MODELS} AND snapshot = $3 AND list_contains($4, status) "
+        "GROUP BY model ORDER BY model",
+        [*given, snapshot, list(ANSWERED)],
+    ).fetchall()
+    for model, answered, unread, reason in rows:
+        if answered - unread >= READ_ENOUGH * answered:
+            continue
+        quoted = model.replace("'", "''")
+        share, little = (
+            ("none", ", so that its scores say little") if unread == answered else (f"only {answered - unread:,}", "")
+        )
+        texts = (
+            f"SELECT DISTINCT reason, response FROM scores JOIN predictions USING ({', '.join(SAME_RESPONSE)}) "
+            f"WHERE scores.model = '{quoted}' AND snapshot = '{snapshot}' AND status <> 'ok' LIMIT 20"
+        )
+        yield (
+            f"{model}: {share} of {counted(answered, 'response')} could be read ({unread / answered:.1%} unread){little}; "
+            f'most often: {reason}; see what it wrote: dtef sql "{texts}"'
+        )
+
+
+def _counts_as_earlier(connection: duckdb.DuckDBPyConnection, snapshot: str, given: list[list[str]]) -> Iterator[str]:
+    """That another snapshot of these models counts as the later one, so that boards over all snapshots do not show this one."""
+    answered = connection.execute(
+        f"SELECT DISTINCT snapshot::VARCHAR FROM scores WHERE {_OF_MODELS} AND list_contains($3, status)",
+        [*given, list(ANSWERED)],
+    ).fetchall()
+    order = among(snapshot_order(connection), [label for (label,) in answered])
+    if snapshot not in order or order[-1] == snapshot:
+        return
+    counts_as = "the date that it begins with" if label_time(snapshot) else "the time of its first response"
+    yield (
+        f"snapshot {snapshot} counts as {counts_as}, which is before {order[-1]}: where both have a response, `dtef leaderboard` and the "
+        f"report go on showing the later one; this one: `dtef leaderboard --snapshot {snapshot}`"
+    )
+
 
 _COMPARED = [
     "model",
@@ -94,7 +160,7 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
         whole, reasons = view(connection, "overall", options), reasons_without_score(connection, options)
         boards = [whole[whole["context_level"] == level].reset_index(drop=True) for level in chosen.context_levels]
         for level, board in zip(chosen.context_levels, boards, strict=True):
-            table = render_view("overall", board, _HOW_AFTER_RUN, ["context_level"])
+            table = render_view("overall", board, _HOW_AFTER_RUN)
             said.append(f"\n{board_scope(connection, options, level)}:\n{table}")
             said += filter(None, [lines_of_unranked(board, reasons)])
         said.append(line_of_non_answers(connection, options))
@@ -116,7 +182,7 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
 
 
-def now_asked(gateway: "Gateway | None") -> Iterator[str]:
+def now_asked(gateway: Gateway | None) -> Iterator[str]:
     """What this command itself asked, apart from the responses that were stored before."""
     for model in gateway.models if gateway else ():
         cost = cost_in_words(model.spent.known_usd, model.spent.unpriced, model.spent.most_usd)
@@ -164,9 +230,8 @@ def costs(warehouse: Warehouse, by: Sequence[str], rounds: tuple[str, ...], snap
         if not len(frame):
             click.echo("no language model was asked: baselines cost nothing")
             return
-        fit = terminal_fit(keys, ["prompt_tokens", "completion_tokens", "budget_stopped"])
-        click.echo(render(frame, output, columns=columns, fit=fit))
-        click.echo(column_lines(shown_columns(columns, fit), COST_COLUMNS, fit.width))
+        first_out = ["prompt_tokens", "completion_tokens", "budget_stopped"]
+        print_table(frame, COST_COLUMNS, columns=columns, kept=keys, first_out=first_out)
     else:
         click.echo(render(frame, output))
 

@@ -1,17 +1,301 @@
-"""What `dtef doctor` does: shows each finding as soon as it is known, with what to do."""
+"""`dtef doctor`: its checks change nothing and ask no model; each finding is shown as soon as it is known."""
 
+from __future__ import annotations
+
+import os
+import platform
 import re
+import shlex
 import shutil
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from pathlib import Path
 
 import click
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
-from dtef_pipeline.cli.doctor_checks import DOCTOR_CHECKS
-from dtef_pipeline.cli.findings import Diagnosis
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.cli.places import Diagnosis, absent, elsewhere, writable
+from dtef_pipeline.errors import DtefError, StoreError
+from dtef_pipeline.text.counted import and_more, counted
 from resources.failures import links, one_line
-from resources.settings import Settings
+from resources.settings import Settings, shipped
+
+_PACKAGE = "dtef-pipeline"
+_MOST_PACKAGES = 5
+_DAMAGE_SEARCH_S = 10.0
+_UNSET = re.compile(r"environment variable (\S+) is not set")
+_START_DAEMON = "start it, on a server with `systemctl restart dtef-daemon`, elsewhere with: dtef ui"
+_MEND_CODE = "see `journalctl -u dtef-code`, or the terminal of `dtef ui`; mend what it names, and start it again"
+_MEND_PANEL = "mend the file (docs/nightly.md says what it may hold), or go on without: unset DTEF_PANEL"
+
+
+def check_python(settings: Settings) -> Diagnosis:
+    """The version of Python."""
+    found, wanted = platform.python_version(), metadata(_PACKAGE)["Requires-Python"]
+    if SpecifierSet(wanted).contains(found, prereleases=True):
+        return Diagnosis("Python", "ok", found)
+    return Diagnosis("Python", "problem", f"{found}, where {wanted} is needed", "install a newer Python and set up again")
+
+
+def check_packages(settings: Settings) -> Diagnosis:
+    """The packages that are needed and, in a checkout, whether they are those of requirements.lock."""
+    wanted = [Requirement(text) for text in requires(_PACKAGE) or []]
+    versions = {one: package_version(one.name) for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})}
+    wrong = [
+        f"{one.name} {found or 'is not installed'}, where {one.specifier or 'any version'} is needed"
+        for one, found in versions.items()
+        if found is None or not one.specifier.contains(found, prereleases=True)
+    ]
+    lock = shipped("workspace.yaml").parent / "requirements.lock"
+    pins = locked_versions(lock.read_text(encoding="utf-8")) if lock.is_file() else {}
+    installed = {name: found for name in pins if (found := package_version(name))}
+    other = [f"{name} {found} in place of {pins[name]}" for name, found in installed.items() if found != pins[name]]
+    if wrong:
+        return Diagnosis("packages", "problem", "; ".join(wrong), "install dtef-pipeline again in this environment")
+    if other:
+        found = f"not as locked: {and_more(other, _MOST_PACKAGES)}"
+        return Diagnosis("packages", "warning", found, f"make setup, or pip install --require-hashes -r {lock.name}")
+    locked = f"; {len(installed)} have the versions of {lock.name}" if pins else ""
+    return Diagnosis("packages", "ok", f"all {len(versions)} that are needed are installed{locked}")
+
+
+def locked_versions(text: str) -> Mapping[str, str]:
+    """Name and version of each package that a lock file has for this Python."""
+    entries = (line.rstrip("\\ ") for line in text.splitlines() if line[:1].isalnum())
+    wanted = [one for one in map(Requirement, entries) if one.marker is None or one.marker.evaluate()]
+    return {one.name: next(iter(one.specifier)).version for one in wanted}
+
+
+def package_version(name: str) -> str | None:
+    """The version of an installed package."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def check_responses(settings: Settings) -> Diagnosis:
+    """The response store: a file that can be read and written, or a server that answers."""
+    from resources.responses.damage import damage_of
+    from resources.responses.database import ResponseDatabase
+    from resources.responses.engines import database_url
+
+    check = "response store"
+    url = database_url(settings.responses_url)
+    shown, path = url.render_as_string(hide_password=True), Path(str(url.database))
+    is_file = url.get_backend_name() == "sqlite"
+    if is_file and not path.exists():
+        return absent(check, path, "DTEF_RESPONSES")
+    if is_file and path.is_dir():
+        return Diagnosis(check, "problem", f"{path} is a folder, where a file is needed", elsewhere("DTEF_RESPONSES"))
+    if is_file and path.stat().st_size and (damage := damage_of(path, _DAMAGE_SEARCH_S)):
+        file = shlex.quote(str(path))
+        remedy = f"put a backup in its place, or begin a new store, which asks all anew: mv {file} {file}.broken"
+        return Diagnosis(check, "problem", f"{path} cannot be read: {damage}", remedy)
+    try:
+        database = ResponseDatabase(settings.responses_url, prepare=False)
+        try:
+            stored = database.schema_version()
+        finally:
+            database.close()
+    except StoreError as error:
+        remedy = f"mend what the message names, or start the server; or {elsewhere('DTEF_RESPONSES')}"
+        return Diagnosis(check, "problem", str(error), remedy)
+    found = f"{shown}: {f'schema version {stored}' if stored else 'no responses yet'}"
+    return writable(check, path, found, "DTEF_RESPONSES") if is_file else Diagnosis(check, "ok", found)
+
+
+def check_warehouse(settings: Settings) -> Diagnosis:
+    """The folder or bucket of the tables."""
+    check, root = "warehouse", settings.warehouse
+    if "://" in root:
+        return _check_bucket(root)
+    folder = Path(root).absolute()
+    if not folder.exists():
+        return absent(check, folder, "DTEF_WAREHOUSE", "`dtef ingest PATH`")
+    if not folder.is_dir():
+        return Diagnosis(check, "problem", f"{folder} is no folder", elsewhere("DTEF_WAREHOUSE"))
+    tables = [one for one in folder.iterdir() if one.is_dir()]
+    return writable(check, folder, f"{folder}: {counted(len(tables), 'table')}", "DTEF_WAREHOUSE", tables)
+
+
+def _check_bucket(root: str) -> Diagnosis:
+    import pyarrow.fs as pafs
+
+    from resources.file_systems import open_root, without_secrets
+
+    shown = without_secrets(root)
+    try:
+        fs, path = open_root(root)
+        fs.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+    except (DtefError, OSError) as error:
+        remedy = "mend the address (docs/scale.md), AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; or name a folder: export DTEF_WAREHOUSE=PATH"
+        return Diagnosis("warehouse", "problem", f"{shown} cannot be read: {error}", remedy)
+    return Diagnosis("warehouse", "ok", f"{shown}: it answers")
+
+
+def check_models(settings: Settings) -> Diagnosis:
+    """The models file, and which models have their keys. No key is shown."""
+    from dtef_pipeline.asking.models import LOCAL_EMBEDDER
+    from dtef_pipeline.survey.baselines.names import BASELINES
+    from resources.gateway.askable import quick_problem
+    from resources.known_models import known_models
+
+    check = "models"
+    try:
+        models = known_models(settings, BASELINES)
+    except DtefError as error:
+        return Diagnosis(check, "problem", str(error), "mend the file, or go on without: unset DTEF_MODELS")
+    specs = [one for one in models.specs.values() if not (one.is_computed or one.is_imported) and one.model != LOCAL_EMBEDDER]
+    problems = {one.name: quick_problem(one, os.environ) for one in specs}
+    able = [name for name, problem in problems.items() if problem is None]
+    keys = dict.fromkeys(found[1] for problem in problems.values() if problem and (found := _UNSET.fullmatch(problem)))
+    lacking = f"; keys that are not set: {', '.join(keys)}" if keys else ""
+    if able:
+        told = f"{len(able)} of {len(problems)} can be asked: {', '.join(able)}{lacking} (`dtef models` lists all)"
+        return Diagnosis(check, "ok", told)
+    remedy = (
+        f"set the key of a provider, or name a server of yours in DTEF_MODELS: export {next(iter(keys), 'OPENAI_API_KEY')}=KEY"
+    )
+    return Diagnosis(check, "warning", f"no language model can be asked, only baselines{lacking}", remedy)
+
+
+def check_panel(settings: Settings) -> Diagnosis:
+    """The panel: all its sections can be read; the models of its night are known and have their keys, its rounds are there."""
+    from assets.games.panel_part import games_panel
+    from assets.preference.preference_panel import vote_settings
+    from assets.qa.panel_part import qa_panel
+    from assets.rubric.panel_part import rubric_panel
+    from assets.survey.panel_file import checked_panel
+    from dtef_pipeline.survey.baselines.names import BASELINES
+    from resources.gateway.askable import quick_problem
+    from resources.known_models import known_models
+    from resources.warehouse import Warehouse
+
+    if settings.panel is None:
+        return Diagnosis("panel", "ok", "none (DTEF_PANEL is not set): `nightly_drift` asks the baselines")
+    try:
+        models = known_models(settings, BASELINES)
+        warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
+        wanted = checked_panel(settings, models, warehouse).asked(models)
+        for section in (rubric_panel, qa_panel, games_panel, vote_settings):
+            section(settings)
+    except DtefError as error:
+        return Diagnosis("panel", "problem", str(error), _MEND_PANEL)
+    unable = [f"{one.name}: {problem}" for one in wanted if (problem := quick_problem(one, os.environ))]
+    if unable:
+        keys = " ".join(f"{key}=KEY" for key in dict.fromkeys(_UNSET.findall("; ".join(unable))))
+        remedy = f"export {keys}" if keys else _MEND_PANEL
+        return Diagnosis("panel", "problem", f"{settings.panel}: {'; '.join(unable)}", remedy)
+    return Diagnosis("panel", "ok", f"{settings.panel}: asks {', '.join(one.name for one in wanted) or 'no model'}")
+
+
+def check_sandbox(settings: Settings) -> Diagnosis:
+    """How programs that models wrote are kept from this machine."""
+    from resources.sandbox.run import found_level
+
+    found = found_level(settings.sandbox)
+    if found.level is not None:
+        return Diagnosis("sandbox", "ok", found.words)
+    best = found_level("auto").level
+    is_held_back = settings.sandbox != "auto" and best not in (None, found.level)
+    remedy = (
+        f"the level without DTEF_SANDBOX is {best}: unset DTEF_SANDBOX"
+        if is_held_back
+        else "install bubblewrap, or see docs/sandbox.md"
+    )
+    return Diagnosis("sandbox", "warning", found.words, remedy)
+
+
+def check_home(settings: Settings) -> Diagnosis:
+    """DAGSTER_HOME and its dagster.yaml."""
+    from assets.stage.dagster_internals import storage_settings
+    from dtef_pipeline.cli.started_runs import earlier_version, how_to_start
+    from resources.failures import does_not_start
+
+    check, home = "Dagster's home", settings.dagster_home
+    if settings.home_problem:
+        found, _, remedy = settings.home_problem.partition(": ")
+        return Diagnosis(check, "problem", found, remedy)
+    file = home / "dagster.yaml"
+    if not file.is_file():
+        found = f"{home}: the first command that needs it makes its dagster.yaml"
+        return writable(check, home, found, "DAGSTER_HOME") if home.is_dir() else absent(check, home, "DAGSTER_HOME")
+    template = f"cp {shlex.quote(str(shipped('dagster.yaml')))} {shlex.quote(str(file))}"
+    try:
+        earlier = earlier_version(file)
+        # Its settings may name the variable.
+        os.environ["DAGSTER_HOME"] = str(home)
+        storage_settings(home)
+    except Exception as error:  # Dagster has many
+        found = str(error) if isinstance(error, DtefError) else does_not_start(home, error)
+        return Diagnosis(
+            check, "problem", found, how_to_start(error, f"mend it, or take the template for one machine: {template}")
+        )
+        return None
+    if earlier:
+        return Diagnosis(check, "warning", earlier, f"take the template: {template}")
+    return writable(check, home, str(home), "DAGSTER_HOME")
+
+
+def check_daemon(settings: Settings) -> Diagnosis:
+    """Whether Dagster's daemon lives, and starts the evaluations that wait."""
+    from datetime import UTC, datetime
+
+    from assets.daemon_state import DaemonState, daemon_state
+    from assets.stage.dagster_internals import storage_settings
+    from dtef_pipeline.text.spans import span_in_words
+    from resources.evaluation_counts import unended_if_there
+    from resources.evaluations import QUEUE_SENSOR
+
+    check, now = "Dagster's daemon", datetime.now(UTC)
+    try:
+        waiting = unended_if_there(settings.responses_url)
+    except DtefError:  # the check of the response store says so
+        waiting = 0
+    waits = f"; evaluations that wait or run: {waiting:,}" if waiting else ""
+    if check_home(settings).state == "problem":
+        return Diagnosis(
+            check, "warning", "not looked at, as Dagster's home has a problem", "mend that, then give: dtef doctor"
+        )
+    home = settings.dagster_home
+    folder = storage_settings(home).get("base_dir") if (home / "dagster.yaml").is_file() else home
+    # Opening a storage that is not there would make it.
+    is_there = folder is None or (Path(folder) / "history" / "runs.db").is_file()
+    state = daemon_state(home, QUEUE_SENSOR) if is_there else DaemonState(None, True)
+    last = state.last_heartbeat_at
+    if state.problem:
+        remedy = f"put a backup of {home} in its place, or start the server that its dagster.yaml names"
+        return Diagnosis(check, "problem", f"Dagster's storage cannot be read: {state.problem}", remedy)
+    if state.is_running(now):
+        if fault := state.fault_of_ticks(now, QUEUE_SENSOR):
+            return Diagnosis(check, "warning", f"{fault}{waits}", _MEND_CODE)
+        if waiting and not state.is_sensor_on:
+            found = f"the sensor {QUEUE_SENSOR} is switched off{waits}"
+            return Diagnosis(
+                check, "warning", found, "switch it on in the user interface of Dagster, under Automation: dtef ui"
+            )
+        return Diagnosis(check, "ok", "running")
+    if last or waiting:
+        found = f"last seen {span_in_words(now - last)} ago" if last else "was never started here"
+        return Diagnosis(check, "warning", f"{found}{waits}: no schedule or sensor runs", _START_DAEMON)
+    return Diagnosis(check, "ok", "was never started here (`dtef ui` starts it)")
+
+
+DOCTOR_CHECKS: Mapping[str, Callable[[Settings], Diagnosis]] = {
+    "Python": check_python,
+    "packages": check_packages,
+    "response store": check_responses,
+    "warehouse": check_warehouse,
+    "models": check_models,
+    "panel": check_panel,
+    "sandbox": check_sandbox,
+    "Dagster's home": check_home,
+    "Dagster's daemon": check_daemon,
+}
+
 
 _WIDEST = 110
 _NAME_WIDTH = 18

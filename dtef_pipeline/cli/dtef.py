@@ -1,14 +1,14 @@
-"""The `dtef` command. Heavy packages are imported inside the commands, so that `dtef --help` is instant."""
+"""The `dtef` command, and those that serve. Heavy packages are imported inside the commands, so that `dtef --help` is instant."""
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any, TextIO
 
 import click
 
-from dtef_pipeline.cli.export_blueprints import export_blueprints
 from dtef_pipeline.cli.games_group import games
 from dtef_pipeline.cli.options import (
     ADDED_UP_BY,
@@ -21,7 +21,9 @@ from dtef_pipeline.cli.options import (
     of_metric,
     of_rounds,
     of_targets,
+    reads_a_survey,
     reads_families,
+    selects_what_is_asked,
     starts_from,
     writes_a_table,
 )
@@ -30,9 +32,166 @@ from dtef_pipeline.cli.qa_group import qa
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.responses_group import responses
 from dtef_pipeline.cli.rubric_group import rubric
-from dtef_pipeline.cli.score_answers import score_answers
-from dtef_pipeline.cli.serving_group import SERVING_COMMANDS
-from dtef_pipeline.cli.survey_options import reads_a_survey, selects_what_is_asked
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.text.counted import counted
+
+
+@click.command(short_help="Start Dagster: its web page, schedules and sensors.")
+@click.option("--port", type=click.IntRange(1, 65535), default=3000, show_default=True, help="Port of the web page.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address that the web page is served at.")
+@reports_errors
+def ui(port: int, host: str) -> None:
+    """Start Dagster on the results of these commands: its web page, and the daemon that runs schedules and sensors."""
+    from dtef_pipeline.cli import run
+
+    sys.exit(run.ui(host, port))
+
+
+@click.command(short_help="Start the HTTP API and its pages.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address that the API is served at.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="Port of the API; 0: one that is free."
+)
+@click.option(
+    "--dev", is_flag=True, help="Ask nobody for a token: whoever is on this computer may do everything. Loopback only."
+)
+@reports_errors
+def api(host: str, port: int, dev: bool) -> None:
+    """Start the HTTP API: evaluations and their progress, personas, scenarios, pairs and votes; and pages for the browser.
+
+    It is closed to all who hold no token of the file that DTEF_API_TOKENS names: make one with `dtef tokens new NAME --role admin`. The API
+    stores what is asked for; a sensor of Dagster starts the runs, so `dtef ui` or Dagster's daemon must run beside it.
+
+    Start it once per response store: each process counts the votes of a minute, and remembers which pairs come next, by itself.
+
+    \b
+    Exit code: 0 stopped; 2 the options or the set-up need mending.
+    """
+    from dtef_pipeline.cli import serve_api
+
+    sys.exit(serve_api.serve(host, port, is_open=dev))
+
+
+@click.group(short_help="Make, list and remove the tokens that the API takes.")
+def tokens() -> None:
+    """Say who may use the HTTP API. The file that DTEF_API_TOKENS names holds a name, a role and the hash of a token per line.
+
+    \b
+        dtef tokens new NAME --role ROLE   make a token and show it, once
+        dtef tokens list                   show who holds one
+        dtef tokens remove NAME            refuse it from now on
+
+    A reviewer gets pairs and votes on them, under the name of the token. An operator does everything else, except what only an admin may:
+    void votes, export votes, and read the log of actions. A running API notices changes of the file by itself.
+    """
+
+
+@tokens.command(short_help="Make a token and show it, once.")
+@click.argument("name")
+@click.option(
+    "--role", required=True, type=click.Choice(["reviewer", "operator", "admin"]), help="What the holder of the token may do."
+)
+@reports_errors
+def new(name: str, role: str) -> None:
+    """Make a token for NAME, show it once, and store its hash. Of a reviewer NAME is the id that votes are stored under."""
+    from dtef_pipeline.cli import kept_tokens
+
+    kept_tokens.add(name, role)
+
+
+@tokens.command("list", short_help="Show who holds a token, and which role.")
+@of_format
+@reports_errors
+def list_tokens(output: str) -> None:
+    """Show who holds a token, and which role. No token is shown, since none is stored."""
+    from dtef_pipeline.cli import kept_tokens
+
+    kept_tokens.show(output)
+
+
+@tokens.command(short_help="Refuse a token from now on.")
+@click.argument("name")
+@reports_errors
+def remove(name: str) -> None:
+    """Remove the token of NAME, which is refused from then on. Votes and actions under the name stay."""
+    from dtef_pipeline.cli import kept_tokens
+
+    kept_tokens.remove(name)
+
+
+SERVING_COMMANDS = (ui, api, tokens)
+
+
+@click.command("export-blueprints", short_help="Write the prompts of a round as YAML files.")
+@click.option("--round", "round_id", type=str.upper, metavar="ROUND", required=True, help="Round whose prompts are written.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write to; one YAML file per segment.",
+)
+@click.option(
+    "--context",
+    "contexts",
+    multiple=True,
+    help="Only prompts with this number of context questions; may be repeated.  [default: all]",
+)
+@click.option(
+    "--condition", "conditions", multiple=True, help="Only prompts of this condition; may be repeated.  [default: all]"
+)
+@reports_errors
+def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]) -> None:
+    """Write the prompts of a round (its blueprints) as YAML files in the style of weval."""
+    from dtef_pipeline.cli import read
+
+    read.export_blueprints(round_id, out, contexts, conditions)
+
+
+@click.command("score-answers", short_help="Score answers to questions in a file of JSON lines.")
+@click.argument("file", type=click.File("r", encoding="utf-8-sig", errors="replace"))
+@click.option(
+    "--tasks",
+    type=click.Path(exists=True, path_type=Path),
+    help="File of programs to write in the layout of HumanEval, which lines of code_execution name by `task`.",
+)
+@reports_errors
+def score_answers(file: TextIO, tasks: Path | None) -> None:
+    """Score the answers in FILE, which has one JSON object per line; FILE may be - for standard input.
+
+    \b
+    In:  {"scorer": "list_one", "response": "They came by car.",
+          "reference": {"car": 1, "bicycle": 0.5}}
+         and, where wanted, options, synonyms, senses (first, all), penalty,
+         strict, finish_reason, timeout_s, task; other keys are handed on
+    Out: the same line with status, value (null unless ok), score (as published),
+         how (the rule that read the answer), flags, reason, and what the scorer
+         tells beside them, such as raw, binary, rationale, found
+
+    A scorer is named by itself or by a type of questions: yes_no (Yes/No), list_one (ListOne), list_many (ListMany), pick_one (PickOne),
+    pick_many (PickMany), yes_no_rationale (Yes/No with Rationale); exact_choice (a letter), numeric (a number); code_execution, with
+    `task`, the name of a program in the file of --tasks, or with a reference of prompt, entry_point and test, whose status is the verdict;
+    verbatim, with context and citations. An answer of a type that nothing scores has the status no_scorer, and a line at the end counts these.
+
+    \b
+    Exit code: 0 done; 2 a line is not usable: nothing was scored, and the message names it.
+    """
+    from dtef_pipeline.cli.outside_scorers import outside_scorers
+    from dtef_pipeline.qa.score_lines import read_answer_lines, scored_answer_lines, unknown_scorers
+
+    where = getattr(file, "name", "<stdin>")  # a pipe into this very process has none
+    out = sys.stdout
+    outside = outside_scorers(tasks)
+    lines = read_answer_lines(file, where, outside)
+    if not lines:
+        click.echo(f"{where}: nothing to score", err=True)
+    statuses: Counter[str] = Counter()
+    for line in scored_answer_lines(lines, statuses):
+        out.write(f"{line}\n")  # click.echo would send each line on its way alone
+    out.flush()
+    if unknown := unknown_scorers(lines, outside):
+        click.echo(unknown, err=True)
+    if not_run := statuses["sandbox_unavailable"]:
+        click.echo(f"no sandbox: {counted(not_run, 'program')} not run, and without a score; `dtef doctor` says why", err=True)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -309,9 +468,9 @@ def report(out: Path, snapshot: str | None) -> None:
     one of them has the name of a page it is left, with an error.
     """
     from dtef_pipeline.cli import read
-    from dtef_pipeline.cli.written_report import refuse_snapshot
 
-    refuse_snapshot(snapshot)
+    if snapshot is not None:
+        raise ConfigError("--snapshot: allowed with --family rubric")
     if out.is_dir():
         raise click.BadParameter(f"File {str(out)!r} is a directory.", param_hint="'--out'")
     read.report(out)
@@ -326,9 +485,9 @@ def models(output: str) -> None:
     A model is asked as `transport` says: direct (to the address, without litellm), litellm, or local (in this process); nobody is asked where
     it says nothing. `address` is that of a server of yours, without a password.
     """
-    from dtef_pipeline.cli import listed_models
+    from dtef_pipeline.cli import models
 
-    listed_models.list_models(output)
+    models.list_models(output)
 
 
 for _other in (export_blueprints, responses, rubric, qa, games, preference, score_answers, *SERVING_COMMANDS):

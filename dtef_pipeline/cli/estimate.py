@@ -1,48 +1,172 @@
-"""What `dtef run --estimate` does: the run is counted and priced. Asks no model and writes nothing."""
+"""`dtef run --estimate`: counts and prices a run. Asks no model and writes nothing."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import sqlalchemy as sa
 
 from assets.stage.snapshots import require_snapshot
 from assets.survey.predictor import limited_prompts
 from dtef_pipeline.asking.estimate import ESTIMATED, answer_limits, expected_answers
-from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.models import COMPUTED_SQL, ModelSpec
 from dtef_pipeline.asking.same_texts import same_texts, sources
+from dtef_pipeline.boards.cells import has_table, policy_sql
 from dtef_pipeline.boards.costs import answer_lengths
-from dtef_pipeline.cli.asked_questions import question_lines
-from dtef_pipeline.cli.budget_lines import budget_lines, sent_lines
+from dtef_pipeline.boards.reliability import detectable_difference
 from dtef_pipeline.cli.opened_warehouse import reads_tables
+from dtef_pipeline.cli.planned_table import DOLLARS, budget_lines, sent_lines, stored_responses
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
-from dtef_pipeline.errors import DtefError
+from dtef_pipeline.cli.terminal import print_table, say
+from dtef_pipeline.errors import DtefError, WarehouseError
 from dtef_pipeline.identity import request_keys, split_partition_key
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.fitting import shown_columns
 from dtef_pipeline.report.terminal import render
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.boards.linked import question_clusters
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.estimate import prompts_to_ask
+from dtef_pipeline.survey.expected_error import Components, expected_degrees, expected_error, of_difference, variance_components
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import as_listed, has_duplicates, select_prompts
+from dtef_pipeline.survey.question_draw import what_it_tells
 from resources.gateway.prices import Price, price
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
+_TABLES_OF_PAIRS = ("survey_responses", "reference_scores", "scores")
+_SERIES_OF_SCORES = ["way", "model_variant"]
+_LEAST_READ = 0.5
+"""Parse rate from which a model's scores say how those of another one will differ: unread responses all score alike."""
+
+
+class _Spread(NamedTuple):
+    """Variance components, and what they are from."""
+
+    score: Components
+    difference: Components
+    source: str
+
+
+def question_lines(warehouse: Warehouse, chosen: Selection) -> Iterator[str]:
+    """Lines for each round, and for all where there are several. None where surveys cannot be read: whoever asks them says so."""
+    there = [name for name in _TABLES_OF_PAIRS if warehouse.values(name, "round")]
+    if not there:
+        return
+
+    def read(connection: duckdb.DuckDBPyConnection) -> tuple[pd.DataFrame, _Spread | None]:
+        clusters = question_clusters(connection)
+        return _add_batteries(_pairs(connection, chosen), clusters), _spread(connection, chosen, clusters)
+
+    try:
+        pairs, spread = warehouse.query(read, only=there, first=())
+    except WarehouseError:
+        return
+    for round_id, own in pairs.groupby("round", sort=False):
+        yield from _lines(str(round_id), own, chosen, spread)
+    if len(chosen.rounds) > 1:
+        yield from _lines(f"{' and '.join(chosen.rounds)} together", pairs, chosen, spread)
+
+
+def _lines(name: str, pairs: pd.DataFrame, chosen: Selection, spread: _Spread | None) -> Iterator[str]:
+    drawn = pairs.assign(draw_order=np.where(pairs["is_sampled"], pairs["draw_order"], np.inf))
+    questions = drawn.groupby("question", sort=False, as_index=False).agg(
+        draw_order=("draw_order", "min"), is_target=("is_target", "any"), cluster=("cluster", "first")
+    )
+    yield f"{name}: {what_it_tells(questions, chosen.sample.questions)}"
+    targets = drawn[drawn["is_target"]]
+    asked = targets[targets["draw_order"] < (chosen.sample.questions or np.inf)]
+    of_all = f" of {len(targets):,}" if len(asked) < len(targets) else ""
+    told = f"{name}: {len(asked):,}{of_all} {'pair' if len(targets) == 1 else 'pairs'} of segment and question"
+    if spread and asked["cluster"].nunique() >= MIN_CLUSTERS:
+        score, difference = (expected_error(of, asked) for of in (spread.score, spread.difference))
+        found = detectable_difference(difference, expected_degrees(asked))
+        told += (
+            f"; expected standard error {score:.3f} of a score and {difference:.3f} of a difference of two models; a difference of "
+            f"{found:.3f} is found with 80 % power (by {spread.source})"
+        )
+    yield told
+
+
+def _pairs(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.DataFrame:
+    """One row per pair of the chosen rounds and segments: `round`, `question_id`, `draw_order`, `is_target`, `is_sampled`."""
+    counts = SurveyBoardOptions(segments=chosen.segments).of_answers or "true"
+    return connection.execute(
+        f"""SELECT {", ".join(KEYS.shared_item)}, draw_order, NOT circular AS is_target, segment_order < $3 AS is_sampled
+            FROM survey_responses WHERE list_contains($1, round) AND (len($2) = 0 OR list_contains($2, segment)) AND {counts}
+            ORDER BY list_position($1, round), draw_order""",
+        [list(chosen.rounds), list(chosen.segments), chosen.sample.segments or 2**31 - 1],
+    ).df()
+
+
+def _spread(connection: duckdb.DuckDBPyConnection, chosen: Selection, clusters: pd.DataFrame) -> _Spread | None:
+    """By what language models scored when asked so, where that is enough; else by baselines. None: there are too few batteries of either."""
+    baselines = _add_batteries(_baselines(connection, chosen), clusters)
+    score, difference = _components(baselines.assign(score=baselines["typical"])), _components(baselines)
+    if score is None or difference is None:
+        return None
+    stored = _add_batteries(_model_scores(connection, chosen), clusters)
+    own, between = _components(stored), _components(of_difference(stored))
+    by = "stored scores" if own else "the baselines' scores"
+    of_difference_by = "" if bool(own) == bool(between) else ", the difference by the baselines'"
+    return _Spread(own or score, between or difference, by + of_difference_by)
+
+
+def _baselines(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.DataFrame:
+    """The leave-one-out marginal's score of each pair as `typical`, and its lead over the uniform baseline as `score`."""
+    metric = SurveyBoardOptions().metric
+    return connection.execute(
+        f"""SELECT {", ".join(KEYS.pair)}, '' AS way, '' AS model_variant,
+                   coalesce(r.others.{metric}, r.population.{metric}) AS typical, typical - uniform.{metric} AS score
+            FROM reference_scores r JOIN survey_responses USING ({", ".join(KEYS.pair)})
+            WHERE list_contains($1, round) AND NOT circular AND typical IS NOT NULL""",
+        [list(chosen.rounds)],
+    ).df()
+
+
+def _model_scores(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.DataFrame:
+    """Mean scores of language models by pair, of the ways of asking that are chosen, where enough of a model's responses could be read."""
+    if not has_table(connection, "scores"):
+        return pd.DataFrame(columns=[*KEYS.pair, *_SERIES_OF_SCORES, "score"])
+    score = policy_sql(SurveyBoardOptions())
+    return connection.execute(
+        f"""SELECT {", ".join(KEYS.pair)}, condition || ' ' || context_level AS way, model_variant, avg({score}) AS score FROM scores
+            WHERE list_contains($1, round) AND list_contains($2, condition) AND list_contains($3, context_level)
+                AND NOT {COMPUTED_SQL} AND NOT {KEYS.left_out}
+            GROUP BY {", ".join(KEYS.pair)}, way, model_variant HAVING avg({score}) IS NOT NULL
+            QUALIFY avg(avg((status = 'ok')::DOUBLE)) OVER (PARTITION BY way, model_variant) >= {_LEAST_READ}""",
+        [list(chosen.rounds), list(chosen.spelled), list(chosen.context_levels)],
+    ).df()
+
+
+def _components(scores: pd.DataFrame) -> Components | None:
+    """Means over the models of their variance components; None where no model has scores in enough batteries, and several of a question."""
+    series = [
+        own
+        for _, own in scores.groupby(_SERIES_OF_SCORES)
+        if own["cluster"].nunique() >= MIN_CLUSTERS and own["question"].duplicated().any()
+    ]
+    return Components(*np.mean([variance_components(own) for own in series], axis=0)) if series else None
+
+
+def _add_batteries(rows: pd.DataFrame, clusters: pd.DataFrame) -> pd.DataFrame:
+    """With `cluster`, and `question`, one name for round and id."""
+    linked = rows.merge(clusters, on=list(KEYS.shared_item))
+    return linked.assign(question=linked["round"] + "/" + linked["question_id"])
+
+
 _REQUEST_COUNTS = ["requests", "replayed", "calls", "prompt_tokens", "answer_tokens", "answer_tokens_most"]
-DOLLARS = ["cost_usd", "cost_usd_most"]
 _READ = [*KEYS.cell, "prompt_id", "options", "reading", "tokens", "answer_tokens"]
 
 
@@ -63,14 +187,14 @@ def estimate(warehouse: Warehouse, options: RunOptions, output: str) -> None:
         click.echo("baselines ask no model: no calls, no cost")
         return
     shown = _shown(frame, len(chosen.spelled) > 1)
-    fit = terminal_fit(["model", "condition", "calls", *DOLLARS], ["prompt_tokens", "answer_tokens", "answer_tokens_most"])
-    click.echo(render(shown, "table", fit=fit))
-    for line in _budget_lines(chosen, frame):
-        say(line)
     called = set(frame.loc[frame["calls"] > 0, "model_variant"])
-    for line in sent_lines([model for model in models if model.variant in called]):
-        say(line)
-    click.echo(column_lines(shown_columns([*map(str, shown)], fit), ESTIMATED, fit.width))
+    print_table(
+        shown,
+        ESTIMATED,
+        kept=["model", "condition", "calls", *DOLLARS],
+        first_out=["prompt_tokens", "answer_tokens", "answer_tokens_most"],
+        lines=[*_budget_lines(chosen, frame), *sent_lines([model for model in models if model.variant in called])],
+    )
 
 
 def _estimate(
@@ -146,17 +270,6 @@ def _requests(
 def _times(places: list[int], prompts: pd.DataFrame) -> npt.NDArray[np.int64]:
     """How often the place of each prompt is among the places."""
     return np.bincount(np.array(places, np.int64), minlength=len(prompts))
-
-
-@contextmanager
-def stored_responses(settings: Settings) -> Iterator[ResponseStore | None]:
-    """The response store. One that is not there yet is not made for the asking."""
-    url = sa.make_url(settings.responses_url)
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
-        yield None
-        return
-    with ResponseStore(settings.responses_url) as store:
-        yield store
 
 
 def _rows(

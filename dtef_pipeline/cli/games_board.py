@@ -1,9 +1,10 @@
-"""What `dtef games board` does; the words are in `dtef_pipeline/cli/games_run_group.py`."""
+"""`dtef games board`, and what games bring to the commands that take `--family`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -11,17 +12,18 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.games.known_games import known_persona_versions, known_scenarios
-from dtef_pipeline.cli.blueprint_patterns import fitting
-from dtef_pipeline.cli.mixed_served import say_mixed
-from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.stale_tables import say_stale
-from dtef_pipeline.cli.view_table import print_rows
+from dtef_pipeline.cli.families import CommandFamily, Pages, fitting, meanings_of, require_rolled_up
+from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
+from dtef_pipeline.cli.terminal import TableView, print_rows
+from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.approved import APPROVED, PERSONA_STATUS, persona_statuses, unapproved_mark
-from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, UNPARSED_RATE
+from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, EXPECTED_RETURN, UNPARSED_RATE
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, latest_scores, player_names, results_of
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import ranked_players, versions_shown
+from dtef_pipeline.games.report.pages import GAME_PAGES_READ, games_pages
+from dtef_pipeline.games.report.terms import GAMES_NAMES
 from dtef_pipeline.games.same_games import (
     GAMES_NOTE,
     OWN_GAMES,
@@ -34,8 +36,8 @@ from dtef_pipeline.games.same_games import (
     with_coverage,
     with_unplayed,
 )
-from dtef_pipeline.games.stored_tables import GAMES_TABLES
-from dtef_pipeline.tables import description
+from dtef_pipeline.games.watched_play import GAMES_DRIFT_READS, games_watched_drift, moved_baselines
+from dtef_pipeline.text.counted import and_more
 from dtef_pipeline.text.nearest import nearest
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -49,34 +51,33 @@ _PLAYER_TOLD = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class GamesView:
-    """How rows of `persona_results` are shown."""
+_GAMES_VIEW = TableView(
+    (
+        *("league", "scenario", "player", PERSONA_STATUS, "baseline", "opponent", "metric", "mean", "interval", "unit"),
+        *("n_episodes", "n_clusters", PLAYED_COVERAGE, "snapshot", *BESIDE_METRICS),
+    ),
+    ("scenario", "player", "snapshot", "mean", "interval"),
+    ("league", "n_clusters", "unit", "baseline", PERSONA_STATUS, DEFAULT_RATE, UNPARSED_RATE),
+    "mean",
+    who=("scenario", "player"),
+)
 
-    columns: tuple[str, ...] = (
-        *(
-            "league",
-            "scenario",
-            "player",
-            PERSONA_STATUS,
-            "baseline",
-            "opponent",
-            "metric",
-            "mean",
-            "interval",
-            "unit",
-            "n_episodes",
-            "n_clusters",
-            PLAYED_COVERAGE,
-            "snapshot",
-        ),
-        *BESIDE_METRICS,
-    )
-    kept: tuple[str, ...] = ("scenario", "player", "snapshot", "mean", "interval")
-    first_out: tuple[str, ...] = ("league", "n_clusters", "unit", "baseline", PERSONA_STATUS, DEFAULT_RATE, UNPARSED_RATE)
-    estimate: str = "mean"
-    notes: str = "note"
-    who: tuple[str, ...] = ("scenario", "player")
+
+_GAMES_SPENT = """
+    SELECT 'candidate' AS role, league, scenario, persona, model, model_variant,
+        count(DISTINCT request_key) FILTER (answered) AS answered, count(DISTINCT request_key) FILTER (answered) AS calls,
+        coalesce(sum(prompt_tokens) FILTER (answered), 0)::BIGINT AS prompt_tokens,
+        coalesce(sum(completion_tokens) FILTER (answered), 0)::BIGINT AS completion_tokens,
+        sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced,
+        coalesce(sum(unknown_cost_attempts), 0)::BIGINT AS unknown_cost_attempts, sum(unknown_cost_usd_most) AS unknown_cost_usd_most
+    FROM (SELECT *, call_status = 'answered' AS answered FROM ({calls}))
+    WHERE answered OR unknown_cost_attempts > 0 OR cost_usd > 0 GROUP BY ALL ORDER BY ALL
+"""
+_GAMES_CALLS = ("episode_turns", "decision_answers")
+_GAMES_CALL_COLUMNS = """
+    league, scenario, persona, model, model_variant, request_key, call_status, prompt_tokens, completion_tokens, cost_usd,
+    unknown_cost_attempts, unknown_cost_usd_most
+"""
 
 
 @reads_tables
@@ -91,17 +92,13 @@ def show(
     snapshot: str | None,
     output: str,
 ) -> None:
-    if not warehouse.tables(["persona_results"]):
-        raise WarehouseError(
-            f"no persona_results in {warehouse.root} yet: `dtef games run` makes it, and `dtef rollup --family games`"
-        )
-    say_stale(warehouse, "persona_results", "episode_scores", "dtef rollup --family games")
+    require_rolled_up(warehouse, "games", "persona_results", "episode_scores")
     frame = _of_players(_of_scenarios(_results(warehouse, snapshot), leagues, scenarios), players)
     chosen, frame = frame, _with_games(warehouse, frame, games, snapshot)
     frame = frame[(frame["opponent"] == ALL_OPPONENTS) != by_opponent]
     frame = ranked_players(_of_metric(frame, metric))
     if not len(frame):
-        raise WarehouseError(
+        raise NothingToShowError(
             "nothing to show: `dtef games run --player NAME` has players play"
             if games == OWN_GAMES
             else "nothing to show: the players have no game in common; --player NAME chooses some of them"
@@ -111,11 +108,16 @@ def show(
     frame = frame.assign(
         baseline=frame["model"].str.startswith(BASELINE_PREFIX).map({True: "yes", False: ""}), note=_notes(frame)
     )
-    meanings = {column.name: description(column) for column in GAMES_TABLES["persona_results"].schema or ()}
     lines = list(_lines_on_games(chosen, frame, games))
     shown = (frame.drop(columns=_told_alike(frame)) if output == "table" else frame).drop(columns=[GAMES_NOTE, UNPLAYED_NOTE])
     of_a_player = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
-    print_rows(GamesView(who=(*GamesView().who, *of_a_player)), shown, output, lines, {**meanings, **_PLAYER_TOLD})
+    print_rows(
+        _GAMES_VIEW._replace(who=(*_GAMES_VIEW.who, *of_a_player)),
+        shown,
+        output,
+        lines,
+        {**meanings_of("persona_results"), **_PLAYER_TOLD},
+    )
     if output == "table":
         say_mixed(warehouse, "episode_turns", snapshot=snapshot)
 
@@ -219,3 +221,66 @@ def _of_metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     if len(known) and metric not in known:
         raise ConfigError(f"--metric {metric}: allowed: {EVERY_METRIC}, {nearest(metric, known)}")
     return frame[frame["metric"] == metric]
+
+
+def _spent(warehouse: Warehouse) -> pd.DataFrame:
+    """What the requests of the tables with calls came to; no rows where there are no such tables."""
+    made = warehouse.tables(_GAMES_CALLS)
+    if not made:
+        return pd.DataFrame()
+    found: pd.DataFrame = warehouse.query(lambda connection: connection.sql(_spent_query(made)).df(), only=made)
+    return found
+
+
+def _spent_query(tables: Sequence[str]) -> str:
+    """What the requests of these tables came to. An opening of an episode is the same request as its decision point: it counts once."""
+    before, parts = list[str](), list[str]()
+    for table in tables:
+        again = " AND ".join(f"request_key NOT IN (SELECT request_key FROM {one})" for one in before)
+        parts.append(f"SELECT {_GAMES_CALL_COLUMNS} FROM {table}{f' WHERE {again}' if again else ''}")
+        before.append(table)
+    return _GAMES_SPENT.format(calls=" UNION ALL ".join(parts))
+
+
+def _model_checks(warehouse: Warehouse, options: WatchOptions) -> pa.Table:
+    """GAMES_MODEL_DRIFT."""
+    return warehouse.query(lambda connection: games_watched_drift(connection, options), only=GAMES_DRIFT_READS).checks
+
+
+def _of_baselines(warehouse: Warehouse, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What baselines say of the games themselves."""
+    moved = warehouse.query(lambda connection: list(moved_baselines(connection)), only=["episode_scores"])
+    if not moved:
+        return []
+    return [
+        f"baselines moved, so the games are not the same ones, and no shift is of a model alone: {and_more(moved, 3, '; ')}"
+    ]
+
+
+def _pages(snapshot: str | None) -> Pages:
+    settings = Settings.from_environment()
+    return partial(games_pages, manifests=known_scenarios(settings), personas=known_persona_versions(settings))
+
+
+FAMILY = CommandFamily(
+    name="games",
+    part="scenario",
+    asks="dtef games run --player MODEL",
+    names=GAMES_NAMES,
+    board=lambda by, output: show((), (), (), EXPECTED_RETURN, False, OWN_GAMES, None, output),
+    costs_by=("role", "scenario", "persona", "model"),
+    rule_view=TableView(
+        (
+            *("scenario", "version", "model", "persona", "opponent", "metric", "flagged", "gap", "lowest", "lowest_snapshot"),
+            *("highest", "highest_snapshot", "n_snapshots", "n_items"),
+        ),
+        ("scenario", "model", "flagged", "gap"),
+        ("version", "n_items", "n_snapshots", "lowest", "highest"),
+        who=("scenario", "model"),
+    ),
+    model_checks=_model_checks,
+    drift_lines=_of_baselines,
+    pages=_pages,
+    page_tables=GAME_PAGES_READ,
+    spent=_spent,
+)

@@ -1,27 +1,27 @@
-"""What `dtef games decisions` does; the words are in `dtef_pipeline/cli/games_decisions_group.py`."""
+"""`dtef games decisions`: asks, estimates and shows whole strategies."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import click
+import pandas as pd
 
 from assets.games.known_games import known_personas, known_scenarios
-from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import CANDIDATE
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.estimate import stored_responses
-from dtef_pipeline.cli.games_decisions_shown import show
 from dtef_pipeline.cli.games_run import OR_UNAPPROVED, chosen_scenarios, unapproved_config
-from dtef_pipeline.cli.imported_models import require_imported
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
-from dtef_pipeline.cli.planned_table import lines_of_run_budgets, lines_of_sent, mean_call_tokens, planned_frame, print_planned
-from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
+from dtef_pipeline.cli.planned_table import (
+    mean_call_tokens,
+    print_estimate,
+    stored_responses,
+)
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.started_runs import say_used
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.started_runs import check_home_path, end_run, refuse_unaskable, require_imported, running_stages
+from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.approved import require_approved
@@ -29,17 +29,117 @@ from dtef_pipeline.games.decision_points import has_decision_points, points_to_a
 from dtef_pipeline.games.decision_rows import DecisionPlan
 from dtef_pipeline.games.entrants import entrants, models_among
 from dtef_pipeline.games.packs import Pack, pack
-from dtef_pipeline.games.strategy_values import require_fill
+from dtef_pipeline.games.persona_results import player_names
+from dtef_pipeline.games.players import BASELINE_PREFIX
+from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.strategy_values import EXPLOITABLE, EXPLOITABLE_CORRECTED, PARTIAL_STRATEGY, WON, require_fill
+from dtef_pipeline.games.tables import STRATEGY_VALUES
 from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths, most_tokens, tokens_of
-from dtef_pipeline.report.terminal import render
+from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
-from resources.gateway.askable import refuse_early
-from resources.gateway.budget import Accounts
-from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
+
+_WON_FROM = "against_"
+_WHOSE_STRATEGY = ("league", "scenario", "version", "snapshot", "player", "persona", "model", "model_variant")
+_STRATEGY_COUNTS = ("n_draws", "n_points", "n_missing", "n_filled")
+_STRATEGY_TOLD = {
+    "player": "Player: baseline/NAME, a model, or PERSONA@MODEL",
+    "exploitability": "Chips per hand that the best opponent wins, mean of both seats, without what the chance of draws adds; 0: perfect play",
+    "of_random": "Exploitability as a share of that of play at random: 0 is perfect play, 1 no better than random",
+    "as_drawn": "Exploitability of the draws as they are: too high on average",
+    "unreadable": "Share of the responses from which no legal command was read, 0-1",
+    "status": "Whose strategy it is: scored (the player's), partial (a baseline plays where nobody asked: ranked apart) or unscored",
+    "asked": "Decision points that were asked, of all that the game has",
+    "draws": "Responses that it follows from",
+}
+
+
+_STRATEGIES_VIEW = TableView(
+    (),
+    ("player", "status", "asked", "exploitability", "interval"),
+    ("scenario", "as_drawn", "draws", "unreadable"),
+    "exploitability",
+    who=("scenario", "player"),
+)
+
+
+@reads_tables
+def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], output: str) -> None:
+    """The strategies that are known in the scenarios and the snapshot of the plans, the least exploitable first."""
+    shown = _players([row for key, plan in plans.items() for row in _rows(warehouse, key, plan)])
+    if not shown:
+        raise WarehouseError("nothing to show: `dtef games decisions --model NAME` asks a model")
+    values = list(dict.fromkeys(name for row in shown for name in row if name.startswith(_WON_FROM)))
+    names = (
+        *("scenario", "player", "status", "asked", "exploitability", "interval", "of_random", "as_drawn"),
+        *values,
+        *("unreadable", "draws"),
+    )
+    meanings = {column.name: description(column) for column in STRATEGY_VALUES}
+    meanings |= {name: f"Chips per hand won from {name.removeprefix(_WON_FROM)}, mean of both seats" for name in values}
+    print_rows(_STRATEGIES_VIEW._replace(columns=names), _frame(shown), output, (), {**meanings, **_STRATEGY_TOLD})
+
+
+def _rows(warehouse: Warehouse, key: str, plan: DecisionPlan) -> Iterator[dict[str, Any]]:
+    """The rows of `strategy_values` of the scenario's present version, with the name of the player."""
+    rows = warehouse.rows("strategy_values", **LEAGUE_SPACE.levels(key), snapshot=plan.snapshot).to_pylist()
+    for row in rows:
+        if row["version"] == plan.pack.manifest.version:
+            yield {**row, "player": player_names([row["persona"]], [row["model"]])[0]}
+
+
+def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The rows with numbers as numbers, also where none is known."""
+    frame = pd.DataFrame(rows)
+    whole = {name: "Int64" for name in ("draws", "points", "of_points", "missing", "filled") if name in frame}
+    real = {name: "float64" for name in ("exploitability", "low", "high", "of_random", "as_drawn") if name in frame}
+    return frame.astype({**whole, **real})
+
+
+def _players(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per scenario and player."""
+    found = []
+    most = {row["scenario"]: row["n_points"] for row in rows if row["model"].startswith(BASELINE_PREFIX)}
+    of_player: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        of_player.setdefault(tuple(row[name] for name in _WHOSE_STRATEGY), []).append(row)
+    for key, own in of_player.items():
+        who = dict(zip(_WHOSE_STRATEGY, key, strict=True))
+        by = {row["quantity"]: row for row in own}
+        corrected, drawn = by[EXPLOITABLE_CORRECTED], by[EXPLOITABLE]
+        share = corrected["value"] / drawn["scale"] if corrected["value"] is not None and drawn["scale"] else None
+        told = {"exploitability": corrected["value"], "low": corrected["low"], "high": corrected["high"]}
+        told |= {"as_drawn": drawn["value"], "scale": drawn["scale"], "of_random": share}
+        won = [row for row in own if row["quantity"] == WON]
+        told |= {f"{_WON_FROM}{row['opponent'].removeprefix(BASELINE_PREFIX)}": row["value"] for row in won}
+        told["unreadable"] = 1 - corrected["n_readable"] / corrected["n_draws"] if corrected["n_draws"] else None
+        told |= {name.removeprefix("n_"): corrected[name] for name in _STRATEGY_COUNTS}
+        of = most[who["scenario"]]
+        told |= {"of_points": of, "status": drawn["status"], "asked": f"{corrected['n_points']:,} of {of:,}"}
+        found.append({**who, **told, "note": _note(corrected, of)})
+    return sorted(found, key=_place)
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The least exploitable first within a scenario; behind them strategies that a baseline plays a part of, and those without a value last."""
+    value = row["exploitability"] if row["exploitability"] is not None else row["as_drawn"]
+    return row["league"], row["scenario"], value is None, row["status"] == PARTIAL_STRATEGY, value or 0.0, row["player"]
+
+
+def _note(row: Mapping[str, Any], most: int) -> str:
+    """What is to be known of a player's values. `most`: decision points that there are."""
+    if row["model"].startswith(BASELINE_PREFIX):
+        return ""
+    notes = [row["reason"]] if row["reason"] else []
+    if row["n_filled"]:
+        asked = f"partial: {row['n_points']:,} of {most:,} decision points were asked"
+        notes.append(f"{asked}, {row['filled_by']} plays in {row['n_filled']:,}: no value of the player alone, ranked apart")
+    elif row["n_points"] < most:
+        notes.append("--sample 0 asks in all decision points; with --fill nash, perfect play stands in for those not asked")
+    return "; ".join(notes)
 
 
 @dataclass(frozen=True)
@@ -88,28 +188,21 @@ def run(options: DecisionOptions, output: str) -> int:
     specs = models_among([player for plan in plans.values() for player in plan.players])
     require_imported(specs, options.snapshot, settings)
     config = with_owners(options, {spec.name for spec in specs}, models).config()
-    with ResponseStore(settings.responses_url) as store:
-        limit = budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
-        refuse_early(specs, options.snapshot, Accounts(Budget(max_cost_usd=limit), {}), store, os.environ)
-    with kept_terminal():
+    refuse_unaskable(
+        specs, options.snapshot, settings, budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
+    )
+    with running_stages("games", list(plans), options.snapshot) as running:
         from assets.games.scenarios import add_scenarios
-        from assets.launch import DECISION_STAGE_NAMES, OF_SCENARIOS, materialize
-        from assets.stage.partitions import SNAPSHOT_TAG
-        from assets.stage.shared_gateway import command
+        from assets.launch import DECISION_STAGE_NAMES
 
-        with dagster_instance() as instance, command(list(plans)) as running:
-            add_scenarios(instance, list(plans))
-            tags = {**running.tags, SNAPSHOT_TAG: options.snapshot}
-            outcome = materialize(instance, DECISION_STAGE_NAMES, list(plans), config, tags, space=OF_SCENARIOS)
-            used = running.gateway.used if running.gateway else {}
-    say_skipped(outcome, warehouse)
+        add_scenarios(running.instance, list(plans))
+        running.materialize(DECISION_STAGE_NAMES, list(plans), config)
     if output == "table":
-        say_used(used)
-    for failure in outcome.failures:
-        say(f"error: {failure}", err=True)
-    if outcome.done:
-        show({key: plans[key] for key in outcome.done}, output)
-    return 1 if outcome.failures or warehouse.skipped else 0
+        running.say_used()
+    code = end_run(warehouse, running.outcome)
+    if running.done:
+        show({key: plans[key] for key in running.done}, output)
+    return code
 
 
 def _require_answers(warehouse: Warehouse, options: DecisionOptions) -> None:
@@ -131,14 +224,9 @@ def estimate(options: DecisionOptions, output: str) -> None:
     with stored_responses(settings) as store:
         for plan in plans.values():
             _count(plan, store, ledger)
-    rows = [row for row in ledger.sorted_rows() if row.planned]
-    frame = planned_frame(rows)
-    if output != "table":
-        click.echo(render(frame, output))
-        return
     points = sum(len(plan.points) for plan in plans.values())
-    click.echo(f"{counted(len(plans), 'scenario')}, {counted(points, 'decision point')}, snapshot {options.snapshot}\n")
-    print_planned(frame, [*lines_of_run_budgets(options.config()["decision_answers"], frame), *lines_of_sent(rows)])
+    head = f"{counted(len(plans), 'scenario')}, {counted(points, 'decision point')}, snapshot {options.snapshot}"
+    print_estimate(head, ledger, options.config()["decision_answers"], output)
 
 
 def decision_plans(options: DecisionOptions, settings: Settings, models: Models) -> dict[str, DecisionPlan]:

@@ -4,14 +4,250 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
-from dtef_pipeline.cli.games_decisions_group import decisions
-from dtef_pipeline.cli.games_files_group import export_games, import_games
-from dtef_pipeline.cli.games_run_group import RUN_COMMANDS
+from dtef_pipeline.cli.options import (
+    boards_by,
+    budgets_with_roles,
+    draws_of,
+    models_to_ask,
+    of_asked_snapshot,
+    of_estimate,
+    options,
+    writes_a_table,
+)
 from dtef_pipeline.cli.reported import reports_errors
+
+unapproved_too = click.option(
+    "--unapproved",
+    is_flag=True,
+    help="Let personas play that are drafts or retired; boards mark them.  [default: approved ones alone play]",
+)
+
+
+_what = click.argument("what", type=click.Choice(["personas", "scenarios"]))
+What = Literal["personas", "scenarios"]
+
+
+@click.command("export", short_help="Write all personas or scenarios to a file.")
+@_what
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@reports_errors
+def export_games(what: What, file: Path) -> None:
+    """Write every version of every persona or scenario to FILE, one JSON object a line; FILE.gz is compressed. Equal ones give equal bytes.
+
+    Personas are what models are told to be while they play. Of scenarios these are the manifests, without the engines that play them. Both are
+    files, the shipped ones and those in the folders that DTEF_PERSONAS and DTEF_SCENARIOS name, and what was made over HTTP.
+    """
+    from dtef_pipeline.cli import games_files
+
+    if what == "personas":
+        games_files.export_personas(file)
+    else:
+        games_files.export_scenarios(file)
+
+
+@click.command("import", short_help="Take in the personas or scenarios of a file.")
+@_what
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--by", "who", metavar="NAME", help="Who does this, for the record; of scenarios.  [default: the user of this computer]"
+)
+@reports_errors
+def import_games(what: What, file: Path, who: str | None) -> None:
+    """Take in what `dtef games export` wrote to FILE: personas into the folder that DTEF_PERSONAS names, scenarios into the response store, as
+    those made over HTTP.
+
+    A version that is there already with the same content is skipped; one of a scenario takes a status of FILE that is a later one. Where a line
+    has a fault, a version is there with another content, or an engine cannot play a scenario, nothing is taken in.
+    """
+    from dtef_pipeline.cli import games_files
+
+    if what == "personas":
+        if who is not None:
+            raise click.UsageError("--by: allowed with scenarios.")
+        sys.exit(games_files.import_personas(file))
+    games_files.import_scenarios(file, who)
+
+
+@click.command(short_help="Read a model's whole strategy off every decision of a small game.")
+@click.option("--league", "leagues", multiple=True, metavar="LEAGUE|PATTERN", help="Only this league; may be repeated.")
+@click.option(
+    "--scenario",
+    "scenarios",
+    multiple=True,
+    metavar="SCENARIO|LEAGUE/SCENARIO|PATTERN",
+    help="Only this scenario, such as poker/kuhn; may be repeated.  [default: all that have decision points]",
+)
+@models_to_ask("or PERSONA@MODEL; may be repeated.  [default: nobody; what is stored is valued]")
+@click.option(
+    "--persona",
+    "personas",
+    multiple=True,
+    metavar="ID",
+    help="Persona that every model plays, or none: the model plays as itself; may be repeated.  [default: none]",
+)
+@click.option(
+    "--draws", type=click.IntRange(min=1), default=10, show_default=True, help="Number of times each decision point is asked."
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=0),
+    help="Ask only so many decision points, always the same ones; 0: all.  [default: all, or 100 where there are more]",
+)
+@click.option(
+    "--fill",
+    metavar="BASELINE",
+    help="Have this baseline, such as nash, play in the decision points that nobody asked.  [default: values need all of them]",
+)
+@of_asked_snapshot
+@budgets_with_roles("candidate")
+@click.option(
+    "--estimate",
+    is_flag=True,
+    help="Only say what would be asked and what it costs: responses as long as the model's earlier ones, in decisions or else in games. "
+    "Nothing is asked or written.",
+)
+@writes_a_table
+@unapproved_too
+@reports_errors
+def decisions(estimate: bool, output: str, **given: Any) -> None:
+    """Ask models what they do in every situation of a small game, and say what their whole strategy is worth.
+
+    A decision point is all that a seat can know when it is to move: Kuhn poker has 12, Leduc poker 936. From the answers follow, without the
+    luck of cards, the exact value against each baseline and the exploitability: what the best possible opponent wins, in chips per hand. 0 is
+    perfect play. A model at temperature 0 says the same in every draw; ask it once with --draws 1, or at the temperature that it plays with.
+
+    Responses are stored before they are used: the same command once more asks nothing twice. Draws and points of earlier runs count.
+
+    \b
+    Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
+    """
+    from dtef_pipeline.cli import games_decisions
+
+    options = games_decisions.DecisionOptions(**given)
+    if estimate:
+        games_decisions.estimate(options, output)
+    else:
+        sys.exit(games_decisions.run(options, output))
+
+
+_of_scenarios = options(
+    click.option(
+        "--league", "leagues", multiple=True, metavar="LEAGUE|PATTERN", help="Only scenarios of this league; may be repeated."
+    ),
+    click.option(
+        "--scenario",
+        "scenarios",
+        multiple=True,
+        metavar="SCENARIO|LEAGUE/SCENARIO|PATTERN",
+        help="Only this scenario, or those that fit, as in 'poker/*'; may be repeated.  [default: all that are not retired]",
+    ),
+)
+_of_players = options(
+    click.option(
+        "--player",
+        "players",
+        multiple=True,
+        metavar="NAME",
+        help="Who plays: a model or collection that `dtef models` lists, PERSONA@MODEL, baseline/NAME where there is one, "
+        "or baselines: all of each scenario; may be repeated.  [default: nobody; what is stored is scored]",
+    ),
+    click.option(
+        "--persona",
+        "personas",
+        multiple=True,
+        metavar="ID",
+        help="Persona that every model plays, or none: the model plays as itself; may be repeated.  [default: none]",
+    ),
+    click.option(
+        "--opponent",
+        "opponents",
+        multiple=True,
+        metavar="NAME",
+        help="Who sits at the other seats: a baseline, a model, or PERSONA@MODEL; may be repeated. Scenarios of one seat have none.  "
+        "[default: those of each scenario]",
+    ),
+    click.option("--seeds", metavar="SPAN", help="Seeds to play, such as 1-100 or 1-10,42.  [default: those of each scenario]"),
+    unapproved_too,
+    draws_of("episode"),
+)
+
+
+@click.command(short_help="Have players play scenarios, and score them.")
+@_of_scenarios
+@_of_players
+@of_asked_snapshot
+@budgets_with_roles("candidate")
+@boards_by("games")
+@of_estimate
+@reports_errors
+def run(is_estimate: bool, output: str, **given: Any) -> None:
+    """Have players play scenarios turn by turn, score every episode, and update the boards.
+
+    Every seed is played in all seats, so that luck with the deal is the same for all. Baselines play for nothing. Responses of models are stored
+    before they are used: the same command after a crash, or once more, asks nothing twice. An episode that a budget ends keeps its turns, and
+    goes on in a later run.
+
+    How long an episode lasts is not known before it is played. For the usual numbers of --estimate a stand-in plays on from what is stored, with
+    moves of the scenario's opponents; requests that read the same are counted once, as they are asked once. A response has as many tokens as
+    earlier ones of the model had on average, or 400. The highest numbers are a bound: every game lasts to its limit of turns, every turn takes
+    all its retries, and every response is as long as max_tokens of the model allows. A budget `would be reached` by the usual numbers, and `may
+    be reached` by the highest ones; a run itself counts what it really uses.
+
+    \b
+    Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
+    """
+    from dtef_pipeline.cli import games_run
+
+    options = games_run.LeagueOptions(**given)
+    if is_estimate:
+        games_run.estimate(options, output)
+    else:
+        sys.exit(games_run.run(options))
+
+
+@click.command(short_help="Show who plays best.")
+@_of_scenarios
+@click.option(
+    "--metric", default="expected_return", show_default=True, help="Metric to rank by; `all` shows every metric of each player."
+)
+@click.option(
+    "--player", "players", multiple=True, metavar="NAME|PATTERN", help="Only this player, such as baseline/*; may be repeated."
+)
+@click.option("--by-opponent", is_flag=True, help="A row per opponent, in place of one over all of them.")
+@click.option(
+    "--games",
+    type=click.Choice(["own", "shared"]),
+    default="own",
+    show_default=True,
+    help="Games that a mean is over: all that a player has, or only those that all players shown have.",
+)
+@click.option(
+    "--snapshot", help="Only this snapshot, with baselines of others where it has none.  [default: the latest of each player]"
+)
+@writes_a_table
+@reports_errors
+def board(**given: Any) -> None:
+    """Rank players by a metric with 95 % intervals, the best first, over the latest snapshot of each; baselines are the yardstick.
+
+    An interval goes by seeds: both seats and all draws of one deal hang together, and at least 5 seeds are needed. Beside
+    each number stands how often the player's texts were no legal moves, or declined to play, how often a move was made for it, and how often it
+    forfeited: a player that cannot move is not careful. A note says how many episodes were played, where a budget or a failure ended some. Where
+    players' latest snapshots differ, `snapshot` says which it is.
+
+    A game is a seed, seen from one seat, against one opponent. Players who have other games than others have a note, and `coverage` says how
+    many they have of all. --games shared makes means and intervals anew of what all players shown have in common; --player says whom to show.
+    """
+    from dtef_pipeline.cli import games_board
+
+    games_board.show(**given)
+
+
+RUN_COMMANDS = (run, board)
+"""What `dtef games` has of leagues."""
 
 
 @click.group(short_help="Play games in words: models, personas, baselines, and you.")
@@ -88,9 +324,9 @@ def list_games(as_json: bool) -> None:
 
     Beside the shipped ones these are those in the folders that DTEF_SCENARIOS (LEAGUE/SCENARIO.yaml) and DTEF_PERSONAS (*.yaml) name.
     """
-    from dtef_pipeline.cli import games_list
+    from dtef_pipeline.cli import games_files
 
-    games_list.list_games(as_json)
+    games_files.list_games(as_json)
 
 
 @games.command(short_help="Say which scenario lacks a part.")
@@ -113,9 +349,9 @@ def check(folder: Path | None) -> None:
     \b
     Exit code: 0 all are whole; 1 one is not; 2 there is no scenario.
     """
-    from dtef_pipeline.cli import games_list
+    from dtef_pipeline.cli import games_files
 
-    sys.exit(games_list.check(folder))
+    sys.exit(games_files.check(folder))
 
 
 for command in (export_games, import_games, decisions, *RUN_COMMANDS):

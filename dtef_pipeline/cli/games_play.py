@@ -1,35 +1,290 @@
-"""What `dtef games play` does; the words are in `dtef_pipeline/cli/games_group.py`."""
+"""`dtef games play`: an episode at the terminal, with people, baselines and models at its seats."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
+from types import TracebackType
 from typing import Any
 
 import click
 
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Budget
+from dtef_pipeline.asking.request import Request
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.games_asked import ModelSeats, NoResponse
-from dtef_pipeline.cli.games_lines import commands_in, text_of
-from dtef_pipeline.cli.games_person import Stopped, ask_person
-from dtef_pipeline.cli.games_told import tell_end, tell_trace
-from dtef_pipeline.cli.terminal_width import say
-from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.baselines import baseline_of, baseline_rng
-from dtef_pipeline.games.contract import FreeCommands
+from dtef_pipeline.games.contract import FreeCommands, GameMove, Scenario, SpokenScenario
 from dtef_pipeline.games.entrants import names_of_players, player_named
-from dtef_pipeline.games.in_play import GameInPlay
+from dtef_pipeline.games.in_play import ACTION_WORD, GameInPlay
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.opening import ending_in_json
+from dtef_pipeline.games.opening import NOT_SHOWN_TO_PLAYERS, ending_in_json, in_units
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.players import BASELINE_PREFIX, Player
+from dtef_pipeline.games.traces import trace_hash
+from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.printable import printable
+from resources.gateway import Gateway
 from resources.known_models import known_models
+from resources.responses.store import ResponseStore
+from resources.run_manifests import this_run
 from resources.settings import Settings
+
+
+def tell_trace(game: GameInPlay, names: Sequence[str]) -> None:
+    """Each move with what its player planned, and why a text was none, or what the game answered; then the whole state, with what seats hide."""
+    hashed = trace_hash(game.trace())
+    if game.seat in game.patient:
+        game.messages(game.seat)  # what the last command led to is told though nobody answers it any more
+    for move in game.trace().moves:
+        for line in _lines(move, game.pack.manifest.seats[move.seat], names[move.seat]):
+            click.echo(printable(line))
+    click.echo(f"\nstate: {json.dumps(game.pack.scenario.told(game.state), ensure_ascii=False)}")
+    click.echo(f"trace: {hashed}")
+
+
+def tell_end(game: GameInPlay, names: Sequence[str], *, tells_all: bool) -> None:
+    """How the episode ended: what all seats learn, each seat's outcome, and how many texts were no moves.
+
+    `tells_all`: also what no player is shown, marked as such.
+    """
+    seats, result, ending, trace = game.pack.manifest.seats, game.result, game.ending, game.trace()
+    if result is None or ending is None:
+        say(f"not over after {counted(game.turn, 'turn')}")
+        return
+    for line in (*ending.shown, *(f"({NOT_SHOWN_TO_PLAYERS}) {one}" for one in ending.hidden if tells_all)):
+        say(printable(line))
+    for seat, name in enumerate(names):
+        outcome = result.outcomes[seat].replace("_", " ")
+        say(f"{seats[seat]} ({name}): {outcome}, {in_units(result.rewards[seat], game.pack.scenario.unit)}")
+    flags = f" ({', '.join(result.flags)})" if result.flags else ""
+    illegal = sum(move.illegal is not None for move in trace.moves)
+    say(f"{counted(game.turn, 'turn')}, texts that were no moves: {illegal}{flags}")
+
+
+def _lines(move: GameMove, seat: str, name: str) -> Iterator[str]:
+    number = f"{move.turn + 1:>3}  {seat} ({name})"
+    if move.illegal is not None:
+        yield f"{number}  no move ({move.illegal.kind}): {move.illegal.reason}"
+    else:
+        yield f"{number}  {move.command}{'  (played for the seat)' if move.by_default else ''}"
+    for line in move.plan.splitlines():
+        yield f"       | {line}"
+    if move.illegal is None:
+        yield from (f"       > {line}" for line in move.reaction.splitlines() if line.strip())
+
+
+_MOST_NUMBERED, _FEWEST_IN_A_RANGE = 100, 6
+_WITH_A_CHOICE = "=>"
+_ENDS_IN_NUMBER = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})", re.DOTALL)
+_PART_OF_LINE = re.compile(r'[{};"]|[^{};"]+')
+_QUOTED_PART = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def commands_in(text: str) -> list[str]:
+    """The commands in a list with semicolons. A semicolon within braces or double quotes parts nothing: it belongs to JSON or to words."""
+    commands, depth = [""], 0
+    for part in _parts(text):
+        depth = max(0, depth + (part == "{") - (part == "}"))
+        if part == ";" and not depth:
+            commands.append("")
+        else:
+            commands[-1] += part
+    return [command for one in commands if (command := one.strip())]
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The text in parts: what stands in double quotes, braces, semicolons, and the rest. A quote that nothing closes is a mark like others."""
+    place, closes = 0, True
+    while found := _PART_OF_LINE.match(text, place):
+        if found[0] == '"' and closes:
+            quoted = _QUOTED_PART.match(text, place)
+            found, closes = quoted or found, quoted is not None  # after a quote that stays open no later one is closed either
+        yield found[0]
+        place = found.end()
+
+
+def text_of(line: str, scenario: Scenario[object]) -> str:
+    """The text that a command from outside stands for: a message as it was written where moves are messages, else an `ACTION:`."""
+    return line if isinstance(scenario, SpokenScenario) or ACTION_WORD in line.casefold() else f"ACTION: {line}"
+
+
+def typed_text(line: str, scenario: Scenario[object], legal: Sequence[str]) -> str:
+    """The text that a person's line stands for: a choice by its number or as the list shows it, else what `text_of` says.
+
+    Where moves are messages, `WORDS => CHOICE` is both. Raises ConfigError for a number or a choice that the list does not have.
+    """
+    spoken = isinstance(scenario, SpokenScenario)
+    words, mark, choice = line.rpartition(_WITH_A_CHOICE) if spoken else ("", "", line)
+    choice = choice.strip() if mark else line
+    command = _chosen(choice, scenario, legal)
+    if command is not None:
+        return f"{words.strip()}\n{command}".strip() if spoken else f"ACTION: {command}"
+    if mark and not choice.startswith("{"):
+        raise ConfigError(
+            f"{_WITH_A_CHOICE} {choice}: no choice; allowed: a number or a line of the list that ? shows, or JSON"
+        )
+    return text_of(f"{words.strip()}\n{choice}" if mark else line, scenario)
+
+
+def free_lines(commands: Sequence[str]) -> list[str]:
+    """A line on the commands that may be given in every turn; none where there are none."""
+    return [f"  and in every turn: {', '.join(commands)}"] if commands else []
+
+
+def choice_lines(scenario: Scenario[object], legal: Sequence[str]) -> list[str]:
+    """The choices for people, one per line and numbered; numbers in a row as one range, without a number in front."""
+    if not _is_numbered(legal):
+        return [f"  {one}" for one in _ranges(legal)]
+    width = len(str(min(len(legal), _MOST_NUMBERED)))
+    lines = [f"  {number:>{width}}  {_words(scenario, one)}" for number, one in enumerate(islice(legal, _MOST_NUMBERED), 1)]
+    if len(legal) > _MOST_NUMBERED:
+        lines.append(
+            f"  and {counted(len(legal) - _MOST_NUMBERED, 'other choice')}, up to {len(legal)}  {_words(scenario, legal[-1])}"
+        )
+    return lines
+
+
+def how_to_write(scenario: Scenario[object]) -> str:
+    """What a person is told of the lines it may write."""
+    if isinstance(scenario, SpokenScenario):
+        return (
+            "A line is your message, in words. ? lists the offers and answers: the number of one plays it without words,\n"
+            f"and WORDS {_WITH_A_CHOICE} NUMBER says words with it. quit ends the game."
+        )
+    return "? lists the commands, which may be given by their numbers where the list has some. quit ends the game."
+
+
+def _chosen(choice: str, scenario: Scenario[object], legal: Sequence[str]) -> str | None:
+    if not _is_numbered(legal):
+        return None
+    if choice.isdecimal() and choice.isascii():
+        number = int(choice) if len(choice) < 9 else 0
+        if not 1 <= number <= len(legal):
+            raise ConfigError(f"{choice}: no choice of that number; allowed: 1 to {len(legal)}")
+        return legal[number - 1]
+    if not isinstance(scenario, SpokenScenario):
+        return None
+    return next((one for one in legal if _alike(_words(scenario, one)) == _alike(choice)), None)
+
+
+def _alike(words: str) -> str:
+    return "".join(words.casefold().split())
+
+
+def _words(scenario: Scenario[object], command: str) -> str:
+    return scenario.choice_words(command) if isinstance(scenario, SpokenScenario) else command
+
+
+def _is_numbered(legal: Sequence[str]) -> bool:
+    """Whether choices have numbers: not where they are numbers themselves, and a person's number is one of those."""
+    return len(_ranges(legal)) == len(legal)
+
+
+def _ranges(legal: Sequence[str]) -> list[str]:
+    """The commands, with `bid 0 .. bid 100` for those that differ only in a number at their end, which goes up by 1."""
+    return [line for key, run in groupby(enumerate(legal), _place_in_a_range) for line in _range([one for _, one in run])]
+
+
+def _place_in_a_range(numbered: tuple[int, str]) -> tuple[str, int]:
+    place, command = numbered
+    found = _ENDS_IN_NUMBER.fullmatch(command)
+    return (found[1], int(found[2]) - place) if found else (f"{command} at {place}", 0)
+
+
+def _range(run: list[str]) -> Iterator[str]:
+    if len(run) >= _FEWEST_IN_A_RANGE:
+        yield f"{run[0]} .. {run[-1]}"
+    else:
+        yield from run
+
+
+_ASKS_FOR_COMMANDS, _STOPS_PLAYING = "?", ("quit", "exit")
+
+
+class Stopped(Exception):
+    """The person has had enough."""
+
+
+def ask_person(game: GameInPlay, seat: int, *, to_stderr: bool) -> str:
+    """What a person writes whose turn it is, who is told what the seat may see. Raises Stopped at `quit` and at the end of the input."""
+    manifest, scenario, told = game.pack.manifest, game.pack.scenario, game.messages(seat)
+    if len(told) == 2:
+        _tell(f"{manifest.rules.strip()}\n\n{manifest.reply_format.strip()}\n\n{how_to_write(scenario)}\n", to_stderr)
+    _tell(f"Nothing was played: {game.failed.reason}" if game.failed else told[-1].text, to_stderr)
+    while True:
+        written = _line(f"{manifest.seats[seat]}> ", to_stderr)
+        legal = scenario.legal(game.state, seat)
+        if written == _ASKS_FOR_COMMANDS:
+            free = scenario.always_legal(game.state, seat) if isinstance(scenario, FreeCommands) else ()
+            _tell("\n".join(["", *choice_lines(scenario, legal), *free_lines(free)]), to_stderr)
+        elif written.casefold() in _STOPS_PLAYING:
+            raise Stopped
+        elif written:
+            try:
+                return typed_text(written, scenario, legal)
+            except ConfigError as error:
+                _tell(str(error), to_stderr)
+
+
+def _line(prompt: str, to_stderr: bool) -> str:
+    click.echo(prompt, nl=False, err=to_stderr)
+    try:
+        line = sys.stdin.readline()
+    except UnicodeDecodeError:
+        return ""
+    if not line:
+        click.echo("", err=to_stderr)
+        raise Stopped
+    return line.strip()
+
+
+def _tell(text: str, to_stderr: bool) -> None:
+    click.echo(printable(text), err=to_stderr)
+
+
+class NoResponse(DtefError):
+    """A model gave no response, so that the episode cannot go on."""
+
+
+class ModelSeats:
+    """What models write when it is their turn. The response store is opened when the first model is asked."""
+
+    def __init__(self, settings: Settings, draw: int, snapshot: str, budget: Budget) -> None:
+        self._settings, self._draw, self._snapshot, self._budget = settings, draw, snapshot, budget
+        self._gateway: Gateway | None = None
+
+    def __enter__(self) -> ModelSeats:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._gateway is not None:
+            self._gateway.store.close()
+
+    def text(self, game: GameInPlay, seat: int, player: Player) -> str:
+        """What the model of a player writes. Raises NoResponse where it does not respond, and what the gateway raises."""
+        assert player.model is not None
+        messages = game.messages(seat, player.persona)
+        request = Request.of_messages(messages, player.model, self._draw, self._snapshot)
+        gateway = self._gateway = self._gateway or Gateway(
+            ResponseStore(self._settings.responses_url, this_run),
+            budget=self._budget,
+            provider_limits=self._settings.provider_limits,
+        )
+        if sys.stderr.isatty():
+            click.echo(f"{player.name} is asked", err=True)
+        failures = gateway.answer([request]).failures
+        if (failure := failures.get(request.key)) is not None:
+            raise NoResponse(f"{player.name} gave no response: {failure.message}")
+        return str(gateway.store.responses([request.key])["text"][0].as_py())
+
 
 HUMAN, AS_WRITTEN = "human", "commands"
 

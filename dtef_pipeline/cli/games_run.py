@@ -1,28 +1,34 @@
-"""What `dtef games run` does, and `dtef rollup` with games; the words are in `dtef_pipeline/cli/games_run_group.py`."""
+"""`dtef games run`, its estimate, and the roll-ups of games."""
 
 from __future__ import annotations
 
-import os
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from assets.games.known_games import known_personas, known_scenarios
-from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.asking.episodes import Played, in_windows, play
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.imported_models import require_imported
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
-from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.opened_warehouse import open_warehouse
+from dtef_pipeline.cli.planned_table import (
+    mean_call_tokens,
+    print_estimate,
+    stored_responses,
+)
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.started_runs import roll_up, rolled_up, say_used
-from dtef_pipeline.cli.terminal_width import say
-from dtef_pipeline.cli.unanswered import ERROR_CHARACTERS_SHOWN
+from dtef_pipeline.cli.started_runs import (
+    ERROR_CHARACTERS_SHOWN,
+    check_home_path,
+    end_run,
+    refuse_unaskable,
+    require_imported,
+    running_stages,
+)
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.approved import require_approved
@@ -38,25 +44,24 @@ from dtef_pipeline.games.entrants import (
 )
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
+from dtef_pipeline.games.foreseen import ForeseenCalls, foreseen
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.matches import LeaguePlan
+from dtef_pipeline.games.matches import LeaguePlan, Match
 from dtef_pipeline.games.pack_faults import require_weighable
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.judging.call_ledger import USUAL_TURN_TOKENS, CallLedger, UsualLengths
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
-from resources.gateway.askable import refuse_early
-from resources.gateway.budget import Accounts
-from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.launch import Launched
+    pass
 
 
 OR_UNAPPROVED = ", or any with --unapproved"
@@ -109,38 +114,24 @@ def run(options: LeagueOptions) -> int:
     specs = models_among([one for plan in plans.values() for one in (*plan.players, *plan.opponents.values())])
     require_imported(specs, options.snapshot, settings)
     config = with_owners(options, {spec.name for spec in specs}, models).config()
-    with ResponseStore(settings.responses_url) as store:
-        limit = budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
-        refuse_early(specs, options.snapshot, Accounts(Budget(max_cost_usd=limit), {}), store, os.environ)
-    started, keys = time.monotonic(), list(plans)
-    with kept_terminal():
+    refuse_unaskable(
+        specs, options.snapshot, settings, budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
+    )
+    keys = list(plans)
+    with running_stages("games", keys, options.snapshot) as running:
         from assets.games.scenarios import add_scenarios
-        from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, materialize
-        from assets.stage.partitions import SNAPSHOT_TAG
-        from assets.stage.shared_gateway import command
+        from assets.launch import GAMES_STAGE_NAMES
 
-        with dagster_instance() as instance, command(keys) as running:
-            add_scenarios(instance, keys)
-            tags = {**running.tags, SNAPSHOT_TAG: options.snapshot}
-            outcome = materialize(instance, GAMES_STAGE_NAMES, keys, config, tags, space=OF_SCENARIOS)
-            done = outcome.done
-            if not options.no_roll_ups and warehouse.tables(["episode_scores"]):
-                outcome += _roll_ups(instance)
-            used = running.gateway.used if running.gateway else {}
-    say_skipped(outcome, warehouse)
-    say_used(used)
+        add_scenarios(running.instance, keys)
+        running.materialize(GAMES_STAGE_NAMES, keys, config)
+        if not options.no_roll_ups:
+            running.roll_up(warehouse)
+    running.report(warehouse, "scenario")
     if not options.players:
         say("no player was given: nobody played, and what is stored was scored; --player NAME has one play")
-    all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
-    click.echo(f"{all_of}{counted(len(keys), 'scenario')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
-    for line in (*_not_played(warehouse, keys, options.snapshot), *(f"error: {failure}" for failure in outcome.failures)):
+    for line in _not_played(warehouse, keys, options.snapshot):
         say(line, err=True)
-    return 1 if outcome.failures or warehouse.skipped else 0
-
-
-def rollup() -> int:
-    """The exit code: 1 where a roll-up failed, or a file was left out."""
-    return rolled_up("episode_scores", "dtef games run", _roll_ups)
+    return end_run(warehouse, running.outcome)
 
 
 def league_plans(options: LeagueOptions, settings: Settings, models: Models) -> dict[str, LeaguePlan]:
@@ -232,8 +223,56 @@ def _not_played(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Ite
             yield f"warning: {model}: {counted(number, 'episode')} not played to the end, because {why}{last}; the same command continues"
 
 
-def _roll_ups(instance: Any) -> Launched:
-    """All of them."""
-    from assets.launch import GAMES_ROLL_UP_NAMES
+_EPISODES_FOLLOWED = 2_000
+_OF_LEAGUES = {
+    "planned": "Texts to be written, in all episodes",
+    "calls": "Requests that are sent: all that are not replayed, where a stand-in plays on with legal moves",
+    "calls_most": "Calls if every game lasts to its limit of turns, and every turn takes all the texts that it may",
+    "response_tokens_most": "Tokens of the responses to the most calls, if each is as long as max_tokens of the model allows",
+}
+"""What columns of an estimate mean where games are played."""
+HIGHEST_ASSUMES = (
+    "The highest numbers assume that every game lasts to its limit of turns, "
+    "every turn takes all its retries, and every response is as long as max_tokens allows."
+)
 
-    return roll_up(instance, GAMES_ROLL_UP_NAMES, {})
+
+def estimate(options: LeagueOptions, output: str) -> None:
+    settings = Settings.from_environment()
+    warehouse = open_warehouse(new=True)  # a first league is estimated before there is one
+    models = known_models(settings, COMPUTED_MODELS)
+    plans = league_plans(options, settings, models)
+    ledger = CallLedger(usual=UsualLengths(mean_call_tokens(warehouse, ["episode_turns"])))
+    episodes = 0
+    with stored_responses(settings) as store:
+        for plan in plans.values():
+            calls = ForeseenCalls(plan.pack, ledger)
+            for matches in in_windows((match for match in plan.matches() if not match.asks_nobody), _EPISODES_FOLLOWED):
+                episodes += len(matches)
+                _count(plan, matches, store, calls)
+            calls.close()
+    episodes_told = f"{counted(episodes, 'episode')} that models play"
+    head = f"{counted(len(plans), 'scenario')}, {episodes_told}, snapshot {options.snapshot}"
+    lines = [HIGHEST_ASSUMES, *_lengths_unknown(ledger)]
+    print_estimate(head, ledger, options.config()["episodes"], output, lines, _OF_LEAGUES)
+
+
+def _lengths_unknown(ledger: CallLedger) -> Iterator[str]:
+    """Of which models it is not known how much they write; every later prompt of an episode holds it again."""
+    names = [row.model.name for row in ledger.sorted_rows() if row.calls and row.model.variant not in ledger.usual.turns]
+    if names:
+        yield (
+            f"No text of {' and '.join(names)} was played yet: each is taken to have {counted(USUAL_TURN_TOKENS, 'token')}, "
+            "or max_tokens if that is less, and later prompts of its episode hold it again. "
+            "Once some seeds are played, the mean of what was written counts."
+        )
+
+
+def _count(plan: LeaguePlan, matches: Sequence[Match], store: ResponseStore | None, calls: ForeseenCalls) -> None:
+    """What episodes still take, behind what of them is stored already."""
+    episodes = [plan.episode(match) for match in matches]
+    came = [Played() for _ in matches] if store is None else play(episodes, lambda _: {}, store.responses)
+    for match, episode, played in zip(matches, episodes, came, strict=True):
+        seats = [player.model for player in match.by_seat(plan.n_seats)]
+        calls.add_stored(played.responses, {model.variant: model for model in seats if model is not None})
+        calls.add(match, list(foreseen(episode, played.responses)))

@@ -1,4 +1,4 @@
-"""The warehouse of a command: where it is, and what is said of a file that cannot be read."""
+"""The warehouse of a command: where it is, files that cannot be read, scores that are newer than a table."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import click
 
 from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
+from dtef_pipeline.boards.served import mixed_served
 from dtef_pipeline.cli.places import absent
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import existing
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.text.counted import counted
+from resources.newer_files import values_newer_than
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -23,8 +26,13 @@ if TYPE_CHECKING:
 
     from assets.launch import Launched
 
+
 Given = ParamSpec("Given")
 Out = TypeVar("Out")
+
+
+class NothingToShowError(WarehouseError):
+    """The tables of a command have no rows. Where a file of them could not be read, its warning is the cause, and all that is said."""
 
 
 def open_warehouse(*, new: bool = False) -> Warehouse:
@@ -93,9 +101,36 @@ def reads_tables(command: Callable[Concatenate[Warehouse, Given], Out]) -> Calla
     @wraps(command)
     def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Out:
         warehouse = open_warehouse()
-        code = command(warehouse, *args, **kwargs)
+        try:
+            code = command(warehouse, *args, **kwargs)
+        except NothingToShowError:
+            if warehouse.skipped:
+                sys.exit(1)
+            raise
         if warehouse.skipped and not code:
             sys.exit(1)
         return code
 
     return wrapped
+
+
+def say_stale(warehouse: Warehouse, table: str, scores: str, roll_up: str) -> None:
+    """One line on standard error where scores are newer than the table, which the command `roll_up` makes of them."""
+    if newer := values_newer_than(warehouse, scores, "snapshot", table):
+        say(
+            f"note: scores of {counted(len(newer), 'snapshot')} are newer than this table; make it again with `{roll_up}`",
+            err=True,
+        )
+
+
+SERVED_REMEDY = "; --served gives each a row of its own"
+
+
+def say_mixed(
+    warehouse: Warehouse, table: str, first: Sequence[str] = (), snapshot: str | None = None, remedy: str = ""
+) -> None:
+    """A line for each model whose responses in one snapshot come from several served models. `first`: values of the first level of the space."""
+    if not warehouse.tables([table]):
+        return
+    for line in warehouse.query(lambda connection: list(mixed_served(connection, table, snapshot)), only=[table], first=first):
+        say(f"{line}{remedy}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
-from importlib import import_module
 from typing import Any
 
 import click
 
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, QA_VIEWS_SHOWN
 from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME, BOARD_VIEWS_SHOWN
+from dtef_pipeline.survey.blueprint.options import CONDITION_WORDS, FORMATS, TASKS
 from dtef_pipeline.survey.boards.published import BY_NAME, PUBLISHED
 
 VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<13}  {view.shows}" for view in PUBLISHED)])
@@ -120,7 +122,7 @@ def of_family(
 def reads_families(*taken: str, more: Sequence[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`--family` for a command that is written for the usual family.
 
-    What it does for another one is the function of its name in `NAME_family.py`, which gets the options `taken`; all others are refused.
+    What it does for another one is the function of its name in `families.py`, which gets the options `taken`; all others are refused.
     `more`: names beside those of the families.
     """
 
@@ -130,8 +132,9 @@ def reads_families(*taken: str, more: Sequence[str] = ()) -> Callable[[Callable[
             if family == USUAL_FAMILY:
                 return command(**given)
             _refuse_others(taken, family)
-            show = getattr(import_module(f"dtef_pipeline.cli.{family}_family"), command.__name__)
-            return show(**{name: given[name] for name in taken})
+            from dtef_pipeline.cli import families
+
+            sys.exit(getattr(families, command.__name__)(family, **{name: given[name] for name in taken}))
 
         with_option: Callable[..., Any] = of_family(more=more)(wrapped)
         return with_option
@@ -277,5 +280,174 @@ chooses_a_board = options(
     ),
     click.option(
         "--top", type=click.IntRange(min=0), help="Only the first N rows; 0: all.  [default: 60 with --by question, else all]"
+    ),
+)
+
+
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def models_to_ask(which: str, callback: Callable[..., Any] | None = None) -> Option:
+    """`--model`. `which`: what a model may be besides one that `dtef models` lists, and who is asked without the option."""
+    told = f"Model to ask: a model or collection that `dtef models` lists, {which}"
+    return click.option("--model", "models", multiple=True, callback=callback, help=told)
+
+
+def draws_of(item: str) -> Option:
+    """`--draws`. `item`: what is asked."""
+    told = f"Number of times each {item} is asked."
+    return click.option("--draws", type=click.IntRange(min=1), default=1, show_default=True, help=told)
+
+
+def snapshot_or_base(told: str) -> Option:
+    """`--snapshot` of a command that always is about one."""
+    return click.option("--snapshot", default="base", show_default=True, help=told)
+
+
+NEW_LABEL = "Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh"
+of_asked_snapshot = snapshot_or_base(f"{NEW_LABEL}.")
+
+
+def budgets_with_roles(*roles: str) -> Option:
+    """`--max-cost-usd` and `--max-calls` of a run in which models have these roles."""
+    return options(
+        click.option(
+            "--max-cost-usd",
+            multiple=True,
+            metavar="[ROLE=|MODEL=]USD",
+            help=f"US dollars that the run may cost at most, or a role in it ({', '.join(roles)}), or a model; may be repeated.",
+        ),
+        click.option(
+            "--max-calls",
+            multiple=True,
+            metavar="[ROLE=|MODEL=]N",
+            help="Calls that the run, or this role or model in it, may make at most; may be repeated.",
+        ),
+    )
+
+
+def refuse_estimate_of_judging(first: str) -> None:
+    """Raises ConfigError for an estimate of a run that begins with judging: an estimate is of the whole run, less what is stored."""
+    if first == "judge":
+        raise ConfigError(
+            "--estimate with --from judge: allowed with --from ask or --from ingest, which count what is stored as nothing"
+        )
+
+
+def boards_by(family: str) -> Option:
+    """`--no-roll-ups` of a run of the family."""
+    told = f"Do not update boards now; `dtef rollup --family {family}` or the next run does."
+    return click.option("--no-roll-ups", is_flag=True, help=told)
+
+
+def anchors_asked(number: int, told: str) -> Option:
+    """`--snapshot`, `--n` and `--seed` of a command that has anchors judged again. `number`: how many, usually; `told`: what they are."""
+    return options(
+        snapshot_or_base("Label of the night, such as 2026-01-31; a new label asks afresh."),
+        click.option("--n", type=click.IntRange(min=1), default=number, show_default=True, help=told),
+        click.option(
+            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the choice of new anchors."
+        ),
+    )
+
+
+of_anchors_shown = click.option("--show", is_flag=True, help="Ask nobody; show what the nights so far say of each judge.")
+
+
+reads_a_survey = options(
+    click.option(
+        "--round", "round_id", help="Id to store the round under.  [default: the folder's name, or the survey's id in the file]"
+    ),
+    click.option(
+        "--min-n",
+        type=click.IntRange(min=1),
+        help="Fewest respondents that a distribution must have to be used.  [default: 10]",
+    ),
+    click.option(
+        "--design-effect",
+        type=click.FloatRange(min=1, max=50),
+        help="How many of the respondents are worth one drawn at random, where the survey is weighted or sampled in clusters.  "
+        "[default: as stated when the round was ingested before, else 1]",
+    ),
+    click.option(
+        "--allow-missing-questions",
+        is_flag=True,
+        help="Go on though questions or options are missing in one file of the folder or another: it may have been cut.",
+    ),
+    click.option(
+        "--allow-missing-attributes",
+        is_flag=True,
+        help="Go on without attributes that the guide or the counts file has and no segment column.",
+    ),
+    click.option(
+        "--replace",
+        is_flag=True,
+        help="Let a round lose segments, questions or pairs that an earlier reading of it had.",
+    ),
+)
+
+
+selects_what_is_asked = options(
+    click.option("--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, help="Round to run; may be repeated."),
+    click.option("--segment", "segments", multiple=True, help="Only this segment, such as country:kenya; may be repeated."),
+    models_to_ask(
+        "or a model string of LiteLLM. Settings follow an @, as in gpt-4.1-mini@temperature=0.7,max_tokens=512. May be repeated.  "
+        "[default: baselines]"
+    ),
+    click.option(
+        "--context",
+        "contexts",
+        multiple=True,
+        help="Number of context questions: other questions, shown with the group's answers; or all. May be repeated.  [default: 0]",
+    ),
+    click.option(
+        "--questions",
+        type=click.IntRange(min=1),
+        help="Ask only N questions of each round, drawn over its batteries.  [default: all]",
+    ),
+    click.option(
+        "--sample-segments",
+        type=click.IntRange(min=1),
+        help="Ask each question of only S segments of the round, drawn over its attributes.  [default: all]",
+    ),
+    click.option("--draws", type=click.IntRange(min=1), help="Number of times each prompt is asked.  [default: 1]"),
+    snapshot_or_base(f"{NEW_LABEL}, and one that begins with a date counts as that date."),
+    click.option(
+        "--limit",
+        "limits",
+        multiple=True,
+        metavar="MODEL=N",
+        help="Ask this model at most N prompts in each condition; may be repeated.",
+    ),
+    click.option(
+        "--condition",
+        "conditions",
+        multiple=True,
+        metavar="TASK[/FORMAT][+WORD...]",
+        help=f"Way of asking, such as shift/narrative+cot or batch=3+tokens=8000: a task ({', '.join(TASKS)}), a format of context questions "
+        f"({', '.join(FORMATS)}) and words ({', '.join(CONDITION_WORDS)}); may be repeated.  [default: distribution/attribute-label]",
+    ),
+    click.option(
+        "--max-cost-usd",
+        multiple=True,
+        metavar="[MODEL=]USD",
+        help="US dollars that the run, or this model in it, may cost at most; may be repeated.",
+    ),
+    click.option(
+        "--max-calls",
+        multiple=True,
+        metavar="[MODEL=]N",
+        help="Calls that the run, or this model in it, may make at most; may be repeated.",
+    ),
+    click.option(
+        "--max-tokens",
+        multiple=True,
+        metavar="[MODEL=]N",
+        help="Tokens that the run, or this model in it, may use at most; may be repeated.",
+    ),
+    click.option(
+        "--experiment",
+        metavar="NAME|FILE",
+        help="Experiment to run: it sets conditions, models, numbers of context questions, questions and draws.",
     ),
 )

@@ -7,8 +7,19 @@ import shlex
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal, NamedTuple
 
-from dtef_pipeline.cli.findings import Diagnosis
+State = Literal["ok", "warning", "problem"]
+
+
+class Diagnosis(NamedTuple):
+    """The result of one check. `warning`: something is not as usual, and most commands work. `problem`: some command will fail."""
+
+    check: str
+    state: State
+    found: str
+    remedy: str = ""
+    """What to do; nothing where all is well."""
 
 
 def absent(check: str, path: Path, variable: str, maker: str = "the first command that needs it") -> Diagnosis:

@@ -1,27 +1,62 @@
-"""The table of an estimate: what models will be asked, by role and model, counted and priced."""
+"""The table of an estimate, how budgets compare with it, and settings that are sent otherwise than given."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 import pandas as pd
+import sqlalchemy as sa
 
-from dtef_pipeline.asking.models import Budget
+from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER
-from dtef_pipeline.cli.budget_lines import budget_lines, sent_lines
-from dtef_pipeline.cli.estimate import DOLLARS
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
-from dtef_pipeline.judging.call_ledger import NOTHING_STORED, PLANNED, PLANNED_ROLES, PlannedCalls, StoredResponses
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.fitting import shown_columns
+from dtef_pipeline.cli.selection import BUDGETS
+from dtef_pipeline.cli.terminal import print_table
+from dtef_pipeline.errors import GatewayError
+from dtef_pipeline.judging.call_ledger import NOTHING_STORED, PLANNED, PLANNED_ROLES, CallLedger, PlannedCalls, StoredResponses
 from dtef_pipeline.report.terminal import render
+from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS
 from resources.gateway.prices import Price, price
+from resources.gateway.sent_settings import altered_lines, problem_of_sent, refuse_same_sent
 from resources.responses.store import ResponseStore
+from resources.settings import Settings
 from resources.warehouse import Warehouse
 
+
+def budget_lines(who: str, budget: Budget, expected: Mapping[str, tuple[float, float]]) -> Iterator[str]:
+    """A line per bound of the budget; `expected`: by bound what is usual and what is the most, NaN where that is unknown."""
+    for bound in BUDGETS:
+        if (most_allowed := getattr(budget, bound)) is None:
+            continue
+        usual, most = expected[bound]
+        if pd.isna(usual):
+            verdict = "cannot be kept: the price is unknown (give input_price and output_price in the models file)"
+        elif usual > most_allowed:
+            verdict = f"would be reached: {usual:,.4g} expected"
+        elif not most <= most_allowed:
+            verdict = f"may be reached: {usual:,.4g} expected, at most {'unknown' if pd.isna(most) else f'{most:,.4g}'}"
+        else:
+            verdict = f"would not be reached: at most {most:,.4g}"
+        yield f"{who}{bound} {most_allowed:,} {verdict}"
+
+
+def sent_lines(asked: Sequence[ModelSpec]) -> Iterator[str]:
+    """A line for each setting of the models that their providers are sent otherwise or not at all, and for what a run would refuse."""
+    yield from altered_lines(asked)
+    for spec in asked:
+        if problem := problem_of_sent(spec):
+            yield f"a run would refuse {spec.name}: {problem}"
+    try:
+        refuse_same_sent(asked, asked)
+    except GatewayError as error:
+        yield f"a run would refuse this: {error}"
+
+
+DOLLARS = ["cost_usd", "cost_usd_most"]
 CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_most"]
 TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
 
@@ -36,26 +71,66 @@ def print_planned(frame: pd.DataFrame, lines: Iterable[str], meanings: Mapping[s
 
     `meanings`: of columns that mean something else than in other estimates.
     """
-    shown = told_frame(frame)
-    fit = terminal_fit(["role", "model", "calls", *DOLLARS], ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"])
-    click.echo(render(shown, "table", fit=fit))
-    for line in lines:
-        say(line)
-    click.echo(column_lines(shown_columns([*map(str, shown)], fit), {**PLANNED, **meanings}, fit.width))
+    first_out = ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"]
+    print_table(
+        told_frame(frame),
+        {**PLANNED, **meanings},
+        kept=["role", "model", "calls", *DOLLARS],
+        first_out=first_out,
+        lines=lines,
+    )
 
 
-def lines_of_run_budgets(config: Mapping[str, Any], frame: pd.DataFrame) -> Iterator[str]:
-    """How the budgets of the run and of its roles compare with the estimate. `config`: of the stage that asks."""
+def print_estimate(
+    head: str,
+    ledger: CallLedger,
+    config: Mapping[str, Any],
+    output: str,
+    lines: Iterable[str] = (),
+    meanings: Mapping[str, str] = PLANNED,
+    more: Callable[[pd.DataFrame], Iterable[str]] = lambda frame: (),
+) -> None:
+    """What a run would ask, as a table with `head` above it; for other programs the rows alone.
+
+    `config`: of the stage that asks, with its budgets; `lines`: stand below the table; `more`: lines that follow from the rows.
+    """
+    rows = [row for row in ledger.sorted_rows() if row.planned]
+    frame = planned_frame(rows)
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    click.echo(f"{head}\n")
+    print_planned(frame, [*lines, *_lines_of_budgets(config, rows, frame), *more(frame), *lines_of_sent(rows)], meanings)
+
+
+def _lines_of_budgets(config: Mapping[str, Any], rows: Sequence[PlannedCalls], frame: pd.DataFrame) -> Iterator[str]:
+    """How the budgets of the run, of its roles and of its models compare with the estimate."""
     whole = Budget(max_cost_usd=config.get("max_cost_usd"), max_calls=config.get("max_calls"))
     yield from budget_lines("", whole, planned_usage(frame))
     for role, given in config["role_budgets"].items():
         yield from budget_lines(f"{role}: ", Budget.model_validate(given), planned_usage(frame[frame["role"] == role]))
+    names = [row.model.name.removesuffix(FOR_KEY_POINTS) for row in rows]
+    of_files = {name: row.model.budget for name, row in zip(names, rows, strict=True)}
+    for name, budget in of_files.items():
+        chosen = Budget.model_validate(config["budgets"][name]) if name in config["budgets"] else budget
+        yield from budget_lines(f"{name}: ", chosen, planned_usage(frame[[one == name for one in names]]))
 
 
 def lines_of_sent(rows: Iterable[PlannedCalls]) -> list[str]:
     """As `sent_lines`, of the models that are sent something."""
     asked = {row.model.variant: row.model for row in rows if row.calls and row.role != EMBEDDER}
     return list(sent_lines(list(asked.values())))
+
+
+@contextmanager
+def stored_responses(settings: Settings) -> Iterator[ResponseStore | None]:
+    """The response store. One that is not there yet is not made for the asking."""
+    url = sa.make_url(settings.responses_url)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        yield None
+        return
+    with ResponseStore(settings.responses_url) as store:
+        yield store
 
 
 def stored_in(store: ResponseStore | None) -> StoredResponses:

@@ -1,25 +1,25 @@
-"""What `dtef rollup --family preference` and `dtef preference board` do; the words are in `dtef_pipeline/cli/preference_board_group.py`."""
+"""`dtef preference board`, and `dtef rollup --family preference`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
 from assets.preference.preference_panel import vote_settings
-from dtef_pipeline.cli.chosen_votes import stored_votes
-from dtef_pipeline.cli.judges_meant import with_named_judges
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped
-from dtef_pipeline.cli.ready import check_home_path, dagster_instance
-from dtef_pipeline.cli.started_runs import materialized_assets, roll_up
-from dtef_pipeline.cli.terminal_width import say
-from dtef_pipeline.cli.view_table import print_rows
+from dtef_pipeline.cli.opened_warehouse import NothingToShowError, open_warehouse, reads_tables, say_skipped
+from dtef_pipeline.cli.preference_fit import stored_votes, with_named_judges
+from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, materialized_assets, roll_up
+from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.families import FAMILIES
+from dtef_pipeline.preference.beside_metrics import BESIDE_COLUMNS, BESIDE_METRIC, beside_metrics, of_judges
 from dtef_pipeline.preference.own_judges import is_judge_meant
-from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
+from dtef_pipeline.preference.paired_source import MetricSource
+from dtef_pipeline.preference.score_columns import EVERY_PARTITION, PREFERENCE_SCORES
 from dtef_pipeline.preference.stored_votes import version_of_votes, votes_on_items
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
 from dtef_pipeline.tables import description
@@ -29,24 +29,113 @@ from resources.gateway.progress import kept_terminal
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
+_EACH_AGREEMENT = ["family", "partition", "reviewer_kind", "judge", "metric"]
+
+
+_BESIDE_VIEW = TableView(
+    (
+        *("family", "partition", "reviewer_kind", "judge", "metric", "player", "preferred_place", "beta", "interval"),
+        *("metric_place", "value", "value_low", "value_high", "n"),
+    ),
+    ("player", "preferred_place", "metric_place"),
+    ("value_low", "value_high", "n", "partition", "reviewer_kind", "family", "judge"),
+    "beta",
+    who=("player",),
+)
+
+
+@reads_tables
+def compare(
+    warehouse: Warehouse,
+    family: str | None,
+    partition: str,
+    metric: str,
+    reviewer_kind: str | None,
+    output: str,
+) -> None:
+    scores = score_frame(warehouse)
+    scores = scores[(scores["family"] == family) | (family is None)]
+    if not len(scores):
+        raise WarehouseError(f"nothing to compare: no votes on responses of {family}")
+    scores = scores[scores["partition"] == partition_among(scores, partition)]
+    tables = [
+        beside_metrics(rows, _fitting(_metrics(warehouse, str(group[0]), partition, rows_of_family, str(group[1])), metric))
+        for group, rows in scores.groupby(["family", "reviewer_kind", "judge"], dropna=False)
+        for rows_of_family in [scores[scores["family"] == group[0]]]
+        if reviewer_kind in (None, group[1])
+    ]
+    found = [table for table in tables if len(table)]
+    if not found:
+        raise WarehouseError(
+            "nothing to compare: no player has both votes and a metric that fits; the boards of the families have the metrics"
+        )
+    shown = pd.concat(found, ignore_index=True)
+    with_tau = shown if output != "table" else shown[shown["tau"].notna()].reset_index(drop=True)
+    lines = [*_lines_of_agreement(with_tau), *_without_tau(shown[shown["tau"].isna()])]
+    if len(with_tau):
+        print_rows(_BESIDE_VIEW, with_tau, output, lines, BESIDE_COLUMNS)
+        return
+    for line in lines:
+        say(line)
+
+
+def _metrics(warehouse: Warehouse, family: str, partition: str, scores: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """All that preference can be compared with in a partition; of people's also that of judges."""
+    sources = [source for one in FAMILIES if one.name == family and one.paired for source in one.paired.metrics]
+    tables = [
+        _read_metrics(warehouse, source) for source in sources if len(warehouse.tables(source.tables)) == len(source.tables)
+    ]
+    if kind == "person":
+        tables.append(of_judges(scores))
+    filled = [table for table in tables if len(table)]
+    found = pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=list(BESIDE_METRIC))
+    return found if partition == EVERY_PARTITION else found[found["partition"] == partition]
+
+
+def _read_metrics(warehouse: Warehouse, source: MetricSource) -> pd.DataFrame:
+    columns = ", ".join(BESIDE_METRIC)
+    chosen = f"SELECT {columns} FROM ({source.query})"
+    found: pd.DataFrame = warehouse.query(lambda connection: connection.sql(chosen).df(), only=source.tables)
+    return found
+
+
+def _fitting(metrics: pd.DataFrame, pattern: str) -> pd.DataFrame:
+    return metrics[metrics["metric"].map(lambda name: fnmatchcase(str(name), pattern)).astype(bool)]
+
+
+def _without_tau(rows: pd.DataFrame) -> Iterator[str]:
+    """How many metrics cannot be compared, for which reason."""
+    for reason, some in rows.drop_duplicates(_EACH_AGREEMENT).groupby("reason", sort=True):
+        metrics = counted(some["metric"].nunique(), "metric")
+        yield f"not shown: {metrics}, as there is {reason}; --format csv names {'it' if metrics.startswith('1 ') else 'them'}"
+
+
+def _lines_of_agreement(shown: pd.DataFrame) -> Iterator[str]:
+    """The agreement of each two orders."""
+    for group, rows in shown.groupby(_EACH_AGREEMENT, sort=False, dropna=False):
+        one = rows.iloc[0]
+        said = f"{group_label(group)}: {counted(int(one['n_players']), 'player')}"
+        tau = "" if pd.isna(one["tau"]) else f", Kendall's tau {one['tau']:.2f}"
+        ends = "" if pd.isna(one["tau_low"]) else f" ({one['tau_low']:.2f} to {one['tau_high']:.2f})"
+        yield f"{said}{tau}{ends}{'; ' if one['reason'] else ''}{one['reason']}"
+
+
 _NOTES_SHOWN = 3
 _JUDGES_THAT_VOTED = 5
 _GROUPED_BY = ["family", "partition", "reviewer_kind", "judge"]
 
 
-@dataclass(frozen=True, slots=True)
-class PreferenceView:
-    """How rows of `preference_scores` are shown."""
-
-    columns: tuple[str, ...] = (
+_PREFERENCE_VIEW = TableView(
+    (
         *("family", "partition", "reviewer_kind", "judge", "component", "rank", "tier", "player", "beta", "interval", "share"),
         *("n_votes", "n_reviewers"),
-    )
-    kept: tuple[str, ...] = ("player", "beta", "interval")
-    first_out: tuple[str, ...] = ("share", "n_reviewers", "n_votes")
-    estimate: str = "beta"
-    notes: str = "reason"
-    who: tuple[str, ...] = ("player",)
+    ),
+    ("player", "beta", "interval"),
+    ("share", "n_reviewers", "n_votes"),
+    "beta",
+    "reason",
+    ("player",),
+)
 
 
 def rollup() -> int:
@@ -83,7 +172,7 @@ def show(
     frame = of_reviewers(frame, reviewer_kind, judges)
     shown = frame.reset_index(drop=True)
     several = bool((shown["component"] != 0).any())
-    print_rows(PreferenceView(), shown if several else shown.drop(columns="component"), output, _lines(shown), score_meanings())
+    print_rows(_PREFERENCE_VIEW, shown if several else shown.drop(columns="component"), output, _lines(shown), score_meanings())
 
 
 def score_frame(warehouse: Warehouse) -> pd.DataFrame:
@@ -93,10 +182,8 @@ def score_frame(warehouse: Warehouse) -> pd.DataFrame:
             f"no preference_scores in {warehouse.root} yet: `dtef rollup --family preference` makes them of votes"
         )
     frame = _score_rows(warehouse)
-    if not len(frame) and warehouse.skipped:
-        raise WarehouseError("preference_scores cannot be read, so there is nothing to show")
     if not len(frame):
-        raise WarehouseError("nothing to show: there were no votes when `dtef rollup --family preference` ran")
+        raise NothingToShowError("nothing to show: there were no votes when `dtef rollup --family preference` ran")
     if frame["votes_version"].iloc[0] != version_of_votes(_votes_now()):
         say(
             "note: the votes have changed since this table was made; make it again with `dtef rollup --family preference`",

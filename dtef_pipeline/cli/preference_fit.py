@@ -1,10 +1,11 @@
-"""What `dtef preference fit` does; the words are in `dtef_pipeline/cli/preference_fit_group.py`."""
+"""`dtef preference fit`, and which votes of the store a command is about."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,19 +13,135 @@ import click
 import pandas as pd
 
 from assets.preference.preference_panel import vote_settings
-from dtef_pipeline.cli.chosen_votes import USUAL_REVIEWERS, ChosenVotes, chosen_votes
-from dtef_pipeline.cli.terminal_width import say
-from dtef_pipeline.cli.view_table import print_rows
-from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.asking.models import Models
+from dtef_pipeline.cli.terminal import TableView, print_rows, say
+from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.preference.published_scores import position
 from dtef_pipeline.preference.response_lengths import read_lengths
-from dtef_pipeline.preference.stored_votes import CountedVotes, columns_of_votes, text_lengths, why_unweighted
+from dtef_pipeline.preference.stored_votes import (
+    CountedVotes,
+    WhichVotes,
+    columns_of_votes,
+    counted_votes,
+    text_lengths,
+    votes_of_reviewers,
+    why_unweighted,
+)
 from dtef_pipeline.preference.vote_files import read_votes, repeated_votes
 from dtef_pipeline.preference.vote_fit import FittedPreference, LengthEffect, PreferenceOptions, PreferenceScore, fit_votes
 from dtef_pipeline.preference.vote_settings import VoteSettings
+from dtef_pipeline.preference.votes import PlayersVote
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.printable import printable
 from resources.settings import Settings
+from resources.votes import VoteStore, votes_of_store
+
+
+def with_named_judges(patterns: tuple[str, ...], judges: Collection[str]) -> tuple[str, ...]:
+    """The patterns, and the ids of those judges that the patterns mean as names, collections or selectors of models.
+
+    `judges`: the ids of all that voted. A model with other settings is another judge, whatever it was told it is the same.
+    """
+    if not patterns or not judges:
+        return patterns
+    # Loads every family, which patterns of ids do not need.
+    from dtef_pipeline.families import COMPUTED_MODELS
+    from resources.known_models import known_models
+    from resources.settings import Settings
+
+    known = known_models(Settings.from_environment(), COMPUTED_MODELS)
+    named = set(_named(patterns, known))
+    return (*patterns, *sorted(judge for judge in judges if _without_wording(judge) in named))
+
+
+def _named(patterns: Iterable[str], known: Models) -> Iterator[str]:
+    """The ids, but for what judges are told, of all models that the patterns name."""
+    from dtef_pipeline.preference.judged_pairs import judge_reviewer_id, pair_judges
+
+    for pattern in patterns:
+        for name in {pattern, *(one for one in known.specs if fnmatchcase(one, pattern))}:
+            try:
+                yield from (_without_wording(judge_reviewer_id(spec)) for spec in pair_judges((name,), known))
+            except ConfigError:
+                continue  # It names no model, or one that cannot judge.
+
+
+def _without_wording(judge: str) -> str:
+    return judge.rpartition("#")[0]
+
+
+USUAL_REVIEWERS = "person"
+_VOTING_JUDGES_NAMED = 5
+_ITEMS_NAMED = 3
+
+
+class ChosenVotes(NamedTuple):
+    """Votes of one kind of reviewer: those of people and of judges are never mixed."""
+
+    family: str | None = None
+    items: tuple[str, ...] = ()
+    """Patterns, here and below."""
+    reviewer_kind: str = USUAL_REVIEWERS
+    leaks: bool = True
+    """Whether votes count on pairs in whose texts a name stood."""
+    reviewers: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
+    own_judges: bool = True
+    """Whether a judge's votes count on responses of its own maker."""
+
+
+def stored_votes(reviewer_kind: str, family: str | None = None) -> tuple[str, list[PlayersVote]]:
+    """What the store is called, and its votes of this kind of reviewer that are not voided."""
+    with VoteStore(Settings.from_environment().responses_url) as store:
+        return store.name, votes_of_store(store, family=family, reviewer_kind=reviewer_kind)
+
+
+def chosen_votes(chosen: ChosenVotes) -> tuple[str, CountedVotes]:
+    """What the store is called, and its votes that are meant and not voided.
+
+    Raises StoreError where there are no such votes at all, and ConfigError where no vote fits.
+    """
+    where, votes = stored_votes(chosen.reviewer_kind, chosen.family)
+    if not votes:
+        raise StoreError(_nothing(where, chosen))
+    judges = with_named_judges(chosen.judges, {vote.reviewer_id for vote in votes})
+    meant = votes_of_reviewers(votes, chosen.reviewers, judges)
+    if not meant:
+        given = " ".join([*(f"--reviewer {one}" for one in chosen.reviewers), *(f"--judge {one}" for one in chosen.judges)])
+        raise ConfigError(f"{given}: got none that voted; {_known(votes)}")
+    which = WhichVotes(chosen.items, chosen.leaks, chosen.own_judges, _own_servers() if chosen.reviewer_kind == "judge" else ())
+    found = counted_votes(meant, which)
+    if not found.votes:
+        raise ConfigError(f"nothing to fit: none of {counted(len(meant), 'vote')} is on such an item or pair; {_items(meant)}")
+    return where, found
+
+
+def _nothing(where: str, chosen: ChosenVotes) -> str:
+    whose = "people" if chosen.reviewer_kind == USUAL_REVIEWERS else "judges"
+    on = f" on responses of {chosen.family}" if chosen.family else ""
+    return f"nothing to fit: {where} holds no votes of {whose}{on}; `dtef preference votes` lists those there are"
+
+
+def _items(votes: list[PlayersVote]) -> str:
+    ids = sorted({vote.item_id for vote in votes})
+    return f"items: {and_more(ids, _ITEMS_NAMED)}"
+
+
+def _known(votes: list[PlayersVote]) -> str:
+    """Who voted. People's ids say nothing to those who do not know them, so they are only counted."""
+    ids = sorted({vote.reviewer_id for vote in votes})
+    if votes[0].reviewer_kind == "judge":
+        return f"{counted(len(ids), 'judge')} voted: {and_more(ids, _VOTING_JUDGES_NAMED)}"
+    return f"{counted(len(ids), 'reviewer')} voted; `dtef preference votes` lists their ids"
+
+
+def _own_servers() -> frozenset[str]:
+    # Loads every family, which votes of people do not need.
+    from dtef_pipeline.families import COMPUTED_MODELS
+    from resources.known_models import known_models
+
+    return known_models(Settings.from_environment(), COMPUTED_MODELS).own_servers
+
 
 _JUDGES_SHOWN = 3
 _PREFERENCE_WORDS = {
@@ -38,13 +155,13 @@ _PREFERENCE_WORDS = {
 }
 
 
-class _ScoreView(NamedTuple):
-    columns: tuple[str, ...] = ("component", "rank", "tier", "model", "beta", "interval", "share", "n")
-    kept: tuple[str, ...] = ("model", "beta")
-    first_out: tuple[str, ...] = ("share", "n")
-    estimate: str = "beta"
-    notes: str = "reason"
-    who: tuple[str, ...] = ("model",)
+_SCORE_VIEW = TableView(
+    ("component", "rank", "tier", "model", "beta", "interval", "share", "n"),
+    ("model", "beta"),
+    ("share", "n"),
+    "beta",
+    "reason",
+)
 
 
 def fit(file: Path | None, as_json: bool, responses: Path | None, **of_store: Any) -> None:
@@ -112,7 +229,7 @@ def _show(where: str, found: FittedPreference, judged: dict[str, Any], as_json: 
     frame[["rank", "tier"]] = frame[["rank", "tier"]].astype("Int64")
     if len(found.components) == 1:
         frame = frame.drop(columns="component")
-    print_rows(_ScoreView(), frame, "table", [*_lines(found), *_lines_of_judges(judged)], _PREFERENCE_WORDS)
+    print_rows(_SCORE_VIEW, frame, "table", [*_lines(found), *_lines_of_judges(judged)], _PREFERENCE_WORDS)
 
 
 def _lines(found: FittedPreference) -> Iterator[str]:

@@ -16,7 +16,7 @@ from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.cli.role_budgets import budgets_given
 from dtef_pipeline.cli.started_runs import say_used
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.preference.judged_pairs import PAIR_ORDERS, PairLook, judge_reviewer_id, pair_judges, pair_verdict

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dtef_pipeline.api.paired_answers import PairsAsked, for_people, pair_stored
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.terminal_width import terminal_fit
+from dtef_pipeline.cli.terminal import terminal_fit
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.preference.ballots import read_ballot, read_id
@@ -93,6 +93,8 @@ def void_vote(vote_id: str, reason: str, who: str | None) -> None:
 def note_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
     with _store() as store:
         _person(store, reviewer)
+        if store.reviewer(reviewer) is None and all(one.reviewer_id != reviewer for _, one, _ in store.votes(None)):
+            raise ConfigError(f"reviewer {reviewer!r}: no vote of that id; allowed: an id that `dtef preference votes` lists")
         store.say_of_reviewer(reviewer, consent=consent, who=who or user_name())
     click.echo(f"exports show {'the id' if consent else 'a pseudonym'} of {reviewer}")
 
@@ -153,6 +155,10 @@ def list_actions(output: str) -> None:
 
 
 def import_file(path: Path, form: str, responses: Path | None, prompts: Path | None, who: str | None) -> None:
+    if form == "jsonl" and path.suffix == ".csv":
+        raise ConfigError(
+            f"{path}: a CSV, where JSON lines are read; allowed: --format pairs-csv for a CSV with left, right, choice"
+        )
     if form == "jsonl" and (responses or prompts):
         raise ConfigError(
             "--responses and --prompts go with --format pairs-csv alone: JSON lines hold the responses themselves"

@@ -1,8 +1,9 @@
-"""What `dtef qa board` does; the words are in `dtef_pipeline/cli/qa_board_group.py`, the views in `qa/result_views.py`."""
+"""`dtef qa board`, and what questions bring to the commands that take `--family`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -10,22 +11,23 @@ import pyarrow as pa
 
 from assets.qa.known_suites import known_suites
 from dtef_pipeline.boards.served import split_served
-from dtef_pipeline.cli.blueprint_patterns import fitting
-from dtef_pipeline.cli.mixed_served import SERVED_REMEDY, say_mixed
-from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.stale_tables import say_stale
-from dtef_pipeline.cli.view_table import print_rows
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up
+from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, reads_tables, say_mixed
+from dtef_pipeline.cli.terminal import TableView, print_rows
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
+from dtef_pipeline.qa.netted_scores import moved_judges, net_of_judge
+from dtef_pipeline.qa.report.pages import qa_pages
+from dtef_pipeline.qa.report.terms import QA_NAMES
 from dtef_pipeline.qa.result_tables import QA_BOARDS
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE, QaView
 from dtef_pipeline.qa.retrieval_means import RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, retrieval_means
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
-from dtef_pipeline.tables import description
+from dtef_pipeline.qa.watched_scores import QA_DRIFT_READS, qa_watched_drift
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse
-
-QA_ROLLED_UP_BY = "`dtef qa run` makes it, and `dtef rollup --family qa`"
 
 
 @reads_tables
@@ -33,7 +35,7 @@ def show(warehouse: Warehouse, by: str, suites: Sequence[str], output: str, *, s
     """`served`: whether models that one name stands for have rows of their own."""
     view = QA_VIEW_BY_NAME[by]
     if view.table != RETRIEVAL_STAGE_TABLE:
-        require_qa_table(warehouse, view.table)
+        require_rolled_up(warehouse, "qa", view.table, "qa_scores")
     rows = _split_boards(warehouse, view) if served else warehouse.rows(view.table)
     frame: pd.DataFrame = rows.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     if suites:
@@ -41,9 +43,10 @@ def show(warehouse: Warehouse, by: str, suites: Sequence[str], output: str, *, s
     if view.check:
         frame = frame[frame["check"] == view.check].reset_index(drop=True)
     if not len(frame):
-        raise WarehouseError(f"nothing to show by {by}: it needs {view.needs}")
+        raise NothingToShowError(f"nothing to show by {by}: it needs {view.needs}")
     if view.table == RETRIEVAL_STAGE_TABLE:
-        print_qa_view(view, retrieval_means(frame), output, {RETRIEVAL_COUNT: RETRIEVAL_COUNT_TOLD})
+        told = {**meanings_of(view.table), RETRIEVAL_COUNT: RETRIEVAL_COUNT_TOLD}
+        print_rows(view, retrieval_means(frame), output, (), told, ends=view.ends)
     else:
         print_rows(view, frame, output, _exposed(frame), meanings_of(view.table), ends=view.ends)
     if output == "table" and view.table == "qa_board" and not served:
@@ -64,23 +67,6 @@ def _split_boards(warehouse: Warehouse, view: QaView) -> pa.Table:
         return warehouse.query(split, only=[*QA_BOARD_READS, "qa_responses"])
 
 
-def require_qa_table(warehouse: Warehouse, table: str) -> None:
-    """Raises WarehouseError where no roll-up has made it, with what does. Says so where scores are newer."""
-    if not warehouse.tables_in(table) or table not in warehouse.tables():
-        raise WarehouseError(f"no {table} in {warehouse.root} yet: {QA_ROLLED_UP_BY}")
-    say_stale(warehouse, table, "qa_scores", "dtef rollup --family qa")
-
-
-def meanings_of(table: str) -> dict[str, str]:
-    """What each column of a table means."""
-    return {column.name: description(column) for column in QA_TABLES[table].schema or ()}
-
-
-def print_qa_view(view: QaView, frame: pd.DataFrame, output: str, told: dict[str, str] | None = None) -> None:
-    """The rows as a table for people, or for other programs. `told`: what columns mean that the view's table does not have."""
-    print_rows(view, frame, output, (), {**meanings_of(view.table), **(told or {})}, ends=view.ends)
-
-
 def _of_suites(frame: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame:
     suites = fitting(sorted(frame["suite"].astype(str).unique()), patterns, "--suite")
     return frame[frame["suite"].isin(suites)].reset_index(drop=True)
@@ -91,3 +77,40 @@ def _exposed(frame: pd.DataFrame) -> Iterator[str]:
     if "exposure" in frame:
         told = frame[frame["exposure"].fillna("") != ""].drop_duplicates("suite")
         yield from (f"{suite}: {why}" for suite, why in zip(told["suite"], told["exposure"], strict=True))
+
+
+def _model_checks(warehouse: Warehouse, options: WatchOptions) -> pa.Table:
+    """QA_MODEL_DRIFT."""
+    found = warehouse.query(lambda connection: qa_watched_drift(connection, options), only=QA_DRIFT_READS)
+    return net_of_judge(found.checks, warehouse.rows("qa_anchors"), options)
+
+
+def _drift_lines(warehouse: Warehouse, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What the judge's drift has to do with that of models, and the judges that moved."""
+    for row in rows:
+        if row["told_of_judges"]:
+            yield f"{row['model']}, {row['metric']}: {row['told_of_judges']}"
+    yield from moved_judges(qa_judge_drift_rows(warehouse.rows("qa_anchors"), options).to_pylist())
+
+
+FAMILY = CommandFamily(
+    name="qa",
+    part="part",
+    asks="dtef qa run --model MODEL",
+    names=QA_NAMES,
+    board=lambda by, output: show(by, (), output),
+    costs_by=("role", "suite", "evaluator", "model"),
+    rule_view=TableView(
+        (
+            *("suite", "part", "model", "condition", "metric", "flagged", "gap", "lowest", "lowest_snapshot"),
+            *("highest", "highest_snapshot", "n_snapshots", "n_items"),
+        ),
+        ("part", "model", "flagged", "gap"),
+        ("n_items", "n_snapshots", "condition", "lowest", "highest"),
+        who=("suite", "part", "model"),
+    ),
+    model_checks=_model_checks,
+    drift_lines=_drift_lines,
+    pages=lambda snapshot: qa_pages,
+    page_tables=tuple(QA_TABLES),
+)

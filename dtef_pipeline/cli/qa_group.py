@@ -2,27 +2,257 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import of_estimate, options, starts_from, writes_a_table
-from dtef_pipeline.cli.qa_anchors_group import anchors
-from dtef_pipeline.cli.qa_board_group import board
-from dtef_pipeline.cli.qa_options import (
-    of_answering,
-    of_arbiter,
-    of_condition,
-    of_named_part,
-    of_parts,
-    of_qa_budgets,
-    of_qa_roll_ups,
+from dtef_pipeline.cli.options import (
+    anchors_asked,
+    boards_by,
+    budgets_with_roles,
+    draws_of,
+    models_to_ask,
+    of_anchors_shown,
+    of_asked_snapshot,
+    of_estimate,
+    of_served,
+    options,
+    refuse_estimate_of_judging,
+    snapshot_or_base,
+    starts_from,
+    writes_a_table,
 )
-from dtef_pipeline.cli.qa_socioscope_group import socioscope
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.run_options import of_asked_snapshot, refuse_estimate_of_judging
+from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, QA_VIEWS_SHOWN
+
+_PART_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def _part_name(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
+    if name is not None and not _PART_NAME.fullmatch(name):
+        raise click.BadParameter(f"got {name!r}; allowed: up to 64 letters, digits, dots, hyphens and underscores")
+    return name
+
+
+of_parts = options(
+    click.option(
+        "--suite",
+        "suites",
+        multiple=True,
+        metavar="SUITE|PATTERN",
+        help="Only parts of this suite; may be repeated.  [default: all]",
+    ),
+    click.option(
+        "--part",
+        "parts",
+        multiple=True,
+        metavar="PART|SUITE/PART|PATTERN",
+        help="Only this part, or those that fit, as in 'high_school_*' or 'mmlu/*'; may be repeated.  [default: all]",
+    ),
+)
+of_named_part = options(
+    click.option(
+        "--part",
+        callback=_part_name,
+        metavar="NAME",
+        help="Name of the part in the pipeline, for questions about interviews.  [default: the file's name, less its ending]",
+    ),
+    click.option(
+        "--replace", is_flag=True, help="Take the place of a part that comes from another place, with all that is scored of it."
+    ),
+)
+
+
+def documented_models(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of models, `provider:name` among them, as this project has them."""
+    if not any(":" in name for name in names):
+        return names
+    from dtef_pipeline.cli.models import as_known
+
+    return as_known(names)
+
+
+of_answering = options(
+    models_to_ask(
+        "a model string of LiteLLM, or `provider:name`; may be repeated.  [default: none; what is stored is scored]",
+        documented_models,
+    ),
+    draws_of("item"),
+    click.option(
+        "--limit", type=click.IntRange(min=1), help="Ask at most so many items of each part, spread over it.  [default: all]"
+    ),
+)
+of_filter = click.option(
+    "--filter",
+    "filter",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Only documents whose metadata has this value, as in PROJECT=US-002 or YEAR=2024; may be repeated. One that leaves no document is "
+    "refused.  [default: all]",
+)
+of_condition = options(
+    click.option(
+        "--template",
+        type=click.Choice(["letters", "parens", "cot"]),
+        default="letters",
+        show_default=True,
+        help="How options are shown: `A. text`, `(A) text`, or as letters with the request to think first.",
+    ),
+    click.option(
+        "--few-shot",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Number of development items of the subject to show first, with their answers.",
+    ),
+    click.option(
+        "--order",
+        type=click.Choice(["file", "rotated-1", "rotated-2", "rotated-3"]),
+        default="file",
+        show_default=True,
+        help="Order of the options: the file's, or rotated by so many places; what is answered is mapped back.",
+    ),
+    click.option(
+        "--retriever",
+        type=click.Choice(["bm25", "embedding", "hybrid", "remote"]),
+        default="bm25",
+        show_default=True,
+        help="How the chunks of transcripts are found that go with an item; remote: by the server of DTEF_SOCIOSCOPE_URL.",
+    ),
+    click.option(
+        "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of chunks of transcripts to show."
+    ),
+    of_filter,
+)
+_of_judges_file = click.option(
+    "--judges",
+    "judges_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="YAML file with the block `arbiter`: model, evaluators, sample_rate, daily_budget.  [default: the shipped data/judges.yaml]",
+)
+_JUDGE_HELP = "Judge in place of the file's: `none` has nothing judged."
+of_judge = options(_of_judges_file, click.option("--judge", "judge", metavar="MODEL", help=_JUDGE_HELP))
+of_arbiter = options(
+    _of_judges_file,
+    click.option(
+        "--judge",
+        "judge",
+        metavar="MODEL",
+        help=f"{_JUDGE_HELP} All stored responses of the parts that it has not judged yet are judged, whoever gave them: not only those that "
+        "are asked for now.",
+    ),
+    click.option("--rejudge", metavar="LABEL", help="Have everything judged afresh, stored under this label."),
+)
+of_qa_budgets = budgets_with_roles("candidate", "judge", "embedder")
+of_qa_roll_ups = boards_by("qa")
+
+
+@click.command(short_help="Show the judge stored answers once more.")
+@anchors_asked(50, "Number of judged answers.")
+@of_judge
+@of_qa_budgets
+@of_anchors_shown
+@writes_a_table
+@reports_errors
+def anchors(show: bool, output: str, **given: Any) -> None:
+    """Have the judge judge the same stored answers again, night after night: whatever moves is the judge, not the models.
+
+    Anchors are chosen once, spread over the scores, and stay. What was asked in a snapshot is not asked again in it. No model under test is
+    asked.
+
+    \b
+    Exit code: 0 done; 1 it failed; 2 the options or the set-up need mending; 130 interrupted.
+    """
+    from dtef_pipeline.cli import anchors
+
+    if show:
+        anchors.show("qa", output)
+    else:
+        sys.exit(anchors.run("qa", given))
+
+
+@click.command(short_help="Rank models by suite, compare them, and test the scores.", epilog=QA_VIEWS_SHOWN)
+@click.option(
+    "--by",
+    type=click.Choice(list(QA_VIEW_BY_NAME)),
+    default="overall",
+    show_default=True,
+    help="What to show; each choice is explained below.",
+)
+@click.option(
+    "--suite",
+    "suites",
+    multiple=True,
+    metavar="SUITE|PATTERN",
+    help="Only this suite, such as mmlu, or those that fit; may be repeated.  [default: all]",
+)
+@of_served
+@writes_a_table
+@reports_errors
+def board(by: str, suites: tuple[str, ...], served: bool, output: str) -> None:
+    """Rank models by their mean score with 95 % intervals, over the latest snapshot of each part; or compare them, or test the scores.
+
+    What was asked in another way, or measured by something else, stands on a board of its own. Whole subjects or transcripts are what is
+    independent, and at least 5 are needed; within one, and where items have none, it is items.
+    """
+    from dtef_pipeline.cli import qa_board
+
+    qa_board.show(by, suites, output, served=served)
+
+
+@click.command(short_help="Score answers about interviews, and check quotations.")
+@click.argument("questions", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("corpus", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    callback=documented_models,
+    help="Model to ask, as `dtef qa run` takes it; may be repeated.  [default: score what the file holds]",
+)
+@snapshot_or_base("Label to store responses under.")
+@click.option(
+    "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of chunks of interviews to show to a model."
+)
+@click.option(
+    "--retriever",
+    type=click.Choice(["bm25", "embedding", "hybrid", "remote"]),
+    default="bm25",
+    show_default=True,
+    help="How these chunks are found; remote: by the server of DTEF_SOCIOSCOPE_URL.",
+)
+@of_filter
+@of_arbiter
+@of_named_part
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    help="Folder to write to.  [default: the current one]",
+)
+@reports_errors
+def socioscope(
+    questions: Path, corpus: Path, out: Path, models: tuple[str, ...], part: str | None, replace: bool, **given: Any
+) -> None:
+    """Score the answers in QUESTIONS, or what models answer, and check that every quotation stands in CORPUS; write the results to a file.
+
+    QUESTIONS is a JSON file with `qa_pairs`; CORPUS is a JSON file of documents, or a folder with interviews/*.csv and metadata.csv. The results
+    are `results-TIME.json` and two bar charts by interview, of scores and of quotations found, for each model of
+    their own (`results-TIME-MODEL.json`); both averages are printed. No file is replaced. A judge reads the answers of models to one kind
+    of question alone: those of the type `Yes/No with Rationale` whose metric says {"judge": true}. Answers in the file are scored without one.
+    Without --model nobody is asked, and of the options only --part and --out are allowed.
+
+    \b
+    Exit code: 0 done; 1 a question was left out, or asking failed; 2 the options or the set-up need mending.
+    """
+    from dtef_pipeline.cli import qa_run, qa_socioscope
+
+    options = qa_run.with_switches(models=models, **given)
+    sys.exit(qa_socioscope.socioscope(qa_socioscope.Documented(questions, corpus, out, part, replace), options))
+
 
 _of_files = options(
     click.argument("suite"),
@@ -69,9 +299,9 @@ def check(suite: str, path: Path, corpus: Path | None, suites: Path | None, as_j
     \b
     Exit code: 0 no errors; 1 a row would be left out; 2 the options need mending.
     """
-    from dtef_pipeline.cli import qa_add
+    from dtef_pipeline.cli import qa_files
 
-    sys.exit(qa_add.check(suite, path, corpus, suites, as_json))
+    sys.exit(qa_files.check(suite, path, corpus, suites, as_json))
 
 
 @qa.command(short_help="Make questions known, so that they can be asked.")
@@ -91,9 +321,9 @@ def add(**given: Any) -> None:
     \b
     Exit code: 0 done; 1 a part could not be read; 2 nothing was changed.
     """
-    from dtef_pipeline.cli import qa_add
+    from dtef_pipeline.cli import qa_files
 
-    sys.exit(qa_add.add(**given))
+    sys.exit(qa_files.add(**given))
 
 
 @qa.command("list", short_help="List the questions that are known, by part.")
@@ -101,9 +331,9 @@ def add(**given: Any) -> None:
 @reports_errors
 def list_parts(output: str) -> None:
     """List suites and parts: items by type, rows that were left out, examples, documents, and since when a suite is public."""
-    from dtef_pipeline.cli import qa_add
+    from dtef_pipeline.cli import qa_files
 
-    qa_add.list_parts(output)
+    qa_files.list_parts(output)
 
 
 @qa.command(short_help="Take parts and their results away.")
@@ -119,9 +349,9 @@ def remove(parts: tuple[str, ...]) -> None:
     \b
     Exit code: 0 done; 2 a name fits no part, and nothing was changed.
     """
-    from dtef_pipeline.cli import qa_add
+    from dtef_pipeline.cli import qa_files
 
-    qa_add.remove(parts)
+    qa_files.remove(parts)
 
 
 @qa.command(short_help="Ask models, judge and score what they answer.")
@@ -153,12 +383,12 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     \b
     Exit code: 0 done; 1 a part failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
     """
-    from dtef_pipeline.cli import qa_estimate, qa_run
+    from dtef_pipeline.cli import qa_run
 
     options = qa_run.with_switches(**given)
     if is_estimate:
         refuse_estimate_of_judging(options.first)
-        qa_estimate.estimate(options, output)
+        qa_run.estimate(options, output)
     else:
         sys.exit(qa_run.run(options))
 

@@ -1,48 +1,169 @@
-"""What `dtef qa run` does, and `dtef rollup` with questions; the words are in `dtef_pipeline/cli/qa_group.py`."""
+"""`dtef qa run`, its estimate, and the roll-ups of questions."""
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import pandas as pd
+import pyarrow as pa
 
 from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
 from assets.qa.panel_part import qa_panel
 from dtef_pipeline.asking.models import IMPORTED, Budget, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.imported_models import require_imported
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
-from dtef_pipeline.cli.qa_filter import refuse_empty_filter
-from dtef_pipeline.cli.qa_others_judged import say_others_judged
-from dtef_pipeline.cli.qa_warnings import failed_models, look_ups_that_failed, nothing_scored
-from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
+from dtef_pipeline.cli.planned_table import (
+    budget_lines,
+    mean_call_tokens,
+    mean_tokens,
+    planned_usage,
+    print_estimate,
+    stored_in,
+    stored_responses,
+)
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.started_runs import roll_up, rolled_up, say_used
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.started_runs import (
+    check_home_path,
+    end_run,
+    refuse_unaskable,
+    require_imported,
+    running_stages,
+    unanswered_lines,
+)
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths
+from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.keys import Space
+from dtef_pipeline.qa.answering import prompts_of, with_messages
 from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
 from dtef_pipeline.qa.asked_parts import parts_that_fit
-from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.call_plan import AskedPart, plan_part
+from dtef_pipeline.qa.filter_faults import filter_faults
+from dtef_pipeline.qa.judged_rows import JUDGED_ITEM_COLUMNS, judged_items
+from dtef_pipeline.qa.others_judged import judgements_of_others
+from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import written_filter
-from dtef_pipeline.text.counted import counted
-from resources.gateway.askable import refuse_early
-from resources.gateway.budget import Accounts
-from resources.gateway.progress import kept_terminal
+from dtef_pipeline.qa.transcripts.remote import REMOTE
+from dtef_pipeline.text.counted import and_more, counted
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.launch import Launched
+    pass
+
+
+_REASONS_NAMED = 3
+
+
+def look_ups_that_failed(warehouse: Warehouse, keys: Sequence[str], how: AskedHow) -> Iterator[str]:
+    """A line where a server found nothing for questions of these parts, because it failed, with its most frequent reasons."""
+    if how.retriever != REMOTE:
+        return
+    condition, reasons, asked = how.condition((), about_documents=True), Counter[str](), 0
+    for key in keys:
+        rows = warehouse.read_or_empty(
+            "qa_context", columns=["item_id", "condition", "problem"], **QA_SPACE.levels(key)
+        ).to_pylist()
+        own = {row["item_id"]: row["problem"] for row in rows if row["condition"] == condition}
+        asked += len(own)
+        reasons.update(problem for problem in own.values() if problem)
+    if failed := reasons.total():
+        told = and_more([f"{reason} ({number:,})" for reason, number in reasons.most_common()], _REASONS_NAMED, "; ")
+        failed_of = f"{counted(failed, 'look-up')} of {asked:,} failed, so that nobody was asked"
+        yield f"warning: {failed_of}: {told}; the same command looks up again"
+
+
+def nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str, stored: Sequence[str]) -> Iterator[str]:
+    """A line where parts have no responses in a snapshot, so that there was nothing to judge or score.
+
+    `stored`: names of models whose responses were imported in the snapshot: only a run that names them takes them over.
+    """
+    for key in keys:
+        at = {**QA_SPACE.levels(key), "snapshot": snapshot}
+        if len(warehouse.read_or_empty("qa_responses", columns=["model"], **at)):
+            return
+    named = and_more([f"--model {name}" for name in stored], _REASONS_NAMED)
+    imported = f"imported responses are scored by a run with {named}" if stored else "--model MODEL asks one"
+    yield f"warning: nothing was judged or scored, because no responses of snapshot {snapshot!r} are in the tables: {imported}"
+
+
+def failed_models(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
+    """The lines of `unanswered_lines` of parts and a snapshot."""
+    names = ["model", "call_status", "error"]
+    calls: list[tuple[str, str, str | None]] = []
+    for key in keys:
+        rows = warehouse.read_or_empty("qa_responses", columns=names, **QA_SPACE.levels(key), snapshot=snapshot)
+        calls += zip(*(rows[name].to_pylist() for name in names), strict=True)
+    yield from unanswered_lines(calls)
+
+
+_COUNTED_OF_RESPONSES = ("item_id", "model", "model_variant", "call_status", "request_key", "response")
+_COUNTED_OF_JUDGEMENTS = ("answer_key", "evaluator", "judge_variant", "judge_snapshot", "raw")
+_OTHERS_NAMED = 3
+
+
+def say_others_judged(
+    read: Callable[..., pa.Table],
+    keys: Sequence[str],
+    specs: Sequence[ModelSpec],
+    snapshot: str,
+    arbiter: Arbiter | None,
+    rejudge: str | None,
+) -> None:
+    """One line on standard error where models are named, and stored responses of others are judged too.
+
+    `read`: rows of a table, given its name, the columns and the levels.
+    """
+    if arbiter is None or not specs:
+        return
+    named, label, found = {spec.variant for spec in specs}, judge_snapshot(rejudge or None), Counter[str]()
+    for key in keys:
+        at = QA_SPACE.levels(key)
+        if items := judged_items(read("qa_items", columns=JUDGED_ITEM_COLUMNS, **at)):
+            responses = read("qa_responses", columns=_COUNTED_OF_RESPONSES, **at, snapshot=snapshot)
+            judgements = read("qa_judgements", columns=_COUNTED_OF_JUDGEMENTS, **at, snapshot=snapshot)
+            found += judgements_of_others(responses, judgements, items, arbiter, label, named)
+    if found:
+        told = and_more([f"{model} ({number:,})" for model, number in found.most_common()], _OTHERS_NAMED)
+        judged = f"{counted(found.total(), 'judgement')} of stored responses of models that are not named"
+        say(f"note: the judge is asked for all that is stored of a part, also for {judged}: {told}", err=True)
+
+
+def refuse_empty_filter(warehouse: Warehouse, keys: Sequence[str], how: AskedHow) -> None:
+    """Raises ConfigError where the filter leaves no document of any of the parts; warns of each where others have some."""
+    faults = filter_faults(
+        keys, how, lambda key, columns: warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key))
+    )
+    for key, text in faults.items():
+        say(f"warning: {key}: {text}", err=True)
+
+
+def made_prompts(warehouse: Warehouse, how: AskedHow, key: str, rows: pa.Table) -> pa.Table:
+    """Rows of `qa_prompts`, of these rows of `qa_items`; what is stored of prompts is not looked at, since it may be of other items.
+
+    Those that wait for a server to look something up have no messages.
+    """
+    from assets.qa.lookups import KeptLookUps
+    from assets.qa.vectors import KeptVectors
+
+    at = QA_SPACE.levels(key)
+    examples, documents = (warehouse.rows(name, **at) for name in ("qa_examples", "qa_documents"))
+    vectors, look_ups = KeptVectors(warehouse, key), KeptLookUps(warehouse, key)
+    return part_prompts(
+        rows, examples, documents, how, vectors, partial(look_ups.expected, Settings.from_environment())
+    ).qa_prompts
+
 
 _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
 """The place of the stage that a run begins with."""
@@ -141,34 +262,23 @@ def run(options: QaOptions) -> int:
     say_others_judged(warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
     asked = {spec.name for spec in specs}
     config = with_owners(options, asked | set(models.specs), models).config()
-    started = time.monotonic()
-    first = _STAGE_TO_BEGIN_WITH[options.first]
-    with kept_terminal():
+    with running_stages("qa", keys, options.snapshot) as running:
         from assets.launch import QA_STAGE_NAMES
-        from assets.stage.partitions import SNAPSHOT_TAG
-        from assets.stage.shared_gateway import command
 
-        with dagster_instance() as instance, command(keys) as running:
-            tags = {**running.tags, SNAPSHOT_TAG: options.snapshot}
-            outcome = materialize_parts(instance, QA_STAGE_NAMES[first:], keys, config, tags)
-            done = outcome.done
-            if not options.no_roll_ups and warehouse.tables(["qa_scores"]):
-                outcome += _roll_ups(instance)
-            used = running.gateway.used if running.gateway else {}
-    say_skipped(outcome, warehouse)
-    say_used(used)
-    all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
-    click.echo(f"{all_of}{counted(len(keys), 'part')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
+        running.materialize(QA_STAGE_NAMES[_STAGE_TO_BEGIN_WITH[options.first] :], keys, config)
+        if not options.no_roll_ups:
+            running.roll_up(warehouse)
+    running.report(warehouse, "part")
     nothing = tuple(nothing_scored(warehouse, keys, options.snapshot, _imported_names(settings, options.snapshot)))
     warnings = (
         nothing
         if options.first == "judge"
         else (*nothing, *look_ups_that_failed(warehouse, keys, options.how), *failed_models(warehouse, keys, options.snapshot))
     )
-    for line in (*warnings, *(f"error: {failure}" for failure in outcome.failures)):
+    for line in warnings:
         say(line, err=True)
     judged_nothing = bool(nothing) and options.judge not in (None, "none")
-    return 1 if outcome.failures or warehouse.skipped or judged_nothing else 0
+    return end_run(warehouse, running.outcome) or int(judged_nothing)
 
 
 def _imported_names(settings: Settings, snapshot: str) -> list[str]:
@@ -188,19 +298,17 @@ def refuse_what_cannot_be_done(
     """Raises ConfigError or GatewayError before anything is bought: for a way of asking that no part allows, a server that is not named, a model
     without a key, and a judge without one, or without a price under a budget of the day."""
     judged = require_askable_parts(warehouse, keys, options.how, settings)
-    with ResponseStore(settings.responses_url) as store:
-        limit = budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
-        refuse_early(specs, options.snapshot, Accounts(Budget(max_cost_usd=limit), {}), store, os.environ)
-        if arbiter is not None and judged:
-            refuse_unpriced_judge(arbiter, options.allow_unpriced)
-            try:
-                refuse_early(
-                    [arbiter.model], judge_snapshot(options.rejudge or None), Accounts(Budget(), {}), store, os.environ
-                )
-            except GatewayError as error:
-                raise GatewayError(
-                    f"{error}; this is the judge: --judge MODEL names another one, --judge none has nothing judged"
-                ) from None
+    refuse_unaskable(
+        specs, options.snapshot, settings, budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
+    )
+    if arbiter is not None and judged:
+        refuse_unpriced_judge(arbiter, options.allow_unpriced)
+        try:
+            refuse_unaskable([arbiter.model], judge_snapshot(options.rejudge or None), settings)
+        except GatewayError as error:
+            raise GatewayError(
+                f"{error}; this is the judge: --judge MODEL names another one, --judge none has nothing judged"
+            ) from None
 
 
 def arbiter_given(options: QaOptions, models: Models) -> Arbiter | None:
@@ -217,11 +325,6 @@ def arbiter_given(options: QaOptions, models: Models) -> Arbiter | None:
     return arbiter
 
 
-def rollup() -> int:
-    """The exit code: 1 where a roll-up failed, or a file was left out."""
-    return rolled_up("qa_scores", "dtef qa run", _roll_ups)
-
-
 def known_parts(warehouse: Warehouse, table: str = "qa_items", space: Space = QA_SPACE) -> list[str]:
     """The keys of the parts that a table has rows of, in order."""
     suites = warehouse.values(table, space.first)
@@ -236,20 +339,56 @@ def chosen_parts(warehouse: Warehouse, suites: Sequence[str], parts: Sequence[st
     return parts_that_fit(known, suites, parts)
 
 
-def materialize_parts(
-    instance: Any,
-    names: Sequence[str],
-    keys: Sequence[str],
-    config: Mapping[str, Mapping[str, Any]],
-    tags: Mapping[str, str] | None = None,
-) -> Launched:
-    from assets.launch import OF_PARTS, materialize
+@reads_tables
+def estimate(warehouse: Warehouse, options: QaOptions, output: str) -> None:
+    settings = Settings.from_environment()
+    keys = chosen_parts(warehouse, options.suites, options.parts)
+    models = known_models(settings, COMPUTED_MODELS)
+    arbiter = arbiter_given(options, models)
+    refuse_empty_filter(warehouse, keys, options.how)
+    with stored_responses(settings) as store:
+        ledger = CallLedger(stored_in(store), _usual_lengths(warehouse))
+        responses = waiting = 0
+        for asked in _asked(warehouse, options, models, arbiter, keys):
+            responses += plan_part(asked, ledger)
+            waiting += len(asked.prompts) - len(with_messages(asked.prompts))
+    if waiting:
+        told = f"{counted(waiting, 'question')} for which nothing was looked up yet"
+        click.echo(f"not counted: {told}; `dtef qa run --retriever remote` without --model asks the server", err=True)
+    say_others_judged(warehouse.rows, keys, models.resolve(options.models), options.snapshot, arbiter, options.rejudge)
+    head = f"{counted(len(keys), 'part')}, {counted(responses, 'response')}, snapshot {options.snapshot}"
+    more = partial(_lines_of_the_day, arbiter)
+    print_estimate(head, ledger, options.config()["qa_responses"], output, more=more)
 
-    return materialize(instance, names, keys, config, tags, space=OF_PARTS)
+
+def _asked(
+    warehouse: Warehouse, options: QaOptions, models: Models, arbiter: Arbiter | None, keys: Sequence[str]
+) -> Iterator[AskedPart]:
+    specs = models.resolve(options.models)
+    how = options.how
+    for key in keys:
+        items = warehouse.rows("qa_items", **QA_SPACE.levels(key))
+        prompts = made_prompts(warehouse, how, key, items)
+        stored = warehouse.rows("qa_responses", **QA_SPACE.levels(key), snapshot=options.snapshot)
+        for condition in prompts["condition"].unique().to_pylist():
+            chosen = prompts_of(prompts, condition, options.limit)
+            yield AskedPart(
+                chosen, items, specs, options.draws, options.snapshot, arbiter, judge_snapshot(options.rejudge or None), stored
+            )
 
 
-def _roll_ups(instance: Any) -> Launched:
-    """All of them."""
-    from assets.launch import QA_ROLL_UP_NAMES
+def _usual_lengths(warehouse: Warehouse) -> UsualLengths:
+    """Mean tokens of what models wrote before, whatever the part and snapshot."""
+    return UsualLengths(
+        mean_call_tokens(warehouse, ["qa_responses"]),
+        mean_tokens(warehouse, "qa_judgements", "judge_variant", "len(raw)"),
+    )
 
-    return roll_up(instance, QA_ROLL_UP_NAMES, {})
+
+def _lines_of_the_day(arbiter: Arbiter | None, frame: pd.DataFrame) -> Iterator[str]:
+    """How the budget of the judges' day compares with the estimate."""
+    judged = frame[frame["role"] == JUDGE_ROLE]
+    if arbiter is not None and arbiter.daily_budget is not None and len(judged):
+        daily = Budget(max_cost_usd=arbiter.daily_budget)
+        for line in budget_lines("", daily, planned_usage(judged)):
+            yield line.replace("max_cost_usd", "daily_budget of judges", 1)

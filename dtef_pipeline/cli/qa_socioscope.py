@@ -16,10 +16,10 @@ import click
 from assets.qa.askable_parts import require_server
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli import qa_add, qa_run
-from dtef_pipeline.cli.imported_models import require_imported
+from dtef_pipeline.cli import qa_files, qa_run
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.started_runs import require_imported
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.added_files import AddedFiles
@@ -80,7 +80,7 @@ def socioscope(given: Documented, options: qa_run.QaOptions) -> int:
     questions, corpus = given.questions, given.corpus
     specs = _checked_models(options)
     how = _how(options)  # a filter that cannot be read, or leaves nothing, is told of before anything is added
-    added = qa_add.read_files(_SUITE, questions, corpus, None, part=given.part)[1]
+    added = qa_files.read_files(_SUITE, questions, corpus, None, part=given.part)[1]
     if specs and added.documents is not None and (nothing := unmatched(added.documents, how)):
         raise ConfigError(nothing)
     for one in added.loaded.findings:
@@ -127,7 +127,7 @@ def _refuse_options_of_models() -> None:
 
 def _asked(given: Documented, options: qa_run.QaOptions, specs: Sequence[ModelSpec], added: AddedFiles) -> int:
     """The exit code; results are written for each model that answered, and for none where the run failed."""
-    code = qa_add.add(_SUITE, given.questions, given.corpus, None, False, given.part, given.replace)
+    code = qa_files.add(_SUITE, given.questions, given.corpus, None, False, given.part, given.replace)
     if code or (code := qa_run.run(replace(options, parts=(escape(given.key),)))):
         return code
     how = _how(options)

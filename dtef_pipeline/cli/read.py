@@ -19,16 +19,20 @@ from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
 from dtef_pipeline.boards.served import split_served
-from dtef_pipeline.cli.accepted_drift import options_since
-from dtef_pipeline.cli.board_scope import lines_of_samples
-from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_drift, render_view
-from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
-from dtef_pipeline.cli.mixed_served import SERVED_REMEDY, say_mixed
-from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
-from dtef_pipeline.cli.run_warnings import SAME_RESPONSE
-from dtef_pipeline.cli.stated_effects import lines_of_design_effects
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
-from dtef_pipeline.cli.why_missing import line_of_non_answers, reasons_without_score
+from dtef_pipeline.cli.after_run import SAME_RESPONSE
+from dtef_pipeline.cli.boards import (
+    line_of_non_answers,
+    lines_of_design_effects,
+    lines_of_samples,
+    lines_of_unranked,
+    lines_of_view,
+    reasons_without_score,
+    render_drift,
+    render_view,
+)
+from dtef_pipeline.cli.families import NOTHING_COMPARED, exit_code, options_since
+from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, say_mixed
+from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
@@ -107,7 +111,7 @@ def _shown_view(
         split_served(connection, "scores", "predictions", SAME_RESPONSE)
     frame = view(connection, by, chosen)
     if not len(frame):
-        raise ConfigError(_why_empty(connection, by, chosen))
+        raise NothingToShowError(_why_empty(connection, by, chosen))
     if "question_id" in frame:
         texts = connection.execute(
             "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"

@@ -45,7 +45,7 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 def _reported(error: Exception) -> int:
     """The exit code of an error that is told in one line."""
     # Not imported above: `dtef --help` does without.
-    from dtef_pipeline.cli.terminal_width import say
+    from dtef_pipeline.cli.terminal import say
     from resources.failures import in_words, links, one_line, with_remedy
     from resources.settings import Settings
 

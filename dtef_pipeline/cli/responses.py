@@ -1,6 +1,11 @@
-"""What `dtef responses` does: look into the response store, and move raw responses between machines. No Dagster is loaded for it."""
+"""`dtef responses`: looks into the response store, and moves responses between machines. Loads no Dagster."""
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -8,18 +13,125 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.asking.request import Response
+from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.terminal_width import terminal_fit
+from dtef_pipeline.cli.qa_run import chosen_parts, known_parts, made_prompts
+from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES, TABLES
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.fitting import shown_columns
+from dtef_pipeline.qa.answering import with_messages
+from dtef_pipeline.qa.imported_answers import ImportedFile, ImportRules, imported_responses, read_imported, read_numbers
+from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.nearest import nearest
 from resources.responses.files import export_responses, import_responses
 from resources.responses.forgotten import ChosenResponses, chosen_keys, forget, forgotten_cost
 from resources.responses.store import ResponseStore
+from resources.run_manifests import this_run
 from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+_ANSWERERS_NAMED = 8
+
+
+@dataclass(frozen=True)
+class ImportedHow:
+    """Options of `dtef responses import --suite`."""
+
+    parts: tuple[str, ...] = ()
+    condition: str | None = None
+    snapshot: str | None = None
+    model: str | None = None
+    key: str | None = None
+    items: Path | None = None
+    repeats_are_draws: bool = False
+    skip_unknown: bool = False
+
+    @property
+    def rules(self) -> ImportRules:
+        numbers = read_numbers(self.items) if self.items else None
+        return ImportRules(self.key, self.model, numbers, self.repeats_are_draws, self.skip_unknown)
+
+
+def import_answers(path: Path, suite: str, how: ImportedHow) -> None:
+    """Add all answers of a file, or none, and say what is there now."""
+    snapshot = require_safe(how.snapshot or "base")
+    warehouse = open_warehouse()
+    known_suites = list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known_parts(warehouse)))
+    if known_suites and suite not in known_suites:
+        raise ConfigError(f"--suite {suite!r}: no questions of it were added; known: {nearest(suite, known_suites)}")
+    keys = chosen_parts(warehouse, [suite], how.parts)
+    asked = {key: _asked_how(warehouse, key, how.condition) for key in keys}
+    rules = how.rules
+    rows = {key: warehouse.rows("qa_items", **QA_SPACE.levels(key)) for key in keys}
+    ids = {item: key for key in keys for item in rows[key]["item_id"].to_pylist()}
+    texts = dict(
+        pair for key in keys for pair in zip(rows[key]["item_id"].to_pylist(), rows[key]["text"].to_pylist(), strict=True)
+    )
+    file = read_imported(path, suite, list(ids), rules, texts)
+    used = {ids[one.item_id] for one in file.answers}
+    prompts: dict[str, str] = {}
+    for key in (key for key in keys if key in used):
+        made = with_messages(made_prompts(warehouse, asked[key], key, rows[key]))
+        prompts |= dict(zip(made["item_id"].to_pylist(), made["prompt_id"].to_pylist(), strict=True))
+    if waiting := {one.item_id for one in file.answers} - set(prompts):
+        raise ConfigError(
+            f"{counted(len(waiting), 'question')} of {path} have no prompt, the first {min(waiting)}: {NOT_LOOKED_UP}"
+        )
+    found = imported_responses(file.answers, prompts, snapshot, datetime.now(UTC))
+    with ResponseStore(Settings.from_environment().responses_url, this_run) as store:
+        other = _answered_otherwise(store, found.responses)
+        added = store.add(found.responses)
+        there = len(found.responses) - added
+        click.echo(f"{store.name}: {counted(added, 'response')} added from {path}, {there:,} there already")
+    for line in (*_left_out(file, found.outvoted, other), *_told_models(found.responses, suite)):
+        say(line, err=line.startswith("warning"))
+
+
+def _asked_how(warehouse: Warehouse, key: str, condition: str | None) -> AskedHow:
+    """How the items of a part are asked. Raises ConfigError for a condition that they cannot be asked under."""
+    how = AskedHow() if condition is None else AskedHow.of_condition(condition)
+    at = QA_SPACE.levels(key)
+    types = warehouse.rows("qa_items", columns=["type"], **at)["type"].unique().to_pylist()
+    usual = how.condition(types, about_documents=bool(len(warehouse.rows("qa_documents", columns=["doc_id"], **at))))
+    if condition not in (None, usual):
+        raise ConfigError(f"{key} is not asked under the condition {condition!r}; allowed: one such as {usual!r}")
+    return how
+
+
+def _answered_otherwise(store: ResponseStore, responses: Sequence[Response]) -> int:
+    """How many responses are stored with another text, which stays."""
+    given: Mapping[str, str] = {one.request_key: one.text for one in responses}
+    there = store.responses(list(given))
+    pairs = zip(there["request_key"].to_pylist(), there["text"].to_pylist(), strict=True)
+    return sum(given[key] != text for key, text in pairs)
+
+
+def _left_out(file: ImportedFile, outvoted: int, other: int) -> Iterator[str]:
+    if file.skipped:
+        yield f"warning: {counted(file.skipped, 'line')} passed over, about questions that were not added"
+    if file.other_prompts:
+        told = f"{counted(file.other_prompts, 'line')} name a prompt of their own, in which the question does not stand as it does here"
+        yield f"warning: {told}; the question's own text is used, also in front of an answer that is the rest of a program"
+    if outvoted:
+        yield f"warning: {counted(outvoted, 'answer')} left out: another question has the same words, and its answer, which comes first, is kept"
+    if other:
+        yield f"warning: of those that were there already, {other:,} had another text, which stays; --snapshot LABEL keeps both"
+
+
+def _told_models(responses: Sequence[Response], suite: str) -> Iterator[str]:
+    """Which models answered how much, and what to do next."""
+    counts = Counter(one.model for one in responses)
+    draws = 1 + max((one.draw for one in responses), default=0)
+    if counts:
+        yield and_more([f"{model} ({number:,})" for model, number in counts.items()], _ANSWERERS_NAMED)
+        more = f" --draws {draws}" if draws > 1 else ""
+        yield f"`dtef qa run --suite {suite} --model {next(iter(counts))}{more}` scores them"
+
 
 STORED = {
     "snapshot": "Pass over the prompts, by the label of `dtef run --snapshot`",
@@ -67,12 +179,11 @@ def show(output: str, family: str | None) -> None:
 def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) -> None:
     """The rows, then `lines` on them and what the columns mean where people read it."""
     # Whole numbers stay whole beside unknown ones.
-    frame, fit = summary.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get), terminal_fit(["model", "snapshot", "role"])
-    click.echo(render(frame, output, fit=fit))
+    frame = summary.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     if output == "table":
-        for line in lines:
-            click.echo(line)
-        click.echo(column_lines(shown_columns([*map(str, frame)], fit), STORED, fit.width))
+        print_table(frame, STORED, kept=["model", "snapshot", "role"], lines=lines)
+    else:
+        click.echo(render(frame, output))
 
 
 def forget_responses(which: ChosenResponses, family: str | None, *, confirmed: bool) -> None:

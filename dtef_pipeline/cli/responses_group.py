@@ -135,9 +135,9 @@ def import_responses(file: Path, suite: str | None, **given: Any) -> None:
 
         responses.import_file(file)
     else:
-        from dtef_pipeline.cli import import_answers
+        from dtef_pipeline.cli import responses
 
-        import_answers.import_answers(file, suite, import_answers.ImportedHow(**given))
+        responses.import_answers(file, suite, responses.ImportedHow(**given))
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

@@ -51,10 +51,13 @@ def with_owners(options: BudgetedOptions, asked: Collection[str], models: Models
 
     `asked`: names of the models of the run. Raises ConfigError for a budget of what is neither a role nor one of them: it would bound nothing.
     """
-    bounds = {
-        name: tuple(_owned(text, asked, models) for text in getattr(options, name)) for name in ("max_cost_usd", "max_calls")
-    }
+    bounds = {name: owned_budgets(getattr(options, name), asked, models) for name in ("max_cost_usd", "max_calls")}
     return replace(options, **bounds)
+
+
+def owned_budgets(given: Sequence[str], asked: Collection[str], models: Models) -> tuple[str, ...]:
+    """Each of the budgets as `with_owners` has it."""
+    return tuple(_owned(text, asked, models) for text in given)
 
 
 def _owned(text: str, asked: Collection[str], models: Models) -> str:

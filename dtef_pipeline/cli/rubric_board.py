@@ -1,19 +1,23 @@
-"""What `dtef rubric board` does; the words are in `dtef_pipeline/cli/rubric_group.py`, the views in `rubric/board_views.py`."""
+"""`dtef rubric board`, and what rubrics bring to the commands that take `--family`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+import click
 import duckdb
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 
-from dtef_pipeline.cli.blueprint_patterns import fitting
-from dtef_pipeline.cli.mixed_served import say_mixed
-from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.rubric_labels import board as corrected_board
-from dtef_pipeline.cli.stale_tables import say_stale
-from dtef_pipeline.cli.view_table import print_rows
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up, require_table
+from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
+from dtef_pipeline.cli.terminal import TableView, filled_columns, print_rows, print_table
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.report.names import Names
+from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.rubric.board import TEST_TAG
 from dtef_pipeline.rubric.board_views import (
     BOARD_VIEW_BY_NAME,
@@ -25,11 +29,12 @@ from dtef_pipeline.rubric.board_views import (
 )
 from dtef_pipeline.rubric.models_compared import MODELS_COMPARED, compare_models
 from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
+from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.report.verdicts import criteria_counted
 from dtef_pipeline.rubric.runs_alike import averaged_runs, several_policies, unlike_runs
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
-from dtef_pipeline.tables import description
+from dtef_pipeline.rubric.watched_drift import DRIFT_READS, WATCHED, net_drift, watched_drift
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse
 
@@ -38,12 +43,16 @@ _AVERAGED = ("overall", "tag", COMPARE_VIEW)
 _RUNS_ALIKE = (
     "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, judges, judge_hash, policy FROM rubric_runs"
 )
+_CORRECTED_SHOWN = (
+    *("blueprint", "model", "judged", "corrected", "interval", "interval_here", "labels_needed", "prompts_needed"),
+    *("n_prompts_labelled", "n_prompts", "power", "reason"),
+)
 _COMPARED_READ = ("rubric_scores", "rubric_runs", "rubric_blueprints")
 
 
 def show(by: str, blueprints: Sequence[str], output: str) -> None:
     if by == CORRECTED_VIEW:
-        corrected_board(blueprints, output)
+        _show_corrected(blueprints, output)
     else:
         _board(by, blueprints, output)
 
@@ -53,8 +62,9 @@ def _board(warehouse: Warehouse, by: str, blueprints: Sequence[str], output: str
     view = BOARD_VIEW_BY_NAME[by]
     frame = _rows(warehouse, view, blueprints)
     if not len(frame):
-        raise WarehouseError(f"nothing to show by {by}: it needs {view.needs}")
-    print_view(view, frame, output, _lines_of(warehouse, view, blueprints))
+        raise NothingToShowError(f"nothing to show by {by}: it needs {view.needs}")
+    meanings = MODELS_COMPARED if by == COMPARE_VIEW else meanings_of(view.table)
+    print_rows(view, frame, output, _lines_of(warehouse, view, blueprints), meanings)
     if output == "table" and "rank" in view.columns:
         say_mixed(warehouse, "rubric_responses")
 
@@ -65,26 +75,17 @@ def _rows(warehouse: Warehouse, view: RubricView, blueprints: Sequence[str]) -> 
         raise ConfigError(f"--blueprint with --by {view.name}: allowed with --by {', '.join(names[:-1])} or {names[-1]}")
     if view.name == COMPARE_VIEW:
         return _compared(warehouse, blueprints)
-    require_rolled_up(warehouse, view.table)
-    frame = pd.DataFrame(warehouse.rows(view.table).to_pandas())
+    require_rolled_up(warehouse, "rubric", view.table, "rubric_scores")
+    frame = pd.DataFrame(
+        warehouse.rows(view.table).to_pandas(types_mapper={pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}.get)
+    )
     return _of_blueprints(frame, blueprints) if blueprints else frame
-
-
-def require_table(warehouse: Warehouse, table: str, how: str) -> None:
-    if not warehouse.tables_in(table) or table not in warehouse.tables():
-        raise WarehouseError(f"no {table} in {warehouse.root} yet: {how}")
-
-
-def require_rolled_up(warehouse: Warehouse, table: str) -> None:
-    """Raises WarehouseError where no roll-up has made it. Says so where scores are newer."""
-    require_table(warehouse, table, "`dtef rubric run` makes it, and `dtef rollup --family rubric`")
-    say_stale(warehouse, table, "rubric_scores", "dtef rollup --family rubric")
 
 
 def _of_blueprints(frame: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame:
     """Of the rows with a blueprint, or of those of the cut by blueprint, those whose blueprint fits."""
     rows, name = (frame, "blueprint") if "blueprint" in frame else (frame[frame["cut"] == "blueprint"], "value")
-    return rows[rows[name].isin(fitting(list(rows[name].unique()), patterns))]
+    return rows[rows[name].isin(fitting(list(rows[name].unique()), patterns, "--blueprint"))]
 
 
 def _compared(warehouse: Warehouse, patterns: Sequence[str]) -> pd.DataFrame:
@@ -104,24 +105,7 @@ def _chosen(connection: duckdb.DuckDBPyConnection, known: Sequence[str], pattern
     """The blueprints that fit; without a pattern all that are no tests."""
     told = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
     tests = {blueprint for blueprint, tags in told if TEST_TAG in (tags or ())}
-    return fitting(known, patterns) if patterns else [one for one in known if one not in tests]
-
-
-def print_view(
-    view: RubricView, frame: pd.DataFrame, output: str, lines: Iterable[str] = (), told: Mapping[str, str] | None = None
-) -> None:
-    """The table, then notes on rows, lines on the whole, and what the columns mean; for other programs the rows alone.
-
-    `told`: what columns mean that the view's table does not have.
-    """
-    print_rows(view, frame, output, lines, {**_meanings(view), **(told or {})})
-
-
-def _meanings(view: RubricView) -> Mapping[str, str]:
-    if view.name == COMPARE_VIEW:
-        return MODELS_COMPARED
-    schema = RUBRIC_TABLES[view.table].schema
-    return {column.name: description(column) for column in schema or ()}
+    return fitting(known, patterns, "--blueprint") if patterns else [one for one in known if one not in tests]
 
 
 def _lines_of(warehouse: Warehouse, view: RubricView, blueprints: Sequence[str]) -> Iterator[str]:
@@ -148,3 +132,75 @@ def _runs_averaged(warehouse: Warehouse, view: RubricView, patterns: Sequence[st
         return runs[runs["blueprint"].isin(list(chosen))]
 
     return warehouse.query(made, only=_COMPARED_READ)
+
+
+@reads_tables
+def _show_corrected(warehouse: Warehouse, blueprints: Sequence[str], output: str) -> None:
+    """The board as people's labels correct it."""
+    frame = warehouse.rows("rubric_corrected").to_pandas()
+    if frame.empty:
+        raise NothingToShowError(
+            f"no rubric_corrected in {warehouse.root} yet: after `dtef rubric labels import` it is made by `dtef rollup --family rubric`"
+        )
+    frame = _of_blueprints(frame.dropna(subset="blueprint"), blueprints) if blueprints else frame[frame["blueprint"].isna()]
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    whole = {name: np.ceil(frame[name].astype("float64")).astype("Int64") for name in ("labels_needed", "prompts_needed")}
+    ends = {"interval": ("corrected_low", "corrected_high"), "interval_here": ("here_low", "here_high")}
+    shown = frame.assign(**{name: intervals_of(frame, "corrected", pair) for name, pair in ends.items()}, **whole)
+    meanings = meanings_of("rubric_corrected") | {
+        "interval": "95 % interval of corrected, other prompts being possible",
+        "interval_here": "95 % interval of the score on these very prompts, had people judged all",
+    }
+    print_table(
+        shown,
+        meanings,
+        columns=filled_columns(shown, _CORRECTED_SHOWN),
+        kept=["model", "judged", "corrected", "interval"],
+        first_out=["reason", "power", "n_prompts", "interval_here", "prompts_needed"],
+    )
+
+
+def _model_checks(warehouse: Warehouse, options: WatchOptions) -> pa.Table:
+    """RUBRIC_MODEL_DRIFT."""
+    found = warehouse.query(lambda connection: watched_drift(connection, options), only=DRIFT_READS)
+    return net_drift(found.checks, warehouse.rows("rubric_anchors").to_pandas(), options)
+
+
+def _drift_lines(warehouse: Warehouse, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the judges' drift has to do with that of models."""
+    return [f"{row['model']}: {row['told_of_judges']}" for row in rows if row["told_of_judges"]]
+
+
+FAMILY = CommandFamily(
+    name="rubric",
+    part="blueprint",
+    asks="dtef rubric run",
+    names=Names(
+        place={},
+        asked={"judges": "Judged by"},
+        usual={},
+        whole_way=WATCHED.way,
+        part="blueprint",
+        cell="cell",
+        reference="",
+        subject=WATCHED,
+    ),
+    board=lambda by, output: show(by, (), output),
+    costs_by=("role", "model"),
+    rule_view=TableView(
+        (
+            *("blueprint", "model", "flagged", "investigate", "gap", "lowest", "lowest_snapshot"),
+            *("highest", "highest_snapshot", "n_snapshots", "n_items"),
+        ),
+        ("blueprint", "model", "flagged", "gap"),
+        ("n_items", "n_snapshots", "lowest", "highest"),
+        who=("blueprint", "model"),
+    ),
+    model_checks=_model_checks,
+    drift_lines=_drift_lines,
+    pages=lambda snapshot: lambda connection: rubric_pages(connection, snapshot),
+    page_tables=tuple(RUBRIC_TABLES),
+    of_snapshots=True,
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,21 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 import pandas as pd
 
-from dtef_pipeline.cli.blueprint_patterns import fitting
+from dtef_pipeline.cli.families import fitting, meanings_of
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.classes import FIVE_CLASSES
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.fitting import shown_columns
-from dtef_pipeline.report.terminal import intervals_of, render
-from dtef_pipeline.rubric.label_tables import RUBRIC_CORRECTED_ROWS
+from dtef_pipeline.report.terminal import render
 from dtef_pipeline.rubric.validity_tables import RUBRIC_KNOWN_CLASSES
-from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -36,10 +31,6 @@ _LABEL_DRAWS, _LABEL_ITEMS, _LABELS = "rubric_label_draws", "rubric_label_items"
 _SAMPLE_READS = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs", "rubric_blueprints")
 _CAN_BE_LABELLED = "that judges decide on"
 """Behind a number of prompts: a board has others too, with functions or an ideal answer alone, or without a response."""
-_CORRECTED_SHOWN = (
-    *("blueprint", "model", "judged", "corrected", "interval", "interval_here", "labels_needed", "prompts_needed"),
-    *("n_prompts_labelled", "n_prompts", "power", "reason"),
-)
 
 
 @dataclass(frozen=True)
@@ -66,20 +57,23 @@ def sample(options: SampleOptions) -> None:
     house = warehouse
     material = warehouse.query(lambda connection: _material(connection, options), only=_SAMPLE_READS)
     with _writing_labels():
-        labelled = house.read_or_empty(_LABELS, columns=["item"])["item"].to_pylist()
+        items_drawn = house.read_or_empty(_LABEL_ITEMS)
+        # Items that were lost with their file are drawn again, though they have labels.
+        drawn = set(items_drawn["item"].to_pylist())
+        labelled = drawn.intersection(house.read_or_empty(_LABELS, columns=["item"])["item"].to_pylist())
         found = sampled(
             **material,
             n_prompts=options.n_prompts,
             seed=options.seed,
             per_model=options.per_model,
-            known=sorted(set(labelled)),
+            known=sorted(labelled),
             show_names=options.show_names,
         )
         if found.sheet.empty:
             raise ConfigError(f"--seed {options.seed}: all that it draws has labels; allowed: another seed, or more --prompts")
         name = draw_id(found)
         before = house.read_or_empty(_LABEL_DRAWS)
-        draws, items = with_draw(before, house.read_or_empty(_LABEL_ITEMS), found, datetime.now(UTC))
+        draws, items = with_draw(before, items_drawn, found, datetime.now(UTC))
         # The sheet first: a draw of which there is no sheet would never be labelled.
         options.out.write_text(sheet_csv(found.sheet.assign(draw=name)), encoding="utf-8", newline="")
         house.write(_LABEL_ITEMS, items)
@@ -151,40 +145,11 @@ def show(warehouse: Warehouse, output: str) -> None:
     for line in _draw_lines(draws, items, labels):
         click.echo(line)
     if len(known):
-        columns = RUBRIC_KNOWN_CLASSES.names
-        fit = terminal_fit(["judge", "said", "n", "same"], ["note"])
-        click.echo(f"\njudges against people:\n{render(known, 'table', columns=columns, fit=fit)}")
-        meanings = {column.name: description(column) for column in RUBRIC_KNOWN_CLASSES}
-        click.echo(column_lines(shown_columns(columns, fit), meanings, fit.width))
+        click.echo("\njudges against people:")
+        meanings, columns = meanings_of("rubric_known_classes"), RUBRIC_KNOWN_CLASSES.names
+        print_table(known, meanings, columns=columns, kept=["judge", "said", "n", "same"], first_out=["note"])
     for line in _needed_lines(warehouse.rows("rubric_corrected").to_pandas()):
         say(line)
-
-
-@reads_tables
-def board(warehouse: Warehouse, blueprints: Sequence[str], output: str) -> None:
-    """`dtef rubric board --by corrected`."""
-    frame = warehouse.rows("rubric_corrected").to_pandas()
-    if frame.empty:
-        raise WarehouseError(
-            f"no rubric_corrected in {warehouse.root} yet: after `dtef rubric labels import` it is made by `dtef rollup --family rubric`"
-        )
-    frame = _of_patterns(frame, blueprints) if blueprints else frame[frame["blueprint"].isna()]
-    if output != "table":
-        click.echo(render(frame, output))
-        return
-    whole = {name: np.ceil(frame[name].astype("float64")).astype("Int64") for name in ("labels_needed", "prompts_needed")}
-    ends = {"interval": ("corrected_low", "corrected_high"), "interval_here": ("here_low", "here_high")}
-    shown = frame.assign(**{name: intervals_of(frame, "corrected", pair) for name, pair in ends.items()}, **whole)
-    columns = [name for name in _CORRECTED_SHOWN if (shown[name].notna() & (shown[name] != "")).any()]
-    fit = terminal_fit(
-        ["model", "judged", "corrected", "interval"], ["reason", "power", "n_prompts", "interval_here", "prompts_needed"]
-    )
-    click.echo(render(shown, "table", columns=columns, fit=fit))
-    meanings = {column.name: description(column) for column in RUBRIC_CORRECTED_ROWS} | {
-        "interval": "95 % interval of corrected, other prompts being possible",
-        "interval_here": "95 % interval of the score on these very prompts, had people judged all",
-    }
-    click.echo(column_lines(shown_columns(columns, fit), meanings, fit.width))
 
 
 def _material(connection: duckdb.DuckDBPyConnection, options: SampleOptions) -> dict[str, pd.DataFrame]:
@@ -202,7 +167,7 @@ def _material(connection: duckdb.DuckDBPyConnection, options: SampleOptions) -> 
     if not known:
         what = f" in snapshot {options.snapshot}" if options.snapshot else ""
         raise WarehouseError(f"nothing is scored{what}: `dtef rubric run` asks, judges and scores")
-    chosen = runs["blueprint"].isin(fitting(known, options.blueprints))
+    chosen = runs["blueprint"].isin(fitting(known, options.blueprints, "--blueprint"))
     if not options.blueprints:
         chosen &= ~runs["blueprint"].isin(blueprints_of_tests(connection))
     return dict(label_material(connection, runs[chosen]))
@@ -241,10 +206,6 @@ def _needed_lines(corrected: pd.DataFrame) -> Iterator[str]:
         yield f"for +-0.03 on these prompts and every model: about {int(known.max()):,} labels ({counted(prompts, 'prompt')} {_CAN_BE_LABELLED})"
     elif len(needed):
         yield f"how many labels are needed for +-0.03 is not known yet: {needed['reason'].iloc[0]}"
-
-
-def _of_patterns(frame: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame:
-    return frame[frame["blueprint"].isin(fitting(list(frame["blueprint"].dropna().unique()), patterns))]
 
 
 def _text_of(sheet: Path) -> str:

@@ -1,27 +1,270 @@
-"""What `dtef rubric show` does; the words are in `dtef_pipeline/cli/rubric_show_group.py`."""
+"""`dtef rubric show`, `export` and `compare`: stored runs of a blueprint."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from dtef_pipeline.asking.snapshot_label import snapshot_time
+from dtef_pipeline.asking.snapshot_order import in_order
 from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.rubric_stored_run import printable_frame, require_models, stored_run
-from dtef_pipeline.cli.terminal_width import terminal_fit
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.report.terminal import render
+from dtef_pipeline.cli.terminal import print_table, say, terminal_fit
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.report.terminal import intervals_of, render
+from dtef_pipeline.rubric.documented_drift import documented_drift, times_of
 from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.rubric.model import EXTRACTED
-from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, response_key
-from dtef_pipeline.rubric.report.result_file import assessments, plain
+from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, read_run, response_key
+from dtef_pipeline.rubric.report.result_file import assessments, plain, result_chunks
+from dtef_pipeline.rubric.report.stored import ByPrompt
 from dtef_pipeline.rubric.report.verdicts import judged, judges_answered
+from dtef_pipeline.rubric.runs_compared import compare_runs, has_regression, moved_prompts
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
+from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from dtef_pipeline.text.printable import printable
+from resources.file_systems import write_chunks
 from resources.warehouse import Warehouse
+
+_TABLES_OF_A_RUN = (
+    *("rubric_blueprints", "rubric_prompts", "rubric_criteria", "rubric_findings", "rubric_runs", "rubric_responses"),
+    *("rubric_judgements", "rubric_points", "rubric_similarities", "rubric_scores", "rubric_summaries", "rubric_grades"),
+)
+_ORDER_OF_JUDGEMENTS = ("prompt", "model", "model_variant", "temperature", "system_index", "draw", "block", "path", "position")
+
+
+def require_blueprint(warehouse: Warehouse, blueprint: str) -> None:
+    """Raises where the blueprint has no scores, with the nearest that have."""
+    scored = warehouse.values("rubric_scores", "blueprint")
+    if not scored:
+        raise WarehouseError(f"no rubric_scores in {warehouse.root} yet: `dtef rubric run` makes them")
+    if blueprint not in scored:
+        known = warehouse.values("rubric_blueprints", "blueprint")
+        remedy = f"it has no scores yet: `dtef rubric run --blueprint {blueprint}` makes them" if blueprint in known else ""
+        raise ConfigError(f"blueprint {blueprint!r}: {remedy or f'there is none; known: {nearest(blueprint, scored)}'}")
+
+
+def scored_snapshots(warehouse: Warehouse, blueprint: str) -> list[str]:
+    """The snapshots in which a blueprint is scored, the earliest first."""
+    times: dict[str, Any] = {}
+    for snapshot in warehouse.values("rubric_scores", "snapshot", blueprint=blueprint):
+        rows = warehouse.rows("rubric_responses", columns=["answered_at"], blueprint=blueprint, snapshot=snapshot)
+        times[snapshot] = pc.min(rows["answered_at"]).as_py() if len(rows) else None
+    return in_order(times)
+
+
+def known_snapshot(blueprint: str, snapshot: str | None, known: Sequence[str]) -> str:
+    """The snapshot that was named, else the latest. Raises ConfigError for one that has no scores of the blueprint."""
+    if snapshot is None:
+        return known[-1]
+    if snapshot not in known:
+        raise ConfigError(f"snapshot {snapshot!r}: no scores of {blueprint}; known: {nearest(snapshot, known)}")
+    return snapshot
+
+
+def stored_run(warehouse: Warehouse, blueprint: str, snapshot: str | None) -> BlueprintRun:
+    """Everything that is kept of a blueprint in a snapshot, by default its latest. Raises ConfigError for a name that is not known."""
+    require_blueprint(warehouse, blueprint)
+    chosen = known_snapshot(blueprint, snapshot, scored_snapshots(warehouse, blueprint))
+    run: BlueprintRun = warehouse.query(
+        lambda connection: read_run(StoredRows(connection), blueprint, chosen), only=_TABLES_OF_A_RUN, first=[blueprint]
+    )
+    return run
+
+
+def whole_judgements(warehouse: Warehouse, blueprint: str, snapshot: str) -> ByPrompt:
+    """Every judgement of a run, with the replies as they came."""
+    rows = warehouse.rows("rubric_judgements", blueprint=blueprint, snapshot=snapshot)
+    order = [(name, "ascending") for name in (*_ORDER_OF_JUDGEMENTS, "judge", "judge_draw")]
+    return ByPrompt(rows.take(pc.sort_indices(rows, order)))
+
+
+def require_models(models: Sequence[str], known: Sequence[str]) -> None:
+    """Raises ConfigError for a model that has no response."""
+    for model in models:
+        if model not in known:
+            raise ConfigError(f"--model {model!r}: no response of it; known: {nearest(model, known)}")
+
+
+def printable_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows with texts that a terminal can be shown."""
+    shown = frame.map(lambda value: printable(value) if isinstance(value, str) else value)
+    return shown.set_axis([printable(str(name)) for name in frame], axis=1)
+
+
+@reads_tables
+def export(warehouse: Warehouse, blueprint: str, out: Path, snapshot: str | None) -> None:
+    run = stored_run(warehouse, blueprint, snapshot)
+    at = {"blueprint": blueprint, "snapshot": str(run.snapshot)}
+    summaries, grades = (warehouse.rows(name, **at).to_pylist() for name in ("rubric_summaries", "rubric_grades"))
+    write_chunks(out, result_chunks(run, whole_judgements(warehouse, **at), summaries, grades))
+    prompts = counted(len(run.prompts), "prompt")
+    say(f"wrote {out}: {blueprint}, snapshot {run.snapshot}, {prompts}, {counted(len(run.models), 'model')}", err=True)
+
+
+MODEL_WORSE = 3
+"""Exit code of `--fail-on regression` where a model is worse."""
+_MODELS_NAMED = 10
+_HASHES = {"test_hash": "the prompts or criteria", "judge_hash": "the judges", "policy_hash": "the scoring policy"}
+_COLUMNS_OF_TWO_RUNS = [
+    "model",
+    "verdict",
+    "difference",
+    "interval",
+    "other_score",
+    "score",
+    "n_prompts",
+    "n_pairs",
+    "p_adjusted",
+]
+_COMPARISON_WORDS = {
+    "model": "Model, over all its temperatures and system prompts",
+    "verdict": "Decision: regression, improvement, equivalent or undecided",
+    "difference": "Mean hybrid score in B less that in A, over pairs, by the weights of prompts",
+    "interval": "95 % interval of the difference; empty: too few prompts",
+    "other_score": "Mean hybrid score of the pairs in A, 0-1",
+    "score": "Mean hybrid score of the pairs in B, 0-1",
+    "n_prompts": "Prompts with a pair",
+    "n_pairs": "Prompts as one variant answered them in both runs",
+    "p_adjusted": "Probability of so large a difference by chance, adjusted over the models (Holm)",
+    "moved_model": "Model that moved most on the prompt",
+    "model_difference": "Its mean hybrid score on the prompt in B less that in A",
+}
+
+
+@reads_tables
+def compare(
+    warehouse: Warehouse,
+    blueprint: str,
+    before: str | None,
+    after: str | None,
+    drift: str | None,
+    by: str,
+    top: int,
+    fail_on: str | None,
+    output: str,
+) -> int:
+    """The exit code."""
+    require_blueprint(warehouse, blueprint)
+    known = scored_snapshots(warehouse, blueprint)
+    first, second = _pair(warehouse, blueprint, known, before, after, drift)
+    old, new = (warehouse.rows("rubric_scores", blueprint=blueprint, snapshot=one).to_pandas() for one in (first, second))
+    models, prompts = compare_runs(old, new), moved_prompts(old, new)
+    if output != "table":
+        click.echo(render(models if by == "model" else prompts, output))
+    else:
+        _print(warehouse, blueprint, (first, second), models, prompts.head(top or len(prompts)))
+    if not fail_on:
+        return 0
+    for line in _not_to_be_shown(models, fail_on):
+        say(f"warning: {line}", err=True)
+    return MODEL_WORSE if has_regression(models) else 0
+
+
+def _not_to_be_shown(models: pd.DataFrame, fail_on: str) -> Iterator[str]:
+    """Of which models `--fail-on` says nothing, however much worse they are."""
+    if not len(models):
+        yield f"--fail-on {fail_on} says nothing: no model has a score for the same prompt in both runs"
+        return
+    few = models[models["n_prompts"] < MIN_CLUSTERS]
+    if len(few):
+        counts = zip(few["model"], few["n_prompts"].tolist(), strict=True)
+        who = [f"{model} ({counted(n, 'prompt')})" for model, n in counts]
+        among = f"at least {counted(MIN_CLUSTERS, 'prompt')} in both runs are needed to show a {fail_on}"
+        yield f"--fail-on {fail_on} says nothing about {and_more(who, _MODELS_NAMED)}: {among}"
+
+
+def _pair(
+    warehouse: Warehouse, blueprint: str, known: Sequence[str], before: str | None, after: str | None, drift: str | None
+) -> tuple[str, str]:
+    """The two snapshots, the one that counts as before first."""
+    if drift is not None:
+        if before is not None:
+            raise ConfigError("--drift names the two runs: allowed is either a model with --drift, or two snapshots")
+        return _drifted(warehouse, blueprint, known, drift)
+    if before is None or after is None:
+        raise ConfigError(f"two snapshots of {blueprint} are needed, A and B; known, earliest first: {', '.join(known)}")
+    chosen = known_snapshot(blueprint, before, known), known_snapshot(blueprint, after, known)
+    if before == after:
+        raise ConfigError(f"snapshot {before!r} twice: allowed are two that differ; known: {', '.join(known)}")
+    return chosen
+
+
+def _drifted(warehouse: Warehouse, blueprint: str, known: Sequence[str], model: str) -> tuple[str, str]:
+    """The lowest and the highest run of the variant of the model with the largest gap, the earlier one first."""
+    scores, runs, times = (
+        pa.concat_tables(_of_snapshots(warehouse, table, columns, blueprint, known)).to_pandas()
+        for table, columns in (
+            ("rubric_scores", None),
+            ("rubric_runs", None),
+            ("rubric_responses", ["blueprint", "snapshot", "answered_at"]),
+        )
+    )
+    # A label that begins with a date counts as that date, as everywhere.
+    when = {run: snapshot_time(run[1], first) for run, first in times_of(times).items()}
+    found = documented_drift(scores, runs, when, known)
+    own = found[(found["model"] == model) | (found["model_variant"] == model)]
+    if not len(own):
+        names = sorted({*found["model"]}) or ["none at temperature 0"]
+        raise ConfigError(f"--drift {model!r}: no run of it at temperature 0; known: {nearest(model, names)}")
+    gaps = own.dropna(subset=["gap"]).sort_values("gap", ascending=False, kind="stable")
+    if not len(gaps):
+        raise ConfigError(f"--drift {model!r}: the rule compares no two runs of it: {own['reason'].iloc[0]}")
+    row = gaps.iloc[0]
+    pair = [one for one in known if one in (row["lowest_snapshot"], row["highest_snapshot"])]
+    if len(pair) != 2:
+        raise ConfigError(f"--drift {model!r}: its lowest and its highest run are the same one, {pair[0]}: nothing moved")
+    return pair[0], pair[1]
+
+
+def _of_snapshots(
+    warehouse: Warehouse, table: str, columns: Sequence[str] | None, blueprint: str, known: Sequence[str]
+) -> list[pa.Table]:
+    return [warehouse.rows(table, columns=columns, blueprint=blueprint, snapshot=one) for one in known]
+
+
+def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: pd.DataFrame, prompts: pd.DataFrame) -> None:
+    click.echo(f"{blueprint}: A = {pair[0]}, B = {pair[1]}\n")
+    for line in _differing(warehouse, blueprint, pair):
+        say(f"note: {line}")
+    if not len(models):
+        say("no model has a score for the same prompt in both")
+        return
+    shown = printable_frame(models.assign(interval=intervals_of(models, "difference", ("low", "high"))))
+    print_table(
+        shown,
+        _COMPARISON_WORDS,
+        columns=_COLUMNS_OF_TWO_RUNS,
+        kept=["model", "verdict", "difference"],
+        first_out=["n_pairs", "n_prompts"],
+        ends={"difference": ("low", "high")},
+        lines=[f"{counted(int((models['note'] == note).sum()), 'model')}: {note}" for note in models["note"].unique() if note],
+    )
+    moved = printable_frame(prompts)
+    click.echo(f"\n{counted(len(moved), 'prompt')} that moved most\n")
+    of_prompts = {name: _COMPARISON_WORDS[name] for name in ("moved_model", "model_difference")}
+    print_table(moved, of_prompts, kept=["prompt", "difference"], first_out=["n_pairs"])
+
+
+def _differing(warehouse: Warehouse, blueprint: str, pair: tuple[str, str]) -> Iterator[str]:
+    """What else than the responses is another one in the two runs, so that a difference need not be the models'."""
+    rows: list[list[dict[str, Any]]] = [
+        warehouse.rows("rubric_runs", blueprint=blueprint, snapshot=one).to_pylist() for one in pair
+    ]
+    if not all(rows):
+        return
+    differ = [words for name, words in _HASHES.items() if rows[0][0][name] != rows[1][0][name]]
+    if differ:
+        yield f"{', '.join(differ)} differ between the two runs, so a difference need not be the models' own"
+
 
 _SCORES_SHOWN = ("hybrid", "coverage", "similarity")
 _ALL_PROMPTS = "all prompts"

@@ -1,10 +1,13 @@
 """What the `dtef` commands that start something do; the words are in `dtef_pipeline/cli/dtef.py`."""
 
+from __future__ import annotations
+
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +16,13 @@ import click
 from assets.stage.snapshots import require_snapshot
 from assets.survey.panel_file import checked_panel
 from dtef_pipeline.cli.after_run import after_run, now_asked
-from dtef_pipeline.cli.asked_questions import question_lines
+from dtef_pipeline.cli.estimate import question_lines
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
-from dtef_pipeline.cli.ready import check_asking, check_settings, dagster_instance, prepare_home
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
-from dtef_pipeline.cli.started_runs import roll_up
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.started_runs import check_asking, check_settings, dagster_instance, prepare_home, roll_up
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.text.counted import counted
@@ -103,7 +106,7 @@ def rollup(metric: str) -> int:
     return 1 if outcome.failures or warehouse.skipped else 0
 
 
-def _roll_ups(instance: Any, metric: str) -> "Launched":
+def _roll_ups(instance: Any, metric: str) -> Launched:
     """All of them."""
     from assets.launch import BOARD_NAMES, ROLL_UP_NAMES
 
@@ -112,7 +115,7 @@ def _roll_ups(instance: Any, metric: str) -> "Launched":
 
 def _materialize(
     warehouse: Warehouse, chosen: Selection, keys: list[str], options: RunOptions
-) -> "tuple[Launched, list[str], Gateway | None]":
+) -> tuple[Launched, list[str], Gateway | None]:
     """The stages in one run, then the roll-ups; what came of the stages, what failed in either, and what asked."""
     from assets.launch import STAGE_NAMES
     from assets.stage.shared_gateway import command
@@ -120,7 +123,7 @@ def _materialize(
     with kept_terminal(), dagster_instance() as instance:
         stages = STAGE_NAMES if options.first == "ingest" else STAGE_NAMES[1:]
         with command(keys) as running:
-            outcome = _stages(instance, stages, keys, chosen, options, running)
+            outcome = _stages(instance, warehouse, stages, keys, chosen, options, running)
         failures = list(outcome.failures)
         if options.no_roll_ups:
             warehouse.refresh_database()
@@ -132,8 +135,14 @@ def _materialize(
 
 
 def _stages(
-    instance: Any, stages: list[str], keys: list[str], chosen: Selection, options: RunOptions, running: "Command"
-) -> "Launched":
+    instance: Any,
+    warehouse: Warehouse,
+    stages: list[str],
+    keys: list[str],
+    chosen: Selection,
+    options: RunOptions,
+    running: Command,
+) -> Launched:
     from assets.launch import materialize
     from assets.stage.partitions import SNAPSHOT_TAG
     from assets.stage.ranges import ranges
@@ -147,12 +156,22 @@ def _stages(
     if parts > 1:
         each = f"{parts} Dagster runs for the prompts, then {parts} for the rest" if in_turn else f"{parts} Dagster runs"
         click.echo(f"a Dagster run takes neighbouring partitions only, and these lie apart: {each}", err=True)
+    if unmade := _without_prompts(warehouse, chosen, keys) if options.first == "ingest" and not chosen.conditions else []:
+        read_again = materialize(instance, stages[:1], unmade, config, tags)
+        keys = [key for key in keys if key not in unmade]
+        return read_again + materialize(instance, stages, keys, config, tags) if keys else read_again
     if not in_turn or parts == 1:
         return materialize(instance, stages, keys, config, tags)
     # Progress counts the prompts of all runs and a limit chooses among them, so all are made before the first is asked.
     made = stages.index("blueprints") + 1
     first = materialize(instance, stages[:made], keys, config, tags)
     return first + materialize(instance, stages[made:], keys, config, tags)
+
+
+def _without_prompts(warehouse: Warehouse, chosen: Selection, keys: Sequence[str]) -> list[str]:
+    """The partitions of which no run made prompts: a run from the store has nothing to make of them beside what is in their files."""
+    made = {(one, segment) for one in chosen.rounds for segment in warehouse.values("blueprints", "segment", round=one)}
+    return [key for key in keys if split_partition_key(key) not in made]
 
 
 def ui(host: str, port: int) -> int:

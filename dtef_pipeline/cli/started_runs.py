@@ -1,21 +1,136 @@
-"""Runs that commands of several families start alike: their roll-ups; and what is said of whom a run asked."""
+"""Checks what a run needs before it starts (settings, response store, keys, Dagster's home), and starts roll-ups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+import shutil
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from assets.survey.panel_file import known_panel
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec
+from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
-from dtef_pipeline.cli.ready import check_home_path, dagster_instance
-from dtef_pipeline.cli.terminal_width import say
-from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.cli.selection import Selection
+from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.documents import read_document, why_no_folder
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.families import FAMILIES
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.unknown_cost import cost_in_words
+from resources.failures import does_not_start, in_words, links, unset_variables
+from resources.gateway.askable import refuse_absent_imported, refuse_early
+from resources.gateway.budget import Accounts
 from resources.gateway.progress import PartsProgress, kept_terminal
-from resources.settings import Settings
+from resources.json_posts import Webhook
+from resources.known_models import known_models
+from resources.responses.store import ResponseStore
+from resources.settings import Settings, shipped
+from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from assets.launch import Launched
+    from assets.stage.shared_gateway import Command
+
+
+def check_settings(settings: Settings) -> Models:
+    """The files and addresses that stages and roll-ups read at their end; the known models. Raises ConfigError for a fault in one."""
+    check_home_path(settings)
+    known_panel(settings)
+    models = known_models(settings, BASELINES)
+    if settings.webhook and (problem := Webhook(settings.webhook).problem):
+        raise ConfigError(problem)
+    return models
+
+
+def check_home_path(settings: Settings) -> None:
+    """Raises ConfigError for a home of Dagster that depends on the folder one stands in."""
+    if problem := settings.home_problem:
+        raise ConfigError(problem)
+
+
+def check_asking(settings: Settings, chosen: Selection) -> None:
+    """The response store, and the keys and prices of models that have never been asked in the snapshot.
+
+    Raises StoreError, GatewayError, and ConfigError for an imported model without responses, before minutes are spent on prompts.
+    """
+    budgets = {model.name: model.budget for model in chosen.models} | dict(chosen.budgets)
+    with ResponseStore(settings.responses_url) as store:
+        refuse_absent_imported(chosen.models, chosen.snapshot, store)
+        refuse_early(chosen.models, chosen.snapshot, Accounts(chosen.budget, budgets), store, os.environ)
+
+
+@contextmanager
+def dagster_instance() -> Iterator[Any]:
+    """The instance of DAGSTER_HOME (made on first use from the shipped template): the one the UI shows."""
+    home = prepare_home()
+    import dagster as dg
+
+    try:
+        opened = dg.DagsterInstance.get()
+    except Exception as error:
+        if in_words(links(error)):
+            raise
+        remedy = how_to_start(error, f"the template is {shipped('dagster.yaml')}")
+        raise ConfigError(f"{does_not_start(home, error)}; {remedy}") from error
+    with opened as instance:
+        yield instance
+
+
+def how_to_start(error: Exception, template: str) -> str:
+    """What to do about settings that Dagster does not start with: the words about the `template`, unless variables are all that is missing."""
+    if unset := unset_variables(error):  # The template would replace the settings of several machines by those of one.
+        return (
+            f"set {' and '.join(unset)}, as for the services (`set -a; . /etc/dtef/dtef.env; set +a` where they have that file)"
+        )
+    return template
+
+
+def prepare_home() -> Path:
+    """The folder of Dagster's state, with its `dagster.yaml`. Raises ConfigError when there can be none."""
+    state = Settings.from_environment()
+    check_home_path(state)
+    home = state.dagster_home
+    settings = home / "dagster.yaml"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        if not settings.exists():
+            _copy_whole(shipped("dagster.yaml"), settings)
+    except OSError as error:
+        hint = "; choose another folder with DAGSTER_HOME" if not home.is_dir() else ""
+        raise ConfigError(f"cannot make the home of Dagster {home}: {why_no_folder(home, error)}{hint}") from error
+    if earlier := earlier_version(settings):
+        click.echo(f"warning: {earlier}; put this in its place: {shipped('dagster.yaml')}", err=True)
+    os.environ["DAGSTER_HOME"] = str(home)
+    # Materializations are written this many at a time.
+    os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "50")
+    return home
+
+
+def earlier_version(settings: Path) -> str | None:
+    """What is missing in a `dagster.yaml` of an earlier version, in words; None: nothing. Raises ConfigError when it cannot be read."""
+    some_keys = ("storage", "run_launcher", "concurrency")
+    if "run_launcher" in read_document(settings, "settings file of Dagster", some_keys).values:
+        return None
+    return f"{settings} is of an earlier version: killed workers are not noticed"
+
+
+def _copy_whole(source: Path, target: Path) -> None:
+    """Whole or not at all: Dagster would take half a file, or an empty one, for its settings."""
+    part = target.with_name(f".{target.name}.part")
+    try:
+        shutil.copyfile(source, part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def roll_up(instance: Any, names: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> Launched:
@@ -34,6 +149,90 @@ def roll_up(instance: Any, names: Sequence[str], config: Mapping[str, Mapping[st
         progress.close()
 
 
+def roll_up_names(family: str) -> list[str]:
+    from assets import launch
+
+    names = {"rubric": launch.RUBRIC_ROLL_UP_NAMES, "qa": launch.QA_ROLL_UP_NAMES, "games": launch.GAMES_ROLL_UP_NAMES}
+    return names[family]
+
+
+def roll_up_family(name: str) -> int:
+    """The exit code of the roll-ups of a family: 1 where one failed, or a file was left out."""
+    warehouse, scored = open_warehouse(), scores_of(name)
+    check_home_path(Settings.from_environment())
+    if not warehouse.tables([scored]):
+        raise WarehouseError(f"no {scored} in {warehouse.root} yet: they are made by `dtef {name} run`")
+    with kept_terminal(), dagster_instance() as instance:
+        outcome = roll_up(instance, roll_up_names(name), {})
+    return end_run(warehouse, outcome)
+
+
+def scores_of(family: str) -> str:
+    """The family's table of scores."""
+    return next(one.scored for one in FAMILIES if one.name == family)
+
+
+def end_run(warehouse: Warehouse, outcome: Launched) -> int:
+    """Report what failed and what was skipped; the exit code: 1 where something did."""
+    say_skipped(outcome, warehouse)
+    for failure in outcome.failures:
+        say(f"error: {failure}", err=True)
+    return 1 if outcome.failures or warehouse.skipped else 0
+
+
+@dataclass
+class StagesRun:
+    """The stages of a family as a command runs them, and what came of them."""
+
+    family: str
+    instance: Any
+    command: Command
+    keys: Sequence[str]
+    snapshot: str
+    outcome: Launched
+    done: tuple[str, ...] = ()
+    """The partitions of which the last stage was made."""
+    started: float = field(default_factory=time.monotonic)
+
+    def materialize(self, names: Sequence[str], keys: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> None:
+        """Make these stages of partitions. `config`: run configuration by stage."""
+        from assets import launch
+        from assets.stage.partitions import SNAPSHOT_TAG
+
+        space = {"rubric": launch.OF_BLUEPRINTS, "qa": launch.OF_PARTS, "games": launch.OF_SCENARIOS}[self.family]
+        tags = {**self.command.tags, SNAPSHOT_TAG: self.snapshot}
+        outcome = launch.materialize(self.instance, names, keys, config, tags, space=space)
+        self.outcome, self.done = self.outcome + outcome, outcome.done
+
+    def roll_up(self, warehouse: Warehouse) -> None:
+        """Update the roll-ups of the family, where anything is scored."""
+        if warehouse.tables([scores_of(self.family)]):
+            self.outcome += roll_up(self.instance, roll_up_names(self.family), {})
+
+    def report(self, warehouse: Warehouse, noun: str) -> None:
+        """Print what was skipped, what was asked, and of how many partitions all was made. `noun`: what a partition is called."""
+        say_skipped(self.outcome, warehouse)
+        self.say_used()
+        all_of = f"{len(self.done):,} of " if len(self.done) < len(self.keys) else ""
+        seconds = time.monotonic() - self.started
+        click.echo(f"{all_of}{counted(len(self.keys), noun)}, snapshot {self.snapshot}, {seconds:.1f} s")
+
+    def say_used(self) -> None:
+        """Print a line per role that was asked."""
+        say_used(self.command.gateway.used if self.command.gateway else {})
+
+
+@contextmanager
+def running_stages(family: str, keys: Sequence[str], snapshot: str) -> Iterator[StagesRun]:
+    """A run of stages of the family, with one gateway and its budgets for all of them."""
+    with kept_terminal():
+        from assets.launch import Launched
+        from assets.stage.shared_gateway import command
+
+        with dagster_instance() as instance, command(list(keys)) as running:
+            yield StagesRun(family, instance, running, keys, snapshot, Launched((), ()))
+
+
 def materialized_assets(instance: Any, names: Sequence[str]) -> list[str]:
     """Those of these assets that were materialized already."""
     import dagster as dg
@@ -41,21 +240,10 @@ def materialized_assets(instance: Any, names: Sequence[str]) -> list[str]:
     return [name for name in names if instance.get_latest_materialization_event(dg.AssetKey(name)) is not None]
 
 
-def rolled_up(table: str, command: str, roll_ups: Callable[[Any], Launched]) -> int:
-    """The exit code of a command that runs the roll-ups of a family: 1 where one failed, or a file was left out.
-
-    `table`: the scores that they are made of; `command`: what makes some.
-    """
-    warehouse = open_warehouse()
-    check_home_path(Settings.from_environment())
-    if not warehouse.tables([table]):
-        raise WarehouseError(f"no {table} in {warehouse.root} yet: they are made by `{command}`")
-    with kept_terminal(), dagster_instance() as instance:
-        outcome = roll_ups(instance)
-    for failure in outcome.failures:
-        say(f"error: {failure}", err=True)
-    say_skipped(outcome, warehouse)
-    return 1 if outcome.failures or warehouse.skipped else 0
+def refuse_unaskable(specs: Sequence[ModelSpec], snapshot: str, settings: Settings, max_cost_usd: float | None = None) -> None:
+    """Raises GatewayError for a model that has no key, or no price under a budget in dollars, and is yet to be asked in the snapshot."""
+    with ResponseStore(settings.responses_url) as store:
+        refuse_early(specs, snapshot, Accounts(Budget(max_cost_usd=max_cost_usd), {}), store, os.environ)
 
 
 def say_used(used: Mapping[str, Any]) -> None:
@@ -63,3 +251,34 @@ def say_used(used: Mapping[str, Any]) -> None:
     for role, usage in used.items():
         cost = cost_in_words(usage.known_usd, usage.unpriced, usage.most_usd)
         say(f"asked now, as {role}: {counted(usage.calls, 'call')}, {counted(usage.tokens, 'token')}, {cost}")
+
+
+def require_imported(specs: Iterable[ModelSpec], snapshot: str, settings: Settings) -> None:
+    """Raises ConfigError for a model of which nothing was imported in the snapshot, as where its name is misspelled."""
+    if imported := [spec for spec in specs if spec.is_imported]:
+        with ResponseStore(settings.responses_url) as store:
+            refuse_absent_imported(imported, snapshot, store)
+
+
+_FAILED_CALL, _ENDED_BY_BUDGET = "error", "budget"
+ERROR_CHARACTERS_SHOWN = 300
+
+
+def unanswered_lines(calls: Iterable[tuple[str, str, str | None]]) -> Iterator[str]:
+    """A line per model with responses that failed, and per model with such that a budget ended, in the order of names.
+
+    `calls`: of each response its model, status and error.
+    """
+    asked, errors = Counter[str](), defaultdict[tuple[str, str], Counter[str]](Counter)
+    for model, status, error in calls:
+        asked[model] += 1
+        # Of what a budget ended, the error of the last attempt, where there was one.
+        last = (error or "").partition(LAST_ERROR)[2] if status == _ENDED_BY_BUDGET else error or ""
+        errors[model, status][last] += 1
+    for (model, status), told in sorted(errors.items()):
+        number = counted(told.total(), "response")
+        why = next((f" ({error[:ERROR_CHARACTERS_SHOWN]})" for error, _ in told.most_common() if error), "")
+        if status == _FAILED_CALL:
+            yield f"warning: {model}: {number} of {asked[model]:,} failed{why}; the same command asks again"
+        elif status == _ENDED_BY_BUDGET:
+            yield f"warning: {model}: {number} of {asked[model]:,} missing, because a budget was reached{why}; the same command continues"

@@ -54,22 +54,7 @@ def render(
         return frame.assign(**nested).to_csv(index=False).rstrip("\n")
     names = list(columns or map(str, frame.columns))
     shown = _text_columns(frame, shown_columns(names, fit), as_named, ends)
-    return "\n".join([_drawn(shown, range(len(frame)), fit), *_hidden(frame, names, fit)])
-
-
-def render_blocks(frame: pd.DataFrame, titles: Sequence[str], columns: Sequence[str], ends: Ends, fit: Fit) -> str:
-    """Rows under one title as a table of their own, beneath that title, in the order in which titles come first.
-
-    All blocks have the same columns; those that are hidden are named once, at the end. No heading stands over rows whose title is empty.
-    """
-    shown, rows = _text_columns(frame, shown_columns(columns, fit), False, ends), dict[str, list[int]]()
-    for at, title in enumerate(titles):
-        rows.setdefault(title, []).append(at)
-    blocks = (
-        "\n".join([*([in_width(title, fit.width)] if title else []), _drawn(shown, block, fit)])
-        for title, block in rows.items()
-    )
-    return "\n".join(["\n\n".join(blocks), *_hidden(frame, columns, fit)])
+    return "\n".join([_drawn(shown, len(frame), fit), *_hidden(frame, names, fit)])
 
 
 def named_apart(frame: pd.DataFrame) -> pd.DataFrame:
@@ -158,11 +143,6 @@ class _TextColumn(NamedTuple):
     cells: list[str]
     is_number: bool
 
-    @property
-    def width(self) -> int:
-        """The width in which every cell fits on one line."""
-        return max(len(line) for cell in (self.heading, *self.cells, "") for line in (cell.splitlines() or [""]))
-
 
 def _text_columns(frame: pd.DataFrame, columns: Sequence[str], as_named: bool, ends: Ends | None) -> list[_TextColumn]:
     return [
@@ -175,23 +155,19 @@ def _text_columns(frame: pd.DataFrame, columns: Sequence[str], as_named: bool, e
     ]
 
 
-def _drawn(columns: Sequence[_TextColumn], rows: Sequence[int], fit: Fit) -> str:
-    room = fit.width or WIDE
-    # Where all fit on one line, the tables of several blocks are equally wide.
-    is_narrow = sum(column.width + _GAP for column in columns) <= room
+def _drawn(columns: Sequence[_TextColumn], n_rows: int, fit: Fit) -> str:
     table = Table(box=SIMPLE_HEAD, padding=(0, _GAP - 1, 0, 0), pad_edge=False)
     for column in columns:
         table.add_column(
             column.heading,
             justify="right" if column.is_number else "left",
-            width=column.width if is_narrow else None,
             no_wrap=column.is_number or column.heading.endswith("interval"),
             overflow="fold",
         )
-    for row in rows:
+    for row in range(n_rows):
         table.add_row(*(column.cells[row] for column in columns))
     buffer = io.StringIO()
-    Console(file=buffer, width=room, no_color=True, highlight=False, markup=False).print(table)
+    Console(file=buffer, width=fit.width or WIDE, no_color=True, highlight=False, markup=False).print(table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 

@@ -16,7 +16,7 @@ import assets.survey.blueprint
 import assets.survey.ingest
 from assets.launch import STAGE_NAMES
 from assets.survey.predictor import Predictor
-from dtef_pipeline.cli.ready import dagster_instance
+from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.observe import Observed
 from resources.warehouse import Warehouse

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dtef_pipeline.judging.hidden_names import blinding
-
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.blinded_pair import read_text
 from dtef_pipeline.preference.pairing import new_pairs

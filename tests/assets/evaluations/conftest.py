@@ -13,7 +13,7 @@ from assets.definitions import defs
 from assets.evaluations.run_log import DagsterRunLog
 from assets.survey.store import SurveyStore
 from dtef_pipeline.api.games_plan import GamesManifest, planned_games
-from dtef_pipeline.cli.ready import dagster_instance
+from dtef_pipeline.cli.started_runs import dagster_instance
 from resources.evaluations import QUEUE_TAG, EvaluationStore, Event
 from resources.settings import Settings
 from resources.warehouse import Warehouse

@@ -16,7 +16,7 @@ from assets.definitions import defs
 from assets.games.drift import baselines_stand_still, games_drift, games_no_drift, games_verdicts_were_told
 from assets.games.night import nightly_games
 from assets.survey.store import SurveyStore
-from dtef_pipeline.cli.ready import dagster_instance
+from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.night_panel import load_games_panel
 from dtef_pipeline.games.space import LEAGUE_SPACE

@@ -17,7 +17,7 @@ import yaml
 from assets.launch import OF_PARTS, QA_ROLL_UP_NAMES, QA_STAGE_NAMES, Launched, materialize
 from assets.qa.files import add_parts, known_parts
 from assets.qa.known_suites import known_suites
-from dtef_pipeline.cli.ready import dagster_instance
+from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.qa.added_files import read_added
 from dtef_pipeline.qa.space import QA_SPACE
 from resources.gateway.retries import Backoff

@@ -59,6 +59,7 @@ def contents(warehouse: Path) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for table in BROKEN for file in [warehouse / table / "part-0.parquet"]}
 
 
+@pytest.mark.thorough
 def test_the_named_command_makes_each_file_again_as_it_was_and_asks_nothing(
     damaged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,7 +83,7 @@ def test_the_named_command_makes_each_file_again_as_it_was_and_asks_nothing(
     assert [path for path, content in contents(damaged).items() if content != before[path]] == []
 
 
-@pytest.mark.parametrize("table", ["scores", "predictions"])
+@pytest.mark.parametrize("table", ["predictions", pytest.param("scores", marks=pytest.mark.thorough)])
 def test_of_a_sample_no_other_question_is_made_again(table: str, ingested: Path) -> None:
     """Baselines answered all questions of the round, and boards were of other ones."""
     run_stages("--round", "S1", "--segment", "country:kenya", "--questions", "2")
@@ -136,7 +137,13 @@ def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) 
     assert query("SELECT count(*) > 0 AS there FROM segment_gaps") == [{"there": True}]
 
 
-@pytest.mark.parametrize("unreadable", [("predictions", "blueprints"), ("predictions", "scores", "segment_results")])
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        ("predictions", "scores", "segment_results"),
+        pytest.param(("predictions", "blueprints"), marks=pytest.mark.thorough),
+    ],
+)
 def test_any_run_keeps_what_earlier_ones_put_into_a_broken_file(
     base: Base, state: Path, monkeypatch: pytest.MonkeyPatch, unreadable: tuple[str, ...]
 ) -> None:
@@ -159,12 +166,42 @@ def test_any_run_keeps_what_earlier_ones_put_into_a_broken_file(
         assert server.answered == asked > 0
 
 
+@pytest.mark.parametrize(
+    ("board", "table"),
+    [
+        ("games board", "persona_results"),
+        ("qa board", "qa_board"),
+        ("rubric board", "rubric_board"),
+        ("costs --family qa", "qa_costs"),
+        ("preference board", "preference_scores"),
+    ],
+)
+def test_a_board_whose_only_file_is_damaged_says_nothing_but_that(board: str, table: str, state: Path) -> None:
+    """It went on to say that nothing was played or scored, with exit code 2."""
+    (state / "warehouse" / table).mkdir(parents=True)
+    rubbish(state / "warehouse" / table / "part-0.parquet")
+    result = dtef(*board.split())
+    assert result.exit_code == 1, result.output
+    assert list(named(result.stderr)) == [str(state / "warehouse" / table / "part-0.parquet")]
+    assert "error" not in result.stderr
+
+
+def test_answers_of_a_round_that_was_never_run_are_made_again_by_the_named_command(ingested: Path) -> None:
+    """It made them again, and ended with 1, as no condition was known in which to ask."""
+    (file,) = (ingested / "warehouse" / f"survey_responses/{AT}").glob("*.parquet")
+    before = file.read_bytes()
+    truncate(file)
+    (command,) = named(dtef("sql", "SELECT * FROM survey_responses").stderr).values()
+    ok(*command, "--no-roll-ups")
+    assert file.read_bytes() == before
+
+
 def test_a_table_of_which_nothing_can_be_read_is_empty_and_no_traceback(damaged: Path) -> None:
     for file in (damaged / "scores").rglob("*.parquet"):
         rubbish(file)
-    for command in ("leaderboard", "drift"):
+    for command, code in (("leaderboard", 1), ("drift", 2)):
         result = dtef(command)
-        assert result.exit_code == 2
+        assert result.exit_code == code
         assert len(named(result.stderr)) == 4
         assert "Traceback" not in result.output
     assert ok("sql", "SELECT count(*) AS n FROM predictions", "--format", "csv").startswith("n\n")

@@ -34,6 +34,7 @@ def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch
     assert len(strict(ok("costs", "--by", "segment", "--by", "model", "--format", "json"))) == 2
 
 
+@pytest.mark.thorough
 def test_a_batch_is_one_call_however_many_questions_it_holds(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeLLM(reply=lambda call: "no answer") as server:
         serve_as(server, ingested, monkeypatch)
@@ -56,6 +57,7 @@ def test_snapshots_and_rounds_can_be_chosen(reading: Path) -> None:
     assert "no predictions of round S9; there are: S1" in refused("costs", "--round", "S9")
 
 
+@pytest.mark.thorough
 def test_baselines_cost_nothing_and_before_any_run_it_says_what_to_do(ingested: Path) -> None:
     assert "no predictions in" in refused("costs")
     run_stages("--round", "S1", *CHOSEN)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.cli import doctor_checks
-from dtef_pipeline.cli.doctor_checks import DOCTOR_CHECKS, check_packages, locked_versions
+from dtef_pipeline.cli import doctor
+from dtef_pipeline.cli.doctor import DOCTOR_CHECKS, check_packages, locked_versions
 from resources.responses.store import ResponseStore
 from resources.sandbox.run import FoundLevel
 from resources.settings import Settings
@@ -168,8 +168,8 @@ def test_models_and_keys_are_told_and_no_key_is_shown(ingested: Path, monkeypatc
 
 def test_packages_that_are_not_as_needed_or_locked_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     versions: dict[str, str | None] = {"duckdb": "0.9", "click": None}
-    monkeypatch.setattr(doctor_checks, "package_version", lambda name: versions.get(name, "1"))
-    monkeypatch.setattr(doctor_checks, "requires", lambda _: ["duckdb>=1.1", "click>=8", "flask; extra == 'dev'"])
+    monkeypatch.setattr(doctor, "package_version", lambda name: versions.get(name, "1"))
+    monkeypatch.setattr(doctor, "requires", lambda _: ["duckdb>=1.1", "click>=8", "flask; extra == 'dev'"])
     found = check_packages(Settings.from_environment())
     assert (found.state, "duckdb 0.9" in found.found, "click" in found.found, "flask" in found.found) == (
         "problem",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dtef_pipeline.cli.documented_models import as_known
+from dtef_pipeline.cli.models import as_known
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.made.qa_files import write_sums
 

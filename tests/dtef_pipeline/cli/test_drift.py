@@ -89,7 +89,7 @@ class TestExitCodes:
             house.write("scores", scores_table(rows), round="S1", segment="country:kenya", snapshot=rows[0]["snapshot"])
         return state
 
-    @pytest.mark.parametrize("by", ["model", "round", "segment"])
+    @pytest.mark.parametrize("by", ["model", "segment"])
     def test_a_drift_is_exit_code_3_where_one_asks_for_it(self, drifted: Path, by: str) -> None:
         assert dtef("drift", "--by", by).exit_code == 0
         for wanted in ("drift", "watch"):
@@ -106,7 +106,7 @@ class TestExitCodes:
         assert dtef("drift").exit_code == 0
         assert dtef("drift", "--fail-on", "watch", "--format", "json").exit_code == 3
 
-    @pytest.mark.parametrize("by", ["model", "round", "segment"])
+    @pytest.mark.parametrize("by", ["model", "segment"])
     def test_where_nothing_could_be_compared_fail_on_says_so_with_a_code_of_its_own(self, drifted: Path, by: str) -> None:
         """It ended with 0, as if all were well."""
         result = dtef("drift", "--by", by, "--since", "2026-01-12", "--fail-on", "watch")
@@ -126,20 +126,7 @@ class TestExitCodes:
         assert said in result.stderr
         assert "ask the same again" not in result.output
 
-    def test_an_odd_snapshot_changes_neither_verdict_nor_exit_code(self, drifted: Path) -> None:
-        """Steps of a user: a night of the panel, then one question under a label of its own."""
-        odd = nights([0.1], first=12, questions=1)
-        Warehouse(drifted / "warehouse").write(
-            "scores", scores_table(odd), round="S1", segment="country:kenya", snapshot="2026-01-13"
-        )
-        result = dtef("drift", "--fail-on", "drift")
-        assert result.exit_code == 3
-        assert "left out: 2026-01-13 (asked something else)" in result.stdout
-
-    def test_a_drift_that_is_accepted_fails_no_more(self, drifted: Path) -> None:
-        assert dtef("drift", "--since", "2026-01-07", "--fail-on", "watch").exit_code == 0
-
-    @pytest.mark.parametrize("by", ["model", "round", "segment"])
+    @pytest.mark.parametrize("by", ["model", "segment"])
     def test_it_is_accepted_of_one_model(self, drifted: Path, by: str) -> None:
         assert dtef("drift", "--by", by, "--since", "m=2026-01-07", "--fail-on", "watch").exit_code == 0
         said = refused("drift", "--by", by, "--since", "n=2026-01-07")
@@ -184,7 +171,7 @@ class TestExitCodes:
         assert result.stderr.strip().splitlines()[-1].startswith("error: no s")
         assert dtef("drift", "--by", by, *given).exit_code == 2
 
-    @pytest.mark.parametrize("by", ["model", "round", "segment"])
+    @pytest.mark.parametrize("by", ["model"])
     def test_where_no_file_can_be_read_it_does_not_speak_of_baselines(self, drifted: Path, by: str) -> None:
         for path in (drifted / "warehouse" / "scores").rglob("*.parquet"):
             path.write_bytes(b"broken")
@@ -192,16 +179,6 @@ class TestExitCodes:
         assert result.exit_code == 5
         assert "error: no score of a language model in the files that can be read" in result.stderr
         assert "baselines" not in result.output
-
-    def test_a_smaller_panel_hides_no_verdict(self, drifted: Path) -> None:
-        """Two snapshots of one question made of `drift` a `none`, and --fail-on passed."""
-        for night in (12, 13):
-            at = {"round": "S1", "segment": "country:kenya", "snapshot": f"2026-01-{night + 1}"}
-            Warehouse(drifted / "warehouse").write("scores", scores_table(nights([0.6], first=night, questions=1)), **at)
-        result = dtef("drift", "--fail-on", "drift")
-        assert result.exit_code == 3
-        said = "2026-01-13, 2026-01-14 asked something else (1 question in 1 segment of S1, 1 prompt), compared with each other: none"
-        assert said in result.stdout
 
     @pytest.mark.parametrize("by", ["model", "segment"])
     def test_two_snapshots_of_one_day_show_their_scores_and_the_hours_that_they_lack(

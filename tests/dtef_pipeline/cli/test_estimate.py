@@ -34,9 +34,12 @@ class TestAgreesWithTheRun:
         "options",
         [
             ["--questions", "3", "--context", "0", "--context", "2"],
-            ["--questions", "4", "--condition", "batch=3", "--condition", "shift/narrative+cot", "--draws", "2"],
-            ["--limit", "fake=5", "--condition", "distribution", "--condition", "distribution+reversed"],
-            ["--experiment", "temperature", "--questions", "2", "--draws", "2"],
+            pytest.param(
+                ["--questions", "4", "--condition", "batch=3", "--condition", "shift/narrative+cot", "--draws", "2"],
+                marks=pytest.mark.thorough,
+            ),
+            pytest.param(["--limit", "fake=5", "--condition", "distribution+reversed"], marks=pytest.mark.thorough),
+            pytest.param(["--experiment", "temperature", "--questions", "2", "--draws", "2"], marks=pytest.mark.thorough),
         ],
         ids=["contexts", "conditions", "limit", "experiment"],
     )
@@ -58,6 +61,7 @@ class TestAgreesWithTheRun:
             (row["requests"], row["requests"], 0, 0.0) for row in before
         ]
 
+    @pytest.mark.thorough
     def test_more_draws_and_another_snapshot_are_only_what_is_missing(self, server: FakeLLM) -> None:
         what = ["--model", "fake", "--questions", "2"]
         run_stages(*ROUND, *what)
@@ -66,6 +70,7 @@ class TestAgreesWithTheRun:
         (afresh,) = estimated(*what, "--snapshot", "later")
         assert (afresh["replayed"], afresh["calls"]) == (0, 4)
 
+    @pytest.mark.thorough
     def test_answers_are_expected_to_be_as_long_as_those_so_far(self, server: FakeLLM) -> None:
         what = ["--model", "fake", "--questions", "2"]
         run_stages(*ROUND, *what)
@@ -82,6 +87,7 @@ class TestSays:
         assert row["cost_usd_most"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["answer_tokens_most"] * 2.0) / 1e6)
         assert server.calls == []
 
+    @pytest.mark.thorough
     def test_prompt_tokens_are_those_of_the_blueprints_that_the_run_makes(self, server: FakeLLM) -> None:
         what = ["--model", "fake", "--context", "2"]
         (row,) = estimated(*what)

@@ -74,6 +74,7 @@ def test_a_file_is_a_whole_comparison_in_one_run_and_is_shown_again_from_the_sco
     assert len(list(csv.DictReader(io.StringIO(ok("experiment", own, "--format", "csv"))))) == 2
 
 
+@pytest.mark.thorough
 def test_the_means_are_those_of_the_scores(server: FakeLLM) -> None:
     what = ["--model", "fake", "--experiment", "context-size", "--questions", "7"]
     run_stages(*ROUND, *what)
@@ -104,6 +105,7 @@ def assert_each_has_interval_and_decision(rows: list[dict[str, Any]]) -> None:
     assert "margin 0.0: allowed: a difference of scores above 0" in refused("experiment", "context-size", "--margin", "0")
 
 
+@pytest.mark.thorough
 def test_the_command_line_stands_over_the_file(server: FakeLLM, own: str) -> None:
     single = ["--questions", "1", "--draws", "1"]
     printed = run_stages(*ROUND, "--experiment", own, "--model", "fake@seed=5", "--context", "0", "--context", "2", *single)
@@ -124,15 +126,6 @@ def test_the_command_line_stands_over_the_file(server: FakeLLM, own: str) -> Non
         assert f"\n\n{alone}\n\n" in compared
     assert compared.count("\ncontext ") == 2
     assert columns.rstrip() in compared
-
-
-def test_baselines_that_are_asked_stand_beside_without_settings(server: FakeLLM) -> None:
-    """Works offline: what has no temperature is asked the same in both conditions."""
-    printed = run_stages(*ROUND, "--experiment", "temperature", "--model", "baselines", "--questions", "2", "--draws", "1")
-    comparison = printed[printed.index("experiment temperature") :]
-    assert comparison.count("baseline/leave-one-out-marginal") == 2
-    assert "no cost" in comparison
-    assert server.calls == []
 
 
 def test_without_a_name_those_that_are_shipped_are_listed() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from dtef_pipeline.boards.comparisons import comparisons
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
-from dtef_pipeline.cli import board_table
+from dtef_pipeline.cli import boards
 from dtef_pipeline.report.fitting import MOST_COLUMNS, Fit
-from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, UNIFORM
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from tests.dtef_pipeline.boards.test_families import TESTS, panel, unread
 
 
@@ -17,7 +17,7 @@ from tests.dtef_pipeline.boards.test_families import TESTS, panel, unread
 def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal of 80 columns."""
     monkeypatch.setattr(
-        board_table, "terminal_fit", lambda kept=(), first_out=(), how="": Fit(80, kept, first_out, most=MOST_COLUMNS)
+        boards, "terminal_fit", lambda kept=(), first_out=(), how="": Fit(80, kept, first_out, most=MOST_COLUMNS)
     )
 
 
@@ -29,20 +29,13 @@ def in_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_each_family_stands_under_a_heading_of_its_own() -> None:
-    table = compared(panel("a", "b", LEAVE_ONE_OUT, UNIFORM))
-    blocks = board_table.render_view("comparisons", table).split("\n\n")
-    assert [block.splitlines()[0] for block in blocks] == [f"context 0; asked as c; {family}" for family in COMPARED_FAMILIES]
-    assert max(map(len, board_table.render_view("comparisons", table).splitlines())) <= 80
-
-
 def test_what_readable_responses_alone_say_otherwise_is_told_for_the_first_rows() -> None:
     often = unread(panel("often-unread", *"abcdefg", questions=60), "often-unread", slice(None, None, 5))
-    said = in_one_line(board_table.lines_of_view("comparisons", compared(often)))
+    said = in_one_line(boards.lines_of_view("comparisons", compared(often)))
     assert said.startswith("by readable responses alone: a against often-unread: better by the published policy")
     assert said.count("no difference is found") == 5
     assert "2 more rows: --format csv has them all, as parsed_note" in said
-    assert "readable responses alone:" not in board_table.lines_of_view("comparisons", compared(panel("a", "b")))
+    assert "readable responses alone:" not in boards.lines_of_view("comparisons", compared(panel("a", "b")))
 
 
 def test_gaps_show_deviation_interval_and_verdict_and_say_notes_that_have_no_room() -> None:
@@ -60,7 +53,7 @@ def test_gaps_show_deviation_interval_and_verdict_and_say_notes_that_have_no_roo
     rows = [{**known, "attribute": "gender", "segment": "gender:non-binary", "model": name} for name in (LEAVE_ONE_OUT, "b")]
     rows[1] |= {"low": None, "high": None, "p_adjusted": None, "verdict": "not tested", "note": "not tested: a reason"}
     table = pd.DataFrame(rows).assign(model_variant=[LEAVE_ONE_OUT, "b"])
-    drawn = in_one_line(board_table.render_view("gaps", table))
+    drawn = in_one_line(boards.render_view("gaps", table))
     for shown in ("-0.050", "-0.080 to -0.020", "0.010 worse"):
         assert shown in drawn
-    assert "notes: b, gender: not tested: a reason" in in_one_line(board_table.lines_of_view("gaps", table))
+    assert "notes: b, gender: not tested: a reason" in in_one_line(boards.lines_of_view("gaps", table))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.asking.request import ROLES
-from dtef_pipeline.cli import rubric_family
+from dtef_pipeline.cli import rubric_board
 from dtef_pipeline.families import FAMILIES, TABLES
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_COSTS
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, validity_tables
@@ -159,7 +159,7 @@ def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3
     for verdict, code in (("drift", 3), ("watch", 3), (None, 5)):
         rows = [{**row, "verdict": verdict, "night_verdict": None, "shift": 0.1, "moved": []} for row in checks.to_pylist()]
         made = pa.Table.from_pylist(rows, schema=checks.schema)
-        monkeypatch.setattr(rubric_family, "net_drift", lambda *_, made=made: made)
+        monkeypatch.setattr(rubric_board, "net_drift", lambda *_, made=made: made)
         result = dtef("drift", "--family", "rubric", "--fail-on", "watch", "--format", "json")
         assert result.exit_code == code
     assert "openai/model-0, judged by standard(" in result.stderr

@@ -70,6 +70,7 @@ def test_a_known_strategy_is_read_off_and_nothing_is_asked_twice(server: FakeLLM
     assert (row["replayed"], row["calls"]) == (48, 0)
 
 
+@pytest.mark.thorough
 def test_unreadable_texts_in_one_place_make_the_value_null_and_say_where(server: FakeLLM) -> None:
     server.reply = lambda call: "???" if "king" in call.user and "you check, B bets" in call.user else one_in_four(call)
     own = shown()["fake"]
@@ -80,6 +81,7 @@ def test_unreadable_texts_in_one_place_make_the_value_null_and_say_where(server:
     assert rows == [{"illegal_kind": "unparsed", "n": DRAWS}]
 
 
+@pytest.mark.thorough
 def test_what_a_budget_leaves_out_is_asked_by_the_next_run(server: FakeLLM) -> None:
     stopped = dtef(*ASKS_KUHN, "--max-calls", 10)
     told = " ".join(stopped.output.split())
@@ -112,6 +114,7 @@ def test_what_cannot_be_asked_is_refused_before_anything_is(server: FakeLLM, wor
     assert not server.calls
 
 
+@pytest.mark.thorough
 def test_a_sample_that_a_baseline_fills_is_partial_and_stands_behind_whole_strategies(server: FakeLLM, tmp_path: Path) -> None:
     """Three decisions of a model, and nash in the nine others, once stood among whole strategies without a mark."""
     asked = ("games", "decisions", "--scenario", "poker/kuhn", "--draws", 2, "--sample", 3, "--fill", "nash", "--model", "fake")

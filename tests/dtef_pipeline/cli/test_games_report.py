@@ -26,6 +26,10 @@ def kept_league(folder: Path, monkeypatch: pytest.MonkeyPatch, seeds: range) -> 
 
 def test_the_command_writes_the_pages_that_the_roll_up_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept_league(tmp_path, monkeypatch, range(1, 6))
+    with monkeypatch.context() as patch:
+        (tmp_path / "none" / "warehouse").mkdir(parents=True)
+        use(tmp_path / "none", patch)
+        assert "they are made by `dtef games run`" in refused("report", "--family", "games", "--out", tmp_path / "out")
     assert defs
     from assets.games.report import games_report
 

@@ -43,6 +43,7 @@ class TestIngest:
         assert "scales: 0 ordinal, 1 nominal; 1 with a don't-know option" in said
         assert "    nominal: Go on? (Red / Blue / Don't know): " in said
 
+    @pytest.mark.thorough
     def test_a_design_effect_stays_until_another_is_given_and_is_said_each_time(self, state: Path) -> None:
         """Ingested again without the option, a round went back to 1 in silence, and the interval of skill grew narrow."""
         path = write_survey(state / "round.csv", ["A1"], questions=2)
@@ -98,6 +99,7 @@ class TestIngest:
             {"round": "X9", "segment": "country:chile", "n": 300}
         ]
 
+    @pytest.mark.thorough
     def test_a_bad_file_of_a_round_that_exists_changes_nothing_unless_it_is_to_replace_it(self, state: Path) -> None:
         """A file with decimal commas took a country out of its round, said but not asked."""
         path = state / "round.csv"
@@ -157,6 +159,7 @@ class TestIngest:
         )
         assert "all else of S1 is stored" in result.stderr
 
+    @pytest.mark.thorough
     def test_a_round_that_lost_an_attribute_is_taken_by_the_commands_that_the_errors_give(self, state: Path) -> None:
         """One option pointed at the other, and the other back at it; and a broken manifest of the source stopped both."""
         shutil.copytree(SAMPLE, state / "S1", ignore=shutil.ignore_patterns("*guide*"))
@@ -181,6 +184,7 @@ class TestIngest:
         assert "can be used: there is no S1_segment_counts_by_question.csv beside the aggregate file" in said
         assert re.search(r"in quarantine: \d+ n-unknown \(Neither the question nor the segment states", said)
 
+    @pytest.mark.thorough
     def test_a_survey_without_n_is_scored_and_ranked_and_says_what_n_would_tell(self, state: Path) -> None:
         """Pairs without n were refused, so that users invented one."""
         rows = [

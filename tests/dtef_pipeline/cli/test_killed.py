@@ -62,6 +62,7 @@ class TestKilled:
         assert statuses == {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE}
 
 
+@pytest.mark.thorough
 def test_ctrl_c_says_one_line_and_no_traceback(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal sends it to every process: those of Dagster that show a step's output printed a traceback each."""
     with FakeLLM(reply=lambda call: distribution(call, 40), latency=0.5) as server:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 
 from assets.definitions import defs
@@ -13,6 +14,7 @@ from tests.dtef_pipeline.cli.commands import SEGMENTS, ok
 from tests.made.stored_votes import store_votes
 
 
+@pytest.mark.thorough
 def test_reports_are_as_new_as_the_scores_from_votes(ingested: Path) -> None:
     """The report of surveys has a chapter of them; rolled up after it, they left it stale."""
     ok("run", "--round", "S1", "--segment", SEGMENTS[0], "--context", "0", "--model", "baseline/uniform")

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.cli import qa_anchors, qa_run, rubric_anchors, rubric_run
+from dtef_pipeline.cli import anchors, qa_run, rubric_run
 from dtef_pipeline.cli.qa_run import QaOptions
 from dtef_pipeline.cli.rubric_run import RubricOptions
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.night_panel import QaPanel
 from dtef_pipeline.rubric.night_panel import RubricPanel
 from dtef_pipeline.rubric.policy import ScoringPolicy
+from resources.settings import Settings
 from tests.dtef_pipeline.cli.commands import name_panel
 
 RUBRIC_KEYS: dict[str, tuple[Any, list[str]]] = {
@@ -88,9 +89,10 @@ def test_a_key_of_the_section_qa_reaches_the_stages_that_its_option_reached(
 
 def test_anchors_are_judged_by_the_same_scale_and_within_the_same_budget(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name_panel(state, monkeypatch, rubric={"scale": 10}, qa={"daily_budget": 2, "allow_unpriced": ["j"], "strict": True})
-    assert rubric_anchors.with_scale().config()["rubric_anchors"]["scale"] == 10
-    settings = qa_anchors.with_switches().config()["qa_anchors"]
-    assert (settings["daily_budget"], settings["allow_unpriced"], "strict" in settings) == (2, ["j"], False)
+    settings, given = Settings.from_environment(), {"judges": (), "judges_file": None}
+    assert anchors.ANCHORED["rubric"].with_panel(given, settings)["scale"] == 10
+    of_qa = anchors.ANCHORED["qa"].with_panel(given, settings)
+    assert (of_qa["daily_budget"], of_qa["allow_unpriced"], "strict" in of_qa) == (2, ["j"], False)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +101,8 @@ def test_anchors_are_judged_by_the_same_scale_and_within_the_same_budget(state: 
         ("rubric", "or_paths", "both", "rubric.or_paths: got 'both'; allowed: document, two_group"),
         ("rubric", "beta", 2, "rubric.beta: got 2; allowed: 0 to 1"),
         ("rubric", "should_not_path", "max", "rubric.should_not_path: unknown key; known: "),
+        ("rubric", "embedder", "nosuch", "rubric.embedder: no model or collection 'nosuch'"),
+        ("rubric", "analysts", ["nosuch"], "rubric.analysts: no model or collection 'nosuch'"),
         ("qa", "senses", "some", "qa.senses: got 'some'; allowed: first, all"),
         ("qa", "penalty", -1, "qa.penalty: got -1; allowed: 0 to 1"),
     ],

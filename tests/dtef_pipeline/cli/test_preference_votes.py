@@ -204,6 +204,7 @@ def test_reviewers_with_consent_are_named_in_exports(house: Warehouse, state: Pa
     ok("preference", "next", "--reviewer", "zoe", stdin="A\n4\n\n")
     ok("preference", "export", state / "a.jsonl")
     assert '"zoe"' not in (state / "a.jsonl").read_text()
+    assert "reviewer 'nobody': no vote of that id" in refused("preference", "votes", "--no-consent", "nobody")
     ok("preference", "votes", "--consent", "zoe")
     ok("preference", "export", state / "a.jsonl")
     assert '"zoe"' in (state / "a.jsonl").read_text()
@@ -252,6 +253,7 @@ def _preferred(vote: Any) -> tuple[str, str, str]:
 
 def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
     (state / "v.csv").write_text("left,right,choice\nx,y,A\nx,y,B\ny,x,A\n")
+    assert "allowed: --format pairs-csv" in refused("preference", "import", state / "v.csv")
     assert "2 responses, 1 pair, 3 votes added" in ok("preference", "import", state / "v.csv", "--format", "pairs-csv")
     with store(state) as votes:
         assert sorted(getattr(vote, vote.preferred) for vote in votes_of_store(votes)) == ["x", "y", "y"]

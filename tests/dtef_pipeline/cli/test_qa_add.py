@@ -248,6 +248,7 @@ def test_a_file_that_is_gone_is_named_where_it_is_read_again(state: Path) -> Non
     assert listed() == {"oars/all": (3, 0, "number 3", 0)}, "without the file of its suite it was not listed"
 
 
+@pytest.mark.thorough
 def test_a_file_of_another_place_takes_no_items_away_unasked(state: Path) -> None:
     """One of the same name took the place of a part of 42 items and all their scores, without a word."""
     talks, other = SAMPLES / "socioscope", state / "other" / "questions.json"

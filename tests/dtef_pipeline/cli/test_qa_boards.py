@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from assets.definitions import defs
 from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.request import ROLES
-from dtef_pipeline.cli.qa_board_group import board
+from dtef_pipeline.cli.qa_group import board
 from dtef_pipeline.qa.result_tables import QA_ROLLED_UP
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
@@ -265,6 +265,7 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
     assert "allowed with --by model" in refused("drift", "--family", "qa", "--by", "part", "--fail-on", "drift")
 
 
+@pytest.mark.thorough
 def test_the_panel_says_how_loud_drift_is_who_hears_of_it_and_from_when_on_it_is_accepted(
     made: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import yaml
 
-from dtef_pipeline.cli.ready import dagster_instance
+from dtef_pipeline.cli.started_runs import dagster_instance
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, use
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.fake_llm_server import Call, FakeLLM
-from tests.made.qa_files import OARS, right_reply, write_choices, write_sums
+from tests.made.qa_files import right_reply, write_choices, write_sums
 from tests.strict_json import strict
 
 ASKED = ("--model", "answerer", "--judge", "none", "--no-roll-ups")
@@ -81,15 +81,6 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         story.tell("again", "run", *ASKED)
         with dagster_instance() as instance:
             story.tags = dict(instance.get_runs(limit=1)[0].tags)
-        story.tell("rotated", "run", "--suite", "mmlu", "--order", "rotated-1", *ASKED)
-        name_panel(folder, patch, qa={"few_shot_as": "turns"})
-        story.tell("shown", "run", "--part", "winds", "--few-shot", "2", "--limit", "1", *ASKED)
-        patch.delenv("DTEF_PANEL")
-        story.tell("removed", "remove", "mmlu/winds", "gsm8k/all")
-        story.tell("choices back", "add", "mmlu", choices)
-        write_sums(folder / "sums.jsonl", [*OARS[:2], MORE])
-        story.tell("sums changed", "add", "gsm8k", sums)
-        story.tell("after", "run", *ASKED)
         judging = ("run", "--from", "judge", "--part", "gsm8k/*", "--judge", "judge", "--no-roll-ups")
         story.tell("judged", *judging)
         story.tell("judged again", *judging)
@@ -108,11 +99,6 @@ def test_a_run_that_names_nobody_says_how_imported_responses_are_scored(told: St
     assert (step.code, step.calls) == (1, 0)
     assert "nothing was judged or scored" in step.stderr
     assert "--model imported/mine" in step.stderr
-
-
-def of_last(story: Story, **wanted: object) -> list[dict[str, Any]]:
-    last = [*story.steps.values()][-1].scores
-    return [row for row in last if all(row[name] == value for name, value in wanted.items())]
 
 
 def test_every_step_came_to_its_end(told: Story) -> None:
@@ -141,44 +127,6 @@ def test_what_is_stored_is_never_asked_again(told: Story) -> None:
 
 def test_a_run_has_the_tag_of_its_snapshot_as_that_of_a_night_has(told: Story) -> None:
     assert told.tags["dtef/snapshot"] == "base"
-
-
-def test_two_orders_of_options_stand_side_by_side_and_are_mapped_back(told: Story) -> None:
-    rotated = told.steps["rotated"]
-    assert rotated.calls == 5, "sums have no options, and their suite was not chosen"
-    rows = [row for row in rotated.scores if row["suite"] == "mmlu"]
-    assert {row["condition"] for row in rows} == {"letters", "letters,rotated-1"}
-    assert [row["score"] for row in rows] == [1.0] * 10
-    letters = {(row["item_id"], row["condition"]): row["detail"] for row in rows}
-    gannet = strict(letters["sea_birds/0", "letters,rotated-1"])
-    assert (gannet["letter"], gannet["file_letter"]) == ("A", "B")
-
-
-def test_examples_are_turns_before_the_one_item_that_the_limit_leaves(told: Story) -> None:
-    shown = told.steps["shown"]
-    assert shown.calls == 1
-    (body,) = shown.asked
-    assert [message["role"] for message in body["messages"]] == ["user", "assistant"] * 2 + ["user"]
-    assert [message["content"] for message in body["messages"][1::2]] == ["A", "D"]
-    assert [row["item_id"] for row in shown.scores if row["condition"] == "letters,2-shot-turns"] == ["winds/0"]
-
-
-def test_a_part_that_is_removed_and_added_again_is_asked_nothing_that_it_was_asked_before(told: Story) -> None:
-    removed = told.steps["removed"]
-    assert "removed mmlu/winds: 5 responses, of base" in removed.stdout
-    assert {row["part"] for row in removed.scores} == {"sea_birds"}
-    after = told.steps["after"]
-    (body,) = after.asked
-    assert MORE in body["messages"][0]["content"], "of a file that has changed only the new item is asked"
-    winds = [row for row in after.scores if row["part"] == "winds"]
-    assert {(row["condition"], row["score"]) for row in winds} == {("letters", 1.0)}
-    assert {row["item_id"] for row in winds} == {"winds/0", "winds/1"}
-
-
-def test_a_changed_item_has_no_score_of_what_it_was_before(told: Story) -> None:
-    (row,) = of_last(told, item_id="gsm8k/2", metric="correct")
-    assert row["score"] == 0.0
-    assert row["status"] == "unparseable", "the model knows nothing of the new question"
 
 
 def test_judging_asks_the_judge_alone_and_once(told: Story) -> None:

@@ -86,12 +86,6 @@ class TestGiven:
         assert reasons == [None, "not_found", "not_found"]
         assert [one["status"] for one in document["qa_pairs"][3]["answers"]] == ["no_scorer"]
 
-    def test_interviews_without_a_mean_are_not_counted_in_the_macro_average(self, files: tuple[Path, Path, Path]) -> None:
-        questions, corpus, out = files
-        questions.write_text(json.dumps({"qa_pairs": [*PAIRS[:2], PAIRS[3]]}), encoding="utf-8")
-        said = ok("qa", "socioscope", questions, corpus, "--out", out)
-        assert "0.750 over 1 interview (macro)" in said
-
     def test_questions_of_no_interview_are_counted_as_such(self, files: tuple[Path, Path, Path]) -> None:
         """Each counted as an interview of its own; and a source that is no file of the corpus was taken without a word."""
         questions, corpus, out = files
@@ -104,15 +98,6 @@ class TestGiven:
         assert "(micro), 0.875 over 2 interviews (macro), 2 questions of no interview" in result.stdout
         assert "answer 1 is of a source that is none of the transcripts; got 'gone.csv'" in " ".join(result.stderr.split())
         assert "of no interview" in next(out.glob("*-scores.svg")).read_text(encoding="utf-8")
-
-    def test_bars_have_a_name_and_a_number_for_each_interview(self, files: tuple[Path, Path, Path]) -> None:
-        questions, corpus, out = files
-        ok("qa", "socioscope", questions, corpus, "--out", out)
-        scores, quotations = (next(out.glob(f"*-{what}.svg")).read_text(encoding="utf-8") for what in ("scores", "quotations"))
-        assert scores.startswith("<svg")
-        assert "light.csv" in scores
-        assert re.findall(r">n = (\d+)<", scores) == ["2", "1"]
-        assert re.findall(r">n = (\d+)<", quotations) == ["1", "1"]
 
     def test_no_results_are_replaced_even_within_a_second(
         self, files: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
@@ -144,14 +129,6 @@ class TestGiven:
         ok("qa", "socioscope", questions, corpus)
         assert len(list(out.iterdir())) == 3
         assert len(list(out.parent.iterdir())) == 3
-
-    def test_where_nothing_is_scored_the_figure_says_so(self, files: tuple[Path, Path, Path]) -> None:
-        questions, corpus, out = files
-        questions.write_text(json.dumps({"qa_pairs": [PAIRS[3]]}), encoding="utf-8")
-        said = ok("qa", "socioscope", questions, corpus, "--out", out)
-        assert "score:      nothing is scored" in said
-        assert "quotations: nothing is scored" in said
-        assert "no data" in next(out.glob("*-scores.svg")).read_text(encoding="utf-8")
 
     def test_a_question_that_is_left_out_is_named_and_the_rest_goes_on(self, files: tuple[Path, Path, Path]) -> None:
         questions, corpus, out = files
@@ -189,7 +166,7 @@ def asked(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakeLL
         (state / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
         monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
         # Boards over all parts take most of the time, and have tests of their own.
-        monkeypatch.setattr("dtef_pipeline.cli.qa_run._roll_ups", lambda instance: Launched((), ()))
+        monkeypatch.setattr("dtef_pipeline.cli.started_runs.roll_up", lambda instance, names, config: Launched((), ()))
         yield server, players
 
 
@@ -242,6 +219,7 @@ def test_models_are_asked_once_and_each_has_results_of_its_own(asked: tuple[Fake
     assert len(documents(state / "out")) == 3
 
 
+@pytest.mark.thorough
 def test_a_judge_reads_the_reasons_where_a_question_says_so(
     asked: tuple[FakeLLM, QaPlayers], state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +254,7 @@ def test_an_unknown_model_is_refused_before_anything_is_added(asked: tuple[FakeL
     assert not (state / "out").exists()
 
 
+@pytest.mark.thorough
 def test_a_model_that_never_answered_has_no_results(
     asked: tuple[FakeLLM, QaPlayers], state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +277,7 @@ def test_a_filter_of_another_kind_is_refused_before_anything_starts(
     assert not (state / "warehouse").exists()
 
 
+@pytest.mark.thorough
 def test_a_filter_that_leaves_no_document_is_refused_before_anything_is_asked(
     asked: tuple[FakeLLM, QaPlayers], state: Path
 ) -> None:

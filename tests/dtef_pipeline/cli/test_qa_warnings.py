@@ -7,8 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from dtef_pipeline.asking.request import LAST_ERROR
-from dtef_pipeline.cli.qa_warnings import failed_models
-from dtef_pipeline.cli.unanswered import unanswered_lines
+from dtef_pipeline.cli.qa_run import failed_models, look_ups_that_failed
+from dtef_pipeline.cli.started_runs import unanswered_lines
+from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.stored_tables import QA_TABLES
+from dtef_pipeline.qa.transcripts.remote import REMOTE
 from resources.warehouse import Warehouse
 from tests.made.qa_items import BIRD, ROWERS, responses_to
 
@@ -47,3 +50,16 @@ def test_what_a_budget_ended_is_told_with_the_error_of_the_last_call() -> None:
         "warning: a: 1 response of 1 failed (x); the same command asks again",
         "warning: m: 2 responses of 3 missing, because a budget was reached (m: HTTP 500); the same command continues",
     ]
+
+
+def test_look_ups_that_failed_are_counted_with_their_reasons(tmp_path: Path) -> None:
+    house, how = Warehouse(tmp_path / "warehouse"), AskedHow(retriever=REMOTE)
+    condition = how.condition((), about_documents=True)
+    problems = [None, "it answered 403", "it answered 403", "no list"]
+    rows = [{"item_id": str(at), "condition": condition, "problem": one} for at, one in enumerate(problems)]
+    house.write(
+        "qa_context", pa.Table.from_pylist(rows, schema=QA_TABLES["qa_context"].schema), suite="socioscope", part="talks"
+    )
+    (line,) = look_ups_that_failed(house, ["socioscope/talks"], how)
+    assert line.startswith("warning: 3 look-ups of 4 failed, so that nobody was asked: it answered 403 (2); no list (1)")
+    assert list(look_ups_that_failed(house, ["socioscope/talks"], AskedHow())) == []

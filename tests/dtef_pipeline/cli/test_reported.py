@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from dtef_pipeline.cli.reported import UNEXPECTED, reports_errors
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.terminal import say
 from tests.dtef_pipeline.cli.commands import SAMPLE, refused
 
 

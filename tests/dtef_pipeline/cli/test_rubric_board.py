@@ -160,3 +160,5 @@ def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scal
     ok("report", "--family", "rubric", "--out", tmp_path / "pages")
     assert told in (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
     assert "classes" not in ok("rubric", "board", "--by", "compare", "--blueprint", "health__topic-[123]")
+    paths = {row["path"] for row in strict(ok("rubric", "board", "--by", "criterion", "--format", "json"))}
+    assert {type(path) for path in paths} == {int, type(None)}, "it was printed as 0.0000"

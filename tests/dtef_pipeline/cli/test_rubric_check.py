@@ -118,6 +118,7 @@ def children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+@pytest.mark.thorough
 def test_public_blueprints_are_checked_within_three_seconds() -> None:
     data = SHARED / "weval"
     if not (data / "expected.json").is_file():

@@ -34,19 +34,6 @@ def test_a_file_that_names_no_models_is_added_and_its_run_has_to_name_some(bluep
     assert "openai/cand-b" in ok("rubric", "run", "--estimate")
 
 
-def test_a_file_whose_collections_are_empty_is_added_and_its_run_has_to_name_models(blueprints: tuple[Path, FakeLLM]) -> None:
-    folder, _ = blueprints
-    (folder / "models").mkdir()
-    (folder / "models" / "CORE.json").write_text("[]", encoding="utf-8")
-    (folder / "nobody.yml").write_text(NOBODY, encoding="utf-8")
-    checked = dtef("rubric", "check", folder / "nobody.yml", "--models-dir", folder / "models")
-    assert checked.exit_code == 1
-    assert "error no-models-left" in checked.stdout
-    added = dtef("rubric", "add", folder / "nobody.yml", "--models-dir", folder / "models")
-    assert (added.exit_code, "left out" in added.stderr) == (0, False)
-    assert "nobody names no model that can be asked: name models with --model" in refused("rubric", "run")
-
-
 def test_a_file_whose_name_comes_first_and_that_is_added_later_is_known_like_all_others(state: Path) -> None:
     """Dagster has them in the order in which they were added, the folder by their names: nothing was made of either, and nobody was told."""
     for name, there in (("b", ["b"]), ("a", ["a", "b"])):
@@ -130,16 +117,6 @@ def test_a_removed_blueprint_leaves_tables_boards_and_pages_and_comes_back_for_n
     assert "2 blueprints added, 1 new or changed" in ok("rubric", "add", files)
     assert "1 blueprint, snapshot base" in ok("rubric", "run", "--blueprint", "more__*", "--no-roll-ups")
     assert server.answered == asked, "what was paid for is found again"
-
-
-def test_when_the_last_blueprint_goes_no_board_is_left(blueprints: tuple[Path, FakeLLM]) -> None:
-    folder, _ = blueprints
-    ok("rubric", "add", folder / "files" / "greetings.yml")
-    ok("rubric", "run")
-    assert "nothing is scored any more: boards and pages went too" in ok("rubric", "remove", "greetings")
-    assert "no rubric_board" in refused("rubric", "board")
-    assert list((folder / "warehouse" / "rubric_report").glob("*")) == []
-    assert "no blueprint in" in refused("rubric", "remove", "greetings")
 
 
 def test_files_that_are_gone_are_told_and_a_renamed_one_is_known_again(blueprints: tuple[Path, FakeLLM]) -> None:

@@ -11,15 +11,15 @@ import pytest
 import yaml
 
 from dtef_pipeline.asking.models import load_models
-from dtef_pipeline.cli.ready import dagster_instance
-from dtef_pipeline.cli.rubric_warnings import lines_of_taken_away, run_warnings
+from dtef_pipeline.cli.rubric_run import lines_of_taken_away, run_warnings
+from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.reading import read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_BOARDS, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_SCORES
 from resources.warehouse import Warehouse
 from tests.assets.rubric.reviews import graded
-from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, use, write_panel
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.fake_llm_server import Call, FakeLLM
 
 GREETINGS = """
@@ -149,55 +149,6 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
         ok("sql", "SELECT reason FROM rubric_points WHERE snapshot = 'cheap' AND score IS NULL", "--format", "json")
     )
     assert {row["reason"] for row in unscored} <= {"budget"}
-
-
-def test_the_last_line_counts_what_was_done(blueprints: tuple[Path, FakeLLM]) -> None:
-    folder, _ = blueprints
-    (folder / "files" / "silent.yml").write_text(GREETINGS, encoding="utf-8")
-    dtef("rubric", "add", folder / "files")
-    house = Warehouse(folder / "warehouse")
-    head = house.read("rubric_blueprints", blueprint="silent")
-    place = head.column_names.index("models")
-    writes_nothing = pa.array([["baseline/uniform"]], head.schema.field("models").type)
-    house.write("rubric_blueprints", head.set_column(place, head.schema.field("models"), writes_nothing), blueprint="silent")
-    ran = dtef("rubric", "run", "--no-roll-ups")
-    assert ran.exit_code == 1
-    assert "1 of 2 partitions failed" in ran.stderr
-    assert ran.stdout.splitlines()[-1].startswith("1 of 2 blueprints, snapshot base, ")
-
-
-def test_what_becomes_of_summaries_without_an_analyst_is_told(
-    blueprints: tuple[Path, FakeLLM], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Other weights took 26 grades away, which nobody was told."""
-    folder, server = blueprints
-    dtef("rubric", "add", folder / "files" / "greetings.yml")
-    name_panel(folder, monkeypatch, rubric={"analysts": ["openai/analyst"]})
-    assert "as analyst: 1 call" in ok("rubric", "run", "--no-roll-ups")
-    asked = server.answered
-    write_panel(rubric={"beta": 0})
-    weighed = dtef("rubric", "run", "--from", "judge", "--no-roll-ups")
-    assert (weighed.exit_code, "taken away" in weighed.stderr) == (0, False)
-    assert _graded() == 26
-
-    (folder / "files" / "greetings.yml").write_text(GREETINGS.replace("$contains", "$icontains"), encoding="utf-8")
-    dtef("rubric", "add", folder / "files" / "greetings.yml")
-    write_panel(rubric={})
-    other = dtef("rubric", "run", "--from", "judge", "--no-roll-ups")
-    assert other.exit_code == 0
-    assert "the summaries and grades of 1 blueprint (greetings) were of other responses" in other.stderr
-    assert _graded() == 0
-    assert "taken away" not in dtef("rubric", "run", "--from", "judge", "--no-roll-ups").stderr
-
-    (folder / "files" / "greetings.yml").write_text(GREETINGS, encoding="utf-8")
-    dtef("rubric", "add", folder / "files" / "greetings.yml")
-    write_panel(rubric={"analysts": ["openai/analyst"]})
-    assert "asked now" not in ok("rubric", "run", "--from", "judge", "--no-roll-ups")
-    assert (_graded(), server.answered) == (26, asked)
-
-
-def _graded() -> int:
-    return int(json.loads(ok("sql", "SELECT count(*) AS n FROM rubric_grades", "--format", "json"))[0]["n"])
 
 
 def test_nobody_is_asked_where_nobody_can_judge(blueprints: tuple[Path, FakeLLM]) -> None:

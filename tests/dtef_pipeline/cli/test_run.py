@@ -12,16 +12,15 @@ from tests.dtef_pipeline.cli.commands import (
     SEGMENTS,
     distribution,
     dtef,
-    ok,
     query,
     refused,
     run_stages,
     serve_as,
 )
-from tests.fake_llm_server import Call, FakeLLM, Fault
-from tests.strict_json import strict
+from tests.fake_llm_server import FakeLLM
 
 
+@pytest.mark.thorough
 def test_the_line_above_a_board_counts_no_questions_that_the_round_does_not_have(ingested: Path) -> None:
     """It said "the first 20 questions" of a round of 18."""
     ((there,),) = [row.values() for row in query("SELECT max(question_order) + 1 FROM survey_responses")]
@@ -148,14 +147,6 @@ class TestRun:
         ]
         assert not (ingested / "warehouse" / "blueprints").exists()
 
-    def test_a_broken_file_is_named_with_its_partition_and_how_to_mend_it(self, ingested: Path) -> None:
-        run_stages("--round", "S1", *CHOSEN)
-        (broken, *_) = (ingested / "warehouse" / "survey_responses").rglob("*brazil*/part-0.parquet")
-        broken.write_bytes(b"broken")
-        result = dtef("run", "--round", "S1", *CHOSEN, "--no-roll-ups")
-        assert result.exit_code == 1
-        assert f"1 of 2 partitions failed, the others are done: S1/country:brazil (cannot read {broken}: " in result.stderr
-
     def test_unread_responses_and_a_label_that_counts_as_earlier_are_said_in_plain_words(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -175,20 +166,3 @@ class TestRun:
         assert "snapshot 2020-01-31 counts as the date that it begins with, which is before base: " in earlier
         shown = query(unread.split('dtef sql "')[1].removesuffix('"'))
         assert {row["response"] for row in shown} == {"I cannot say."}
-
-    def test_calls_that_fail_for_good_are_error_rows_and_the_others_are_scored(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def fault(call: Call) -> Fault | None:
-            return Fault("status", status=400, message="too long") if "homework" in call.user else None
-
-        with FakeLLM(reply=lambda call: distribution(call, 40), fault=fault) as server:
-            serve_as(server, ingested, monkeypatch)
-            run_stages("--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--draws", "2")
-        errors = query("SELECT error FROM predictions WHERE call_status = 'error'")
-        assert len(errors) == 2 * 2
-        assert all("too long" in row["error"] for row in errors)
-        counted = query("SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1")
-        assert sorted(counted, key=str) == [{"status": "error", "n": 4, "scored": 0}, {"status": "ok", "n": 12, "scored": 12}]
-        (row,) = (r for r in strict(ok("leaderboard", "--format", "json")) if r["model"] == "fake")
-        assert (row["n_pairs"], row["parse_rate"]) == (6, pytest.approx(1))

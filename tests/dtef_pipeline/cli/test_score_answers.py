@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -29,21 +27,6 @@ class TestScoreAnswers:
         message = refused("score-answers", file)
         assert f"{file.name}:2: it is no JSON" in " ".join(message.split())
         assert dtef("score-answers", file).stdout == ""
-
-    def test_it_works_as_a_filter_without_any_state(self, tmp_path: Path) -> None:
-        done = subprocess.run(
-            [Path(sys.executable).with_name("dtef"), "score-answers", "-"],
-            input=YES,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert strict(done.stdout)["value"] == 1
-        assert list(tmp_path.iterdir()) == []
-
-    def test_an_empty_file_has_no_scores(self) -> None:
-        assert ok("score-answers", "-", stdin="\n") == ""
 
     def test_an_empty_file_is_told_of(self) -> None:
         assert "nothing to score" in dtef("score-answers", "-", stdin="\n").stderr

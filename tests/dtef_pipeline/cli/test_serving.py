@@ -131,6 +131,7 @@ class TestStart:
         finally:
             may_end.set()
 
+    @pytest.mark.thorough
     def test_litellm_is_not_left_for_the_first_submission(self, state: Path) -> None:
         loaded = loaded_by(
             "from dtef_pipeline.api.asked_settings import load_slow_packages\n"

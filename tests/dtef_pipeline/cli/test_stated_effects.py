@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
-from dtef_pipeline.cli.stated_effects import lines_of_design_effects
+from dtef_pipeline.cli.boards import lines_of_design_effects
 from dtef_pipeline.survey.design_effects import in_words
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, ok, run_stages
@@ -14,6 +15,7 @@ from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, ok, run_stages
 SAID = "design effect stated at ingest: 1.5 of S1: ceilings and skill are those of so many times fewer respondents"
 
 
+@pytest.mark.thorough
 def test_boards_and_report_say_which_rounds_have_which_design_effect(ingested: Path) -> None:
     """It was said at ingest alone, and lowered ceilings and moved skill in silence."""
     ok("ingest", SAMPLE, "--design-effect", "1.5")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dtef_pipeline.cli.view_table import print_rows
+from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME
 
 

@@ -7,11 +7,11 @@ import time
 import unicodedata
 
 import pytest
-from dtef_pipeline.judging.hidden_names import names_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import NameLeak
+from dtef_pipeline.judging.hidden_names import names_of
 
 MODELS = (
     "openrouter/openai/gpt-4o",

@@ -1,12 +1,20 @@
-"""Models in the spelling of Socioscope, `openai:gpt-4o-mini`, as commands of the qa family take them."""
+"""`dtef models`, and names of models in Socioscope's spelling."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
+import click
+import pandas as pd
+
+from dtef_pipeline.cli.terminal import terminal_fit
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.transcripts.payload import model_string
+from dtef_pipeline.report.terminal import render
+from dtef_pipeline.survey.baselines.names import BASELINES
+from resources.gateway.askable import reached
 from resources.known_models import known_models
 from resources.settings import Settings
 
@@ -29,3 +37,18 @@ def _spelled(name: str) -> str:
         return model_string(name)
     except ConfigError:
         return name
+
+
+def list_models(output: str) -> None:
+    known = known_models(Settings.from_environment(), BASELINES)
+    rows = [
+        {
+            "model": spec.name,
+            "variant": spec.variant,
+            "collections": ", ".join(name for name, members in known.collections.items() if spec.name in members),
+            "key": spec.api_key_env or "",
+            **reached(spec, os.environ)._asdict(),
+        }
+        for spec in known.specs.values()
+    ]
+    click.echo(render(pd.DataFrame(rows), output, fit=terminal_fit(["model", "key"], ["collections"])))

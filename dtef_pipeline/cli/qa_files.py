@@ -1,39 +1,132 @@
-"""What `dtef qa add`, `check`, `list` and `remove` do; the words are in `dtef_pipeline/cli/qa_group.py`."""
+"""`dtef qa add`, `check`, `list` and `remove`."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
 import click
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from dtef_pipeline.cli.blueprint_patterns import fitting
+from dtef_pipeline.cli.families import boards_follow, remove_parts, stored_family
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped
-from dtef_pipeline.cli.qa_replaced import drop_lost, lost_items, refuse_replacing
-from dtef_pipeline.cli.qa_run import known_parts, materialize_parts
-from dtef_pipeline.cli.ready import check_home_path, dagster_instance
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.qa_run import known_parts
+from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.added_files import AddedFiles, read_added
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
-from dtef_pipeline.qa.report.pages import QA_PAGES_FOLDER
-from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.stored_tables import RESULTS_OF_PARTS
+from dtef_pipeline.qa.item_rows import truth_id
+from dtef_pipeline.qa.space import QA_RESPONSE_KEY, QA_SPACE
+from dtef_pipeline.qa.stored_tables import QA_TABLES, RESULTS_OF_PARTS
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
-from resources.blueprint_files import clear_tables
 from resources.gateway.progress import kept_terminal, waiting
 from resources.item_files import ITEM_NOTES, QaSource, source_hash
 from resources.settings import Settings
 from resources.warehouse import Warehouse
-from resources.written_pages import remove_pages
+
+_OF_FILES = ("qa_items", "qa_findings")
+"""Tables that the files of a part are read into."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostItems:
+    """The items of a part that a file of another place has not."""
+
+    source: QaSource
+    """The part as it would be."""
+    earlier: str
+    """The file that the part is of."""
+    items: Sequence[str]
+    scored: int
+    """How many responses to them have a score."""
+
+    def __str__(self) -> str:
+        return f"{counted(len(self.items), 'item')} with {counted(self.scored, 'scored response')}"
+
+
+def refuse_replacing(lost: Sequence[LostItems], spec: SuiteSpec) -> None:
+    """Raises ConfigError where items would be lost."""
+    if not lost:
+        return
+    another = (
+        "--part NAME gives this one another name" if spec.layout == INTERVIEW_LAYOUT else "--suites gives it a suite of its own"
+    )
+    more = f"; so would {counted(len(lost) - 1, 'other part')}" if lost[1:] else ""
+    first = f"{lost[0].source.key} is the part of {lost[0].earlier}: {lost[0]} of it would be lost to {lost[0].source.path}"
+    raise ConfigError(f"{first}{more}: {another}, --replace has it take the place")
+
+
+def drop_lost(warehouse: Warehouse, lost: Sequence[LostItems]) -> None:
+    """Take the rows of the items out of all tables of their parts, so that no board has them. Stored responses stay."""
+    for one in lost:
+        at, gone = QA_SPACE.levels(one.source.key), pa.array(one.items, pa.string())
+        for table, spec in QA_TABLES.items():
+            if spec.space != QA_SPACE or table in _OF_FILES or spec.schema is None or "item_id" not in spec.schema.names:
+                continue
+            below = [level for level in spec.levels if level not in at]
+            for levels in [{**at, below[0]: value} for value in warehouse.values(table, below[0], **at)] if below else [at]:
+                _drop_rows(warehouse, table, levels, gone)
+
+
+def _drop_rows(warehouse: Warehouse, table: str, levels: Mapping[str, str], items: pa.Array) -> None:
+    """What cannot be read stays for the command that makes it anew."""
+    rows = warehouse.rows(table, **levels)
+    left = rows.filter(pc.invert(pc.is_in(rows["item_id"], items)))
+    if not len(rows) or len(left) == len(rows):
+        return
+    if len(left):
+        warehouse.write(table, left, **levels)
+    else:
+        warehouse.fs.delete_dir(warehouse.folder(table, **levels))
+
+
+def lost_items(warehouse: Warehouse, added: AddedFiles, sources: Sequence[QaSource]) -> Iterator[LostItems]:
+    """By part what would be lost to a file of another place, where something would.
+
+    A changed file at its place, and a file that was moved, take the place of the earlier one as they always do.
+    """
+    new = {(item.part, item.item_id, item.text, truth_id(item)) for item in added.loaded.items}
+    for source in sources:
+        known = _known(warehouse, source.key)
+        if known is None or _is_one_place(Path(known.path), Path(source.path)):
+            continue
+        columns = ["item_id", "text", "truth_id"]
+        rows = warehouse.rows("qa_items", columns=columns, **QA_SPACE.levels(source.key))
+        items = [row["item_id"] for row in rows.to_pylist() if (source.part, *(row[name] for name in columns)) not in new]
+        if items:
+            yield LostItems(source, known.path, items, _scored(warehouse, source.key, items))
+
+
+def _known(warehouse: Warehouse, key: str) -> QaSource | None:
+    """None also where the note cannot be read: adding writes it anew."""
+    try:
+        return ITEM_NOTES.read(warehouse, key)
+    except WarehouseError:
+        return None
+
+
+def _is_one_place(known: Path, new: Path) -> bool:
+    """Whether two paths are the same, or one is a folder with the other in it."""
+    known, new = known.resolve(), new.resolve()
+    return known.is_relative_to(new) or new.is_relative_to(known)
+
+
+def _scored(warehouse: Warehouse, key: str, items: Sequence[str]) -> int:
+    names = [*QA_RESPONSE_KEY, "snapshot"]
+    rows = warehouse.rows("qa_scores", columns=[*names, "score"], **QA_SPACE.levels(key))
+    scored = rows.filter(pc.and_(pc.is_valid(rows["score"]), pc.is_in(rows["item_id"], pa.array(items, pa.string()))))
+    return len(scored.group_by(names).aggregate([]))
+
 
 _FINDINGS_NAMED, _ALIKE_NAMED = 10, 5
 _LIST_COLUMNS = ("suite", "part", "items", "left_out", "types", "examples", "documents", "public_since")
@@ -73,7 +166,7 @@ def add(
     with kept_terminal():
         with waiting("reading items"):
             spec, added = read_files(suite, path, corpus, suites, part=part, strict=strict)
-            import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
+            from assets.launch import OF_PARTS, materialize  # takes seconds, in which something is to be seen
             from assets.qa.files import add_parts
         if corpus is None and spec.layout == INTERVIEW_LAYOUT:
             raise ConfigError(
@@ -91,12 +184,12 @@ def add(
         with dagster_instance() as instance:
             drop_lost(warehouse, lost)
             found = add_parts(instance, warehouse, sources)
-            outcome = materialize_parts(instance, ["qa_items"], found.keys, {})
+            outcome = materialize(instance, ["qa_items"], found.keys, {}, space=OF_PARTS)
     say_skipped(outcome, warehouse)
     for one in lost:
         say(f"{one.source.key}: gone with {one.earlier}: {one}; stored responses stay")
     if any(one.scored for one in lost):
-        say(_boards_follow(warehouse))
+        say(boards_follow(warehouse, stored_family("qa"), RESULTS_OF_PARTS))
     click.echo(f"{counted(len(sources), 'part')} of {suite} added, {len(found.changed)} new or changed: {_summary(added)}")
     for line in (*_told(added.loaded.findings), *(f"error: {failure}" for failure in outcome.failures)):
         say(line, err=True)
@@ -118,39 +211,29 @@ def list_parts(warehouse: Warehouse, output: str) -> None:
 
 
 def remove(patterns: Sequence[str]) -> None:
-    """Take the parts that fit away, and say what went and what stays."""
+    """Take the parts that fit away, and say what went and what stays. Files stay too."""
     check_home_path(Settings.from_environment())
     warehouse = open_warehouse()
     with kept_terminal():
         with waiting("looking at what is known"):
             import assets.launch  # noqa: F401 - takes seconds, and keeps Dagster's own warnings from the terminal
             from assets.qa.files import known_parts as registered
-            from assets.qa.files import remove_parts
-        with dagster_instance() as instance:
-            noted = [source.key for source in ITEM_NOTES.all(warehouse)]
-            known = list(dict.fromkeys([*registered(instance), *known_parts(warehouse), *noted]))
-            if not known:
-                raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
-            keys = fitting(known, patterns, "PART")
-            lines = [_removed(warehouse, key) for key in keys]
-            remove_parts(instance, warehouse, keys)
-        told = _boards_follow(warehouse)
-    for line in lines:
-        say(line)
-    say("files and stored responses stay: a part that is added again is asked nothing that it was asked before")
-    say(told)
-
-
-def _boards_follow(warehouse: Warehouse) -> str:
-    """What becomes of boards and pages after scores went, in words: they go at once where nothing is scored any more."""
-    boards_left = bool(warehouse.tables(["qa_scores"]))
-    if not boards_left:
-        clear_tables(warehouse, RESULTS_OF_PARTS)
-        remove_pages(warehouse.fs, f"{warehouse.root}/{QA_PAGES_FOLDER}")
-    warehouse.refresh_database()
-    if boards_left:
-        return "boards and pages follow at the next `dtef rollup --family qa`"
-    return "nothing is scored any more: boards and pages went too"
+            from assets.qa.files import remove_parts as remove_registered
+        remove_parts(
+            warehouse,
+            stored_family("qa"),
+            patterns,
+            noun="part",
+            adds="dtef qa add SUITE PATH",
+            known=lambda instance: [
+                *registered(instance),
+                *known_parts(warehouse),
+                *(source.key for source in ITEM_NOTES.all(warehouse)),
+            ],
+            take_away=remove_registered,
+            counted_rows={"qa_responses": "response"},
+            results=RESULTS_OF_PARTS,
+        )
 
 
 def read_files(
@@ -232,11 +315,3 @@ def _public_since(warehouse: Warehouse, key: str, suites: Callable[[str | None],
         return suites(source.suites if source else None).route(QA_SPACE.split(key)[0]).public_since
     except (ConfigError, WarehouseError):
         return None
-
-
-def _removed(warehouse: Warehouse, key: str) -> str:
-    snapshots = warehouse.values("qa_responses", "snapshot", **QA_SPACE.levels(key))
-    if not snapshots:
-        return f"removed {key}, which was never run"
-    responses = len(warehouse.rows("qa_responses", columns=["item_id"], **QA_SPACE.levels(key)))
-    return f"removed {key}: {counted(responses, 'response')}, of {', '.join(snapshots)}"

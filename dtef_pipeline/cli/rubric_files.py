@@ -1,4 +1,4 @@
-"""What `dtef rubric add` does; the words are in `dtef_pipeline/cli/rubric_group.py`."""
+"""`dtef rubric add` and `dtef rubric remove`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from pathlib import Path
 
 import click
 
-from dtef_pipeline.cli.gone_files import told_as_gone
+from dtef_pipeline.cli.families import remove_parts, stored_family
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
-from dtef_pipeline.cli.ready import check_home_path, dagster_instance
-from dtef_pipeline.cli.rubric_check import blueprint_files
-from dtef_pipeline.cli.rubric_run import STEP_OF_FILES, materialize_blueprints
-from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.rubric_check import blueprint_files, told_as_gone
+from dtef_pipeline.cli.rubric_run import STEP_OF_FILES
+from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.rubric.findings import TO_BE_NAMED, leaves_out
 from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import blueprint_id
+from dtef_pipeline.rubric.stored_tables import RESULTS_OF_ALL
 from dtef_pipeline.text.counted import and_more, counted
-from resources.blueprint_files import RubricFile, content_hash
+from resources.blueprint_files import RubricFile, all_noted, content_hash
 from resources.gateway.progress import kept_terminal, waiting
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -32,7 +33,7 @@ def add(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_
     check_home_path(Settings.from_environment())
     with kept_terminal():
         with waiting("reading blueprints"):
-            import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
+            from assets.launch import OF_BLUEPRINTS, materialize  # takes seconds, in which something is to be seen
             from assets.rubric.files import add as add_files
             from assets.rubric.files import known_blueprints
 
@@ -43,7 +44,7 @@ def add(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_
         with dagster_instance() as instance:
             known = set(known_blueprints(instance))
             added = add_files(instance, warehouse, sound)
-            outcome = materialize_blueprints(instance, [STEP_OF_FILES], added.keys, {}) if sound else None
+            outcome = materialize(instance, [STEP_OF_FILES], added.keys, {}, space=OF_BLUEPRINTS) if sound else None
     failures = outcome.failures if outcome else ()
     if outcome:
         say_skipped(outcome, warehouse)
@@ -118,3 +119,36 @@ def _left_out(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
             f"warning: it is not known whom these ask: {and_more(nobody, _PARTS_NAMED)}; give the folder of collections with "
             "--models-dir, or name models with --model when you run them"
         )
+
+
+_FILES_NAMED = 5
+
+
+def remove(patterns: Sequence[str]) -> None:
+    """Take the blueprints that fit away, and say what went and what stays."""
+    check_home_path(Settings.from_environment())
+    warehouse = open_warehouse()
+    notes = {file.blueprint: file for file in all_noted(warehouse)}
+    with kept_terminal():
+        with waiting("looking at what is known"):
+            import assets.launch  # noqa: F401 - takes seconds, and keeps Dagster's own warnings from the terminal
+            from assets.rubric.files import known_blueprints
+            from assets.rubric.files import remove as remove_files
+
+        keys = remove_parts(
+            warehouse,
+            stored_family("rubric"),
+            patterns,
+            noun="blueprint",
+            adds="dtef rubric add PATH",
+            known=lambda instance: [
+                *known_blueprints(instance),
+                *warehouse.values("rubric_blueprints", "blueprint"),
+                *notes,
+            ],
+            take_away=remove_files,
+            counted_rows={"rubric_responses": "response", "rubric_judgements": "judgement"},
+            results=RESULTS_OF_ALL,
+        )
+    if there := [notes[key].path for key in keys if key in notes and Path(notes[key].path).is_file()]:
+        say(f"files stay, and adding their folder adds them again: {and_more(there, _FILES_NAMED)}")

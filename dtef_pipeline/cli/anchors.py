@@ -1,0 +1,182 @@
+"""`dtef rubric anchors` and `dtef qa anchors`: have stored responses judged again, and show whether a judge has moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.qa.panel_part import qa_panel
+from assets.rubric.panel_part import panel_or_usual
+from assets.stage.panel_drift import panel_drift
+from dtef_pipeline.asking.snapshot_label import require_safe
+from dtef_pipeline.cli.families import meanings_of
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
+from dtef_pipeline.cli.role_budgets import budgets_given, owned_budgets
+from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, end_run, say_used
+from dtef_pipeline.cli.terminal import filled_columns, print_table, say
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.qa.arbiter import NOBODY
+from dtef_pipeline.report.terminal import intervals_of, render
+from dtef_pipeline.rubric.anchor_rows import NOTHING_TO_JUDGE_AGAIN
+from dtef_pipeline.rubric.judge_requests import chosen_judges
+from dtef_pipeline.rubric.model import TEXT_KIND
+from dtef_pipeline.text.counted import counted
+from resources.gateway.progress import kept_terminal
+from resources.known_models import known_models
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+_OF_A_JUDGE = ("verdict", "shift", "interval", "first_snapshot", "n_snapshots", "n_items", "latest_snapshot", "reason")
+Given = Mapping[str, Any]
+"""Options of the command, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchored:
+    """What a family says of its anchors."""
+
+    anchor: str
+    """The column of its table of anchors that names what was judged."""
+    judged: str
+    """The column that is empty where a judge said nothing."""
+    who: tuple[str, ...]
+    """The columns that name a judge."""
+    with_panel: Callable[[Given, Settings], Given]
+    """The options, with what the panel file says of judging."""
+    judges: Callable[[Given, Settings, Warehouse], set[str]]
+    """Names of the models that judge. Raises what is to be mended before anything is started."""
+    drift_rows: Callable[[pa.Table, WatchOptions], pa.Table]
+
+
+def run(family: str, given: Given) -> int:
+    """The exit code: 1 where it failed."""
+    warehouse, settings = open_warehouse(), Settings.from_environment()
+    check_home_path(settings)
+    require_safe(given["snapshot"])
+    given = ANCHORED[family].with_panel(given, settings)
+    names = ANCHORED[family].judges(given, settings, warehouse)
+    costs, calls = (
+        owned_budgets(given[name], names, known_models(settings, COMPUTED_MODELS)) for name in ("max_cost_usd", "max_calls")
+    )
+    asked = {name: value for name, value in given.items() if name not in ("max_cost_usd", "max_calls") and value is not None}
+    if not _judge_again(warehouse, family, {**asked, **budgets_given(costs, calls)}):
+        return 1
+    say(f"`dtef {family} anchors --show` says which judges have moved")
+    return 0
+
+
+def _judge_again(warehouse: Warehouse, family: str, config: Given) -> bool:
+    """Whether the stage ran through; failures are told, or else what the snapshot now holds."""
+    stage, anchored, snapshot = f"{family}_anchors", ANCHORED[family], config["snapshot"]
+    with kept_terminal():
+        from assets.launch import materialize
+        from assets.stage.partitions import SNAPSHOT_TAG
+        from assets.stage.shared_gateway import command
+
+        with dagster_instance() as instance, command([]) as running:
+            outcome = materialize(instance, [stage], [], {stage: config}, {**running.tags, SNAPSHOT_TAG: snapshot})
+    say_used(running.gateway.used if running.gateway else {})
+    end_run(warehouse, outcome)
+    if outcome.failures:
+        return False
+    rows = warehouse.read(stage, columns=[anchored.anchor, anchored.judged], snapshot=snapshot)
+    kept, empty = len(set(rows[anchored.anchor].to_pylist())), rows[anchored.judged].null_count
+    missing = f", {empty:,} without a {anchored.judged}" if empty else ""
+    click.echo(f"{counted(kept, 'anchor')}, {counted(len(rows), 'judgement')} in snapshot {snapshot}{missing}")
+    return True
+
+
+@reads_tables
+def show(warehouse: Warehouse, family: str, output: str) -> None:
+    """A line per judge. Raises WarehouseError where none was ever asked."""
+    judged, anchored = warehouse.rows(f"{family}_anchors"), ANCHORED[family]
+    if not len(judged):
+        raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef {family} anchors` makes them")
+    options = panel_drift(Settings.from_environment(), warehouse).options
+    frame = anchored.drift_rows(judged, options).to_pandas()
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    shown = frame.assign(interval=intervals_of(frame, "shift", ("shift_low", "shift_high")))
+    print_table(
+        shown,
+        meanings_of(f"{family}_judge_drift") | {"interval": "95 % interval of shift"},
+        columns=[*anchored.who, *filled_columns(shown, _OF_A_JUDGE)],
+        kept=[*anchored.who, "verdict", "shift"],
+        first_out=["latest_snapshot", "reason"],
+    )
+
+
+def _with_scale(given: Given, settings: Settings) -> Given:
+    return {**given, "judges": list(given["judges"]), "scale": panel_or_usual(settings).scale}
+
+
+def _rubric_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
+    models = known_models(settings, COMPUTED_MODELS)
+    kept = warehouse.read_or_empty("rubric_anchor_items", columns=["blueprint"])["blueprint"].to_pylist()[: given["n"]]
+    scored = warehouse.values("rubric_scores", "blueprint") if len(kept) < given["n"] else []
+    names: set[str] = set()
+    refused = None
+    for key in dict.fromkeys([*kept, *(one for one in scored if _has_words(warehouse, one))]):
+        head = warehouse.read_or_empty("rubric_blueprints", columns=["judges"], blueprint=key)["judges"].to_pylist()
+        try:
+            judges = chosen_judges(given["judges"], head[0] if head else [], models, given["scale"])
+        except ConfigError as error:
+            if key in kept:
+                raise
+            refused = error  # no anchor of this blueprint may be chosen
+        else:
+            names.update(judge.model.name for judge in judges)
+    if not names:
+        raise refused or WarehouseError(NOTHING_TO_JUDGE_AGAIN)
+    return names
+
+
+def _has_words(warehouse: Warehouse, blueprint: str) -> bool:
+    """Whether there is anything in it for a judge."""
+    kinds = warehouse.read_or_empty("rubric_criteria", columns=["kind"], blueprint=blueprint)["kind"]
+    return bool(pc.any(pc.equal(kinds, TEXT_KIND)).as_py())
+
+
+def _rubric_drift(judged: pa.Table, options: WatchOptions) -> pa.Table:
+    from dtef_pipeline.rubric.anchor_rows import judge_drift_rows
+
+    return judge_drift_rows(judged, options)
+
+
+def _with_judge_settings(given: Given, settings: Settings) -> Given:
+    """With the judge's budget and price."""
+    panel = qa_panel(settings)
+    switches = panel.switches if panel else {}
+    file = given["judges_file"] and str(given["judges_file"])
+    return {**given, "judges_file": file, **{name: switches.get(name) for name in ("daily_budget", "allow_unpriced")}}
+
+
+def _qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
+    if given["judge"] == NOBODY:
+        raise ConfigError("--judge none: allowed: a model, since anchors are there to be judged")
+    if not warehouse.values("qa_judgements", "suite") and not len(warehouse.read_or_empty("qa_anchor_items")):
+        raise WarehouseError("nothing to judge again: no judged answer; `dtef qa run` with a judge makes some")
+    models = known_models(settings, COMPUTED_MODELS)
+    if given["judge"]:
+        models.resolve([given["judge"]])
+    return set(models.specs)
+
+
+def _qa_drift(judged: pa.Table, options: WatchOptions) -> pa.Table:
+    from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
+
+    return qa_judge_drift_rows(judged, options)
+
+
+ANCHORED = {
+    "rubric": Anchored("item", "class", ("judge",), _with_scale, _rubric_judges, _rubric_drift),
+    "qa": Anchored("anchor", "score", ("judge_model", "evaluator"), _with_judge_settings, _qa_judges, _qa_drift),
+}

@@ -1,0 +1,313 @@
+"""The views of `dtef leaderboard` as tables for people: what they are over, why rows lack a rank or an interval, what columns mean."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.asking.models import COMPUTED_SQL
+from dtef_pipeline.boards.boards import BY_METRIC, NO_RANK
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.cli.terminal import terminal_fit
+from dtef_pipeline.report.column_lines import column_lines, in_width
+from dtef_pipeline.report.drift_terminal import drift_text, verdict_table
+from dtef_pipeline.report.fitting import Fit, shown_columns
+from dtef_pipeline.report.names import Names
+from dtef_pipeline.report.terminal import intervals, intervals_of, named_apart, render, with_ranks
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.boards.meanings import (
+    DRIFT,
+    ENDS,
+    FIRST_OUT,
+    OWN_INTERVALS,
+    SHOWN_INTERVALS,
+    meanings,
+    subject_columns,
+    view_columns,
+)
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.design_effects import about_n
+from dtef_pipeline.survey.question_draw import DRAW_ORDERS
+from dtef_pipeline.survey.report.terms import NAMES
+from dtef_pipeline.survey.tables import METRICS
+from dtef_pipeline.text.counted import and_more, counted
+from resources.warehouse import Warehouse
+
+
+def board_scope(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions, level: str) -> str:
+    """What the board of a context level is over: rounds, segments, questions, the level, snapshots."""
+    counted_responses = f"of snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
+    part = _part(connection, options)
+    return f"all models on {', '.join(options.rounds)}: {part}; context {level}; {counted_responses}"
+
+
+def lines_of_samples(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> Iterator[str]:
+    """A line for each round of which language models were asked a sample: the smallest draw that holds all their scores."""
+    if not has_table(connection, "survey_responses") or not {*DRAW_ORDERS} <= {*connection.table("survey_responses").columns}:
+        return
+    drawn = connection.execute(
+        f"SELECT round, {', '.join(f'max({name}) + 1' for name in DRAW_ORDERS)} "
+        f"FROM scores JOIN survey_responses USING (round, segment, question_id) WHERE NOT {COMPUTED_SQL} "
+        "AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2) GROUP BY 1 ORDER BY 1",
+        [list(options.rounds), options.snapshot],
+    ).fetchall()
+    for name, *sample in drawn:
+        questions, segments = sample
+        of_round = replace(options, rounds=(name,), questions=questions, sample_segments=segments)
+        there = [_places_drawn(connection, column, of_round) for column in DRAW_ORDERS]
+        if sample != there:
+            yield f"language models were asked a sample of {name}: {_part(connection, of_round)}"
+
+
+def _part(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+    """The segments and questions of a board."""
+    return f"{_segments(connection, options)}; {_questions_asked(connection, options)}"
+
+
+def _segments(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+    """The segments of a board, and how many of each round a sample draws for each question. A round may have fewer."""
+    named, asked = ", ".join(options.segments), options.sample_segments
+    there = _places_drawn(connection, "segment_order", options)
+    if asked is None or there is None or there <= asked:
+        return named or "all segments"
+    return "; ".join(filter(None, [named, f"{asked:,} of {counted(there, 'segment')} drawn for each question"]))
+
+
+def _places_drawn(connection: duckdb.DuckDBPyConnection, column: str, options: SurveyBoardOptions) -> int | None:
+    """The most questions of a round, or segments of a question, that can be drawn; None: nothing is known of the rounds."""
+    ((there,),) = connection.execute(
+        f"SELECT max({column}) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
+    ).fetchall()
+    return None if there is None else int(there)
+
+
+def _questions_asked(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+    """The questions of a board. A round may have fewer than were asked for."""
+    asked = options.questions
+    if asked is None:
+        return "all questions"
+    there = _places_drawn(connection, "draw_order", options)
+    if there is not None and there <= asked:
+        return "all questions" if len(options.rounds) > 1 else f"all {counted(there, 'question')}"
+    if there is None or len(options.rounds) > 1:
+        return f"{counted(asked, 'question')} of each round"
+    return f"{asked:,} of {counted(there, 'question')}"
+
+
+_OF_CEILINGS = {"ceiling", "skill", "deviation", "segment_sd_expected"}
+"""Columns of views whose numbers rest on ceilings."""
+
+
+def lines_of_design_effects(warehouse: Warehouse, frame: pd.DataFrame, rounds: Sequence[str]) -> str:
+    """Lines on the design effects and unknown n of `rounds` (none: of all); empty without any, and of a view whose numbers none bears on."""
+    if not _OF_CEILINGS & {*frame.columns}:
+        return ""
+    lines = warehouse.query(lambda connection: about_n(connection, rounds), only=["survey_findings"], first=rounds)
+    return "\n".join(in_width(line, terminal_fit().width) for line in lines)
+
+
+Row = Mapping[Hashable, Any]
+Reasons = Mapping[tuple[str, str, str], str]
+"""By model variant, context level and condition."""
+_MOST_PLACES = 3
+
+
+def reasons_without_score(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> Reasons:
+    """The most frequent reason why what a model responded has no score, of a connection with `scores`."""
+    rows = connection.execute(
+        "SELECT model_variant, context_level, condition, mode(reason) FROM scores "
+        "WHERE reason <> '' AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2) GROUP BY ALL",
+        [list(options.rounds), options.snapshot or None],
+    ).fetchall()
+    return {(variant, level, condition): reason for variant, level, condition, reason in rows}
+
+
+def why_unranked(frame: pd.DataFrame, without_score: Reasons) -> list[str]:
+    """A line for each reason why a model of an overall board has no rank."""
+    named, lines = named_apart(frame), []
+    for model, rows in named.groupby("model", sort=False, observed=True):
+        reasons: dict[str, list[str]] = {}
+        for row in rows[rows["rank"].isna()].to_dict("records"):
+            reasons.setdefault(_why_unranked(row, without_score), []).append(_place(row))
+        for reason, places in reasons.items():
+            where = "" if len(places) == len(rows) else f" at {_places(places)}"
+            lines.append(f"{model}{where}: {reason}")
+    return lines
+
+
+def why_no_interval(said: Iterable[str]) -> str:
+    """The reason that all intervals give in place of numbers; empty where they differ."""
+    reasons = {words for words in said if words}
+    return reasons.pop() if len(reasons) == 1 and next(iter(reasons)).endswith("needed") else ""
+
+
+def _why_unranked(row: Row, without_score: Reasons) -> str:
+    if not row["n_pairs"]:
+        way = (str(row["model_variant"]), str(row["context_level"]), str(row["condition"]))
+        return f"no score: {without_score.get(way, 'nothing that counts here was asked')}"
+    return next(note for note in str(row["note"]).split("; ") if note.startswith(NO_RANK)).removeprefix(f"{NO_RANK}: ")
+
+
+def _place(row: Row) -> str:
+    return f"context {row['context_level']}, {row['condition']}"
+
+
+def _places(places: Sequence[str]) -> str:
+    return and_more(places, _MOST_PLACES, "; ")
+
+
+def line_of_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+    """How many segments of people who gave no answer a board leaves out; empty where it leaves out none."""
+    if options.of_answers is None:
+        return ""
+    left_out = [
+        f"{round_id}/{segment}"
+        for round_id, segment in connection.execute(
+            f"SELECT DISTINCT round, segment FROM scores WHERE NOT ({options.of_answers}) "
+            "AND (len($1) = 0 OR list_contains($1, round)) ORDER BY ALL",
+            [list(options.rounds)],
+        ).fetchall()
+    ]
+    if not left_out:
+        return ""
+    many, named = counted(len(left_out), "segment"), and_more(left_out, _MOST_PLACES)
+    return f"left out: {many} of people who gave no answer ({named}); `dtef leaderboard --non-answers` keeps them"
+
+
+_NOTES = ("note", "consistency_note")
+_MOST_NOTES = 5
+"""Rows of which it is told that readable responses alone say something else, and that have one note."""
+_DRIFT_FIRST_OUT = ("odds needed", "since", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
+
+
+def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:
+    """A view as a table for people: each model under a name of its own, intervals in one column, without columns that show nothing.
+
+    `how`: says how to see the columns that are not shown.
+    """
+    shown = _shown(by, frame)
+    return render(shown, "table", columns=_columns(by, shown), ends=ENDS, fit=_fit(by, how))
+
+
+def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
+    """A line for each column that a table of the view has and that is not plain English; an interval that is missing says why.
+
+    Before them stands what readable responses alone say otherwise. Begins with an empty line, or with that, as it follows the table.
+    """
+    fit, told = _fit(by), dict(meanings(by))
+    tables = [(shown, _columns(by, shown)) for shown in (_shown(by, frame) for frame in frames)]
+    columns = dict.fromkeys(name for _, names in tables for name in names)
+    fitting = {name for _, names in tables for name in shown_columns(names, fit)}
+    if "rank" in told and "adjusted_score" not in columns:  # it is the same number as the score
+        told["rank"] = told["rank"].replace("by adjusted score", "by score")
+    reason = why_no_interval(said for shown, _ in tables for said in shown["interval"])
+    if reason and "interval" not in columns and "score" in told:
+        told["score"] += f"; no interval from {reason}"
+    lines = column_lines([name for name in columns if name in fitting], told, fit.width)
+    notes = [_notes(shown, name) for shown, names in tables for name in _NOTES if name in names and name not in fitting]
+    return "\n".join(filter(None, [*notes, *map(_readable_alone, frames), lines]))
+
+
+def lines_of_unranked(frame: pd.DataFrame, without_score: Reasons) -> str:
+    """Why models of an overall board have no rank, a line for each; empty where all have one."""
+    return _listed("without a rank:", why_unranked(frame, without_score))
+
+
+def _readable_alone(frame: pd.DataFrame) -> str:
+    """Where readable responses alone say something else than the published policy, a line for each of the first; empty where nowhere."""
+    if "parsed_note" not in frame:
+        return ""
+    told = named_apart(frame[frame["parsed_note"].fillna("") != ""])
+    lines = [f"{who}: {words}" for who, words in zip(_who(told), told["parsed_note"], strict=True)]
+    left = len(lines) - _MOST_NOTES
+    more = [f"{counted(left, 'more row')}: --format csv has them all, as parsed_note"] if left > 0 else []
+    return _listed("by readable responses alone:", [*lines[:_MOST_NOTES], *more])
+
+
+def _notes(shown: pd.DataFrame, column: str) -> str:
+    """What is to be known of rows, where the table has no room for it: each note once, with the rows that it is about."""
+    noted = shown[shown[column].fillna("") != ""]
+    of_note: dict[str, dict[str, None]] = {}
+    for who, note in zip(_who(noted), noted[column], strict=True):
+        of_note.setdefault(note, {})[who] = None
+    of_all = len(of_note) == 1 and len(noted) == len(shown)
+    lines = [f"{'all rows' if of_all else and_more(list(who), _MOST_NOTES, '; ')}: {note}" for note, who in of_note.items()]
+    return _listed("notes:", lines)
+
+
+def _who(frame: pd.DataFrame) -> Iterator[str]:
+    others = frame["other_model"] if "other_model" in frame else [None] * len(frame)
+    attributes = frame["attribute"] if "attribute" in frame else [None] * len(frame)
+    for model, other, attribute in zip(frame["model"], others, attributes, strict=True):
+        yield f"{model} against {other}" if other else f"{model}, {attribute}" if attribute else model
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
+    width = terminal_fit().width
+    return "\n".join([in_width(title, width), *(in_width(f"  {line}", width, 4) for line in lines)]) if lines else ""
+
+
+def render_drift(checks: pa.Table, names: Names = NAMES, told: Mapping[str, str] = DRIFT) -> str:
+    """What `dtef drift` prints, with a line for each column of its table of verdicts that is not plain English.
+
+    `names`: of the family that the checks are of; `told`: what the columns mean.
+    """
+    verdicts, keys = verdict_table(checks, names), names.subject.keys
+    whose = ("verdict", "night", *keys.space, "model", *keys.asked, "shift")
+    fit = terminal_fit([name for name in whose if name in verdicts], _DRIFT_FIRST_OUT)
+    text = drift_text(checks, names, fit)
+    shown = shown_columns([*map(str, verdicts)], fit)
+    return "\n".join([text, column_lines(shown, told, fit.width)] if shown else [text])
+
+
+def _fit(by: str, how: str = "") -> Fit:
+    return terminal_fit(subject_columns(by), FIRST_OUT, how)
+
+
+def _shown(by: str, frame: pd.DataFrame) -> pd.DataFrame:
+    shown = named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(
+        interval=intervals(frame, SHOWN_INTERVALS)
+    )
+    own = {column: name for column, name in OWN_INTERVALS.items() if ENDS[name][0] in frame}
+    shown = shown.assign(**{column: intervals_of(frame, name, ENDS[name]) for column, name in own.items()})
+    if "question" in shown:  # once for neighbouring rows: it takes several lines
+        shown["question"] = shown["question"].where(shown["question_id"] != shown["question_id"].shift(), "")
+    return shown.assign(questions=_questions(frame)) if {"n_questions", "n_batteries"} <= {*frame} else shown
+
+
+def _questions(frame: pd.DataFrame) -> list[str]:
+    """`43 (13)`: the different questions of each row, and their batteries."""
+    both = zip(frame["n_questions"], frame["n_batteries"], strict=True)
+    return [f"{questions:,} ({batteries:,})" for questions, batteries in both]
+
+
+def _columns(by: str, shown: pd.DataFrame) -> list[str]:
+    """Columns of a view as a table; with `condition` when it is not the usual one throughout."""
+    columns = [name for name in view_columns(by) if name in shown and _says_something(name, shown)]
+    if set(shown["condition"]) <= {BlueprintOptions().condition}:
+        return columns
+    after = columns.index("context_level" if "context_level" in columns else "model") + 1
+    return [*columns[:after], "condition", *columns[after:]]
+
+
+_BESIDE = {"parsed_score": "score", "adjusted_score": "score"}
+"""Columns that repeat another one where every response was read and every model asked the same."""
+
+
+def _says_something(name: str, shown: pd.DataFrame) -> bool:
+    if name in _BESIDE:  # only where it is another number
+        return bool((shown[name] - shown[_BESIDE[name]]).abs().gt(5e-5).any())
+    if name == "parsed_verdict":  # beside the verdict, only where it is another one
+        return bool(
+            (shown["parsed_note"].fillna("") if "parsed_note" in shown else shown[name].ne(shown["verdict"])).astype(bool).any()
+        )
+    if name == "interval" and why_no_interval(shown["interval"]):
+        return any(shown[low].notna().any() for low, _ in SHOWN_INTERVALS if low in shown)
+    if name in ("interval", "note", "consistency_note", *OWN_INTERVALS):
+        return bool(shown[name].fillna("").ne("").any())
+    return True

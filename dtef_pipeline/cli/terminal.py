@@ -1,0 +1,134 @@
+"""Prints tables and sentences to the terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import click
+import pandas as pd
+
+from dtef_pipeline.cli.options import WIDE_META
+from dtef_pipeline.report.column_lines import column_lines, in_width
+from dtef_pipeline.report.fitting import HOW, MOST_COLUMNS, Fit, shown_columns
+from dtef_pipeline.report.terminal import Ends, intervals_of, render
+from dtef_pipeline.text.counted import and_more
+
+_ROWS_NAMED = 5
+"""Rows that are named before a note on them."""
+_FLAG_COLUMNS = ("flagged", "champion", "investigate", "warn")
+
+
+class TableView(NamedTuple):
+    """Which columns of a table are shown. Boards of families have views of their own with the same fields."""
+
+    columns: tuple[str, ...]
+    """Columns shown to people, where any row says something in them; `interval` is made of the ends of the `estimate`."""
+    kept: tuple[str, ...]
+    """Those of the columns that are always shown."""
+    first_out: tuple[str, ...] = ()
+    """Those that are hidden first where there are too many."""
+    estimate: str = ""
+    """The column whose interval is shown as one column."""
+    notes: str = "note"
+    """The column of what is to be known of a row."""
+    who: tuple[str, ...] = ("model",)
+    """The columns that name the row in front of such a note."""
+
+
+class ShownView(Protocol):
+    """As TableView."""
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    @property
+    def kept(self) -> tuple[str, ...]: ...
+
+    @property
+    def first_out(self) -> tuple[str, ...]: ...
+
+    @property
+    def estimate(self) -> str: ...
+
+    @property
+    def notes(self) -> str: ...
+
+    @property
+    def who(self) -> tuple[str, ...]: ...
+
+
+def terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: str = "") -> Fit:
+    """What a table has to fit into: the terminal where there is one, and eight columns unless `--wide` is given. The rest as in `Fit`."""
+    context = click.get_current_context(silent=True)
+    is_wide = context is not None and context.meta.get(WIDE_META, False)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_wide else None
+    return Fit(width, kept, first_out, how or HOW, None if is_wide else MOST_COLUMNS)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print sentences, on standard error with `err`. On a terminal a wider line goes on in the next, indented as it is."""
+    is_terminal = (sys.stderr if err else sys.stdout).isatty()
+    width = shutil.get_terminal_size().columns if is_terminal else None
+    click.echo("\n".join(in_width(line, width, len(line) - len(line.lstrip(" "))) for line in text.split("\n")), err=err)
+
+
+def print_table(
+    frame: pd.DataFrame,
+    meanings: Mapping[str, str],
+    *,
+    columns: Sequence[str] = (),
+    kept: Sequence[str] = (),
+    first_out: Sequence[str] = (),
+    lines: Iterable[str] = (),
+    ends: Ends | None = None,
+) -> None:
+    """The rows as a table for people, then `lines` on them, and what the columns mean. Without `columns`, all of them."""
+    names, fit = list(columns or map(str, frame.columns)), terminal_fit(kept, first_out)
+    click.echo(render(frame, "table", columns=names, ends=ends, fit=fit))
+    for line in lines:
+        say(line)
+    click.echo(column_lines(shown_columns(names, fit), meanings, fit.width))
+
+
+def print_rows(
+    view: ShownView,
+    frame: pd.DataFrame,
+    output: str,
+    lines: Iterable[str],
+    meanings: Mapping[str, str],
+    *,
+    ends: tuple[str, str] = ("low", "high"),
+) -> None:
+    """The table, then notes on rows, `lines` on the whole, and what the columns mean; for other programs the rows alone.
+
+    `ends`: the columns with the ends of the estimate's interval.
+    """
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    shown = frame.copy()
+    if view.estimate in frame and set(ends) <= set(frame):
+        shown["interval"] = intervals_of(frame, view.estimate, ends)
+    for name in {*_FLAG_COLUMNS} & {*frame}:
+        shown[name] = frame[name].map({True: "yes", False: ""})
+    told = {"interval": f"95 % interval of {view.estimate}", **meanings}
+    columns, lines = filled_columns(shown, view.columns), [*_notes(view, frame), *lines]
+    print_table(shown, told, columns=columns, kept=view.kept, first_out=view.first_out, lines=lines)
+
+
+def filled_columns(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
+    """Those of the columns in which any row says something."""
+    return [name for name in names if name in frame and (frame[name].notna() & (frame[name] != "")).any()]
+
+
+def _notes(view: ShownView, frame: pd.DataFrame) -> Iterator[str]:
+    """Each sentence of notes once, behind the rows that it is about."""
+    notes = frame.get(view.notes, pd.Series(dtype=str)).fillna("").str.split("; ")
+    for note in dict.fromkeys(sentence for own in notes for sentence in own if sentence):
+        said = frame[[note in own for own in notes]]
+        who = said[list(view.who)].agg(", ".join, axis=1).drop_duplicates().tolist()
+        separator = ", " if len(view.who) == 1 else "; "
+        yield f"{'all rows' if len(said) == len(frame) > 1 else and_more(who, _ROWS_NAMED, separator)}: {note}"

@@ -1,0 +1,65 @@
+"""`dtef rubric anchors` and `dtef qa anchors`: what they refuse before anything runs. What they ask is tested with the stages."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.qa.tables import QA_JUDGEMENTS
+from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
+from dtef_pipeline.rubric.reading import read_blueprint
+from dtef_pipeline.rubric.tables import RUBRIC_SCORES
+from resources.warehouse import Warehouse
+from tests.dtef_pipeline.cli.commands import refused
+
+LETTER = """
+title: Letter
+models: ["openai:cand-a"]
+---
+- id: hello
+  prompt: Say hello.
+  should: [It greets.]
+"""
+
+
+@pytest.fixture
+def house(state: Path) -> Warehouse:
+    """A blueprint with scores and a criterion in words, which names no judge, as no models file does; and a part with judgements."""
+    made = Warehouse(state / "warehouse")
+    (state / "letter.yml").write_text(LETTER, encoding="utf-8")
+    read = read_blueprint(state / "letter.yml", "letter")
+    assert read.blueprint is not None
+    for table, rows in blueprint_tables(read, read.blueprint, "letter.yml")._asdict().items():
+        made.write(table, rows, blueprint="letter")
+    made.write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="letter", snapshot="base")
+    made.write("qa_judgements", QA_JUDGEMENTS.empty_table(), suite="gsm8k", part="all", snapshot="base")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("qa anchors --judge none", "allowed: a model"),
+        ("qa anchors --judge nobody", "nobody"),
+        ("qa anchors --judge openai/j --max-calls judge=x", "a whole number from 0"),
+        ("qa anchors --judge openai/j --snapshot ../x", "snapshot"),
+        ("rubric anchors --n 3", "error: nobody is named who judges"),
+        ("rubric anchors --judge lenient=openai/j", "one of standard, prompt-aware, holistic"),
+        ("rubric anchors --judge standard=openai/j --max-calls opnai/j=1", "a role or a model of this run: openai/j, "),
+    ],
+)
+def test_options_that_need_mending_are_told_before_anything_runs(
+    command: str, told: str, house: Warehouse, state: Path
+) -> None:
+    assert told in refused(*command.split())
+    assert not (state / "responses.sqlite").exists()
+
+
+def test_without_anything_judged_there_is_nothing_to_judge_again(house: Warehouse) -> None:
+    for table in ("rubric_scores", "qa_judgements"):
+        shutil.rmtree(Path(house.root) / table)
+    assert "nothing to judge again" in refused("rubric", "anchors", "--judge", "standard=openai/j")
+    assert "nothing to judge again" in refused("qa", "anchors")
+    assert "no qa_anchors" in refused("qa", "anchors", "--show")
