@@ -11,7 +11,7 @@ from dtef_pipeline.api.sessions import FailedTokens, Sessions
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.text.origins import LOOPBACK_HOSTS, served_hosts
 from resources.evaluations import EvaluationStore
-from resources.game_document_store import GameDocumentStore
+from resources.game_documents import GameDocumentStore
 from resources.responses.database import ResponseDatabase
 from resources.settings import Settings
 from resources.votes import VoteStore
