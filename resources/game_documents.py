@@ -1,19 +1,25 @@
-"""Personas and scenarios that were made over HTTP, as the response database has them: append-only versions and statuses."""
+"""Personas and scenarios that were made over HTTP, in the database of the response store.
+
+Rows are added to its tables and never changed or taken away: a change is a further version, and a status holds until another one is said.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
+
+import sqlalchemy as sa
 
 from dtef_pipeline.errors import DtefError
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-
+from dtef_pipeline.text.well_formed import well_formed
+from resources.database_stores import DatabaseStore, read_if_there, utc_now
+from resources.responses.database import ResponseDatabase
+from resources.responses.schema_versions import make_tables, schema_found
+from resources.vote_tables import BEGINNING, make_vote_tables, microseconds, note_action, noted_action, time_of
 
 GameDocumentKind = Literal["persona", "scenario"]
 DOCUMENT_KINDS: tuple[GameDocumentKind, ...] = get_args(GameDocumentKind)
@@ -71,6 +77,42 @@ class StoredDocuments(NamedTuple):
         return versions + sum((one.kind, one.id) == (kind, document_id) for one in self.statuses)
 
 
+DOCUMENT_SCHEMA_VERSION = 1
+_WHAT_WAS_WRITTEN = "the personas and scenarios were"
+
+document_metadata = sa.MetaData()
+document_schemas = sa.Table(
+    "game_document_store", document_metadata, sa.Column("schema_version", sa.Integer, primary_key=True, autoincrement=False)
+)
+document_versions = sa.Table(
+    "game_documents",
+    document_metadata,
+    # The order in which they were made.
+    sa.Column("place", sa.Integer, primary_key=True),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("id", sa.String(200), nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    # Canonical JSON: the fields without version and status.
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    # Microseconds since 1970 UTC.
+    sa.Column("made_at", sa.BigInteger, nullable=False),
+    # Of two that make the same version one is stored.
+    sa.UniqueConstraint("kind", "id", "version"),
+)
+document_statuses = sa.Table(
+    "game_document_statuses",
+    document_metadata,
+    # Of several statuses of one version the last holds.
+    sa.Column("place", sa.Integer, primary_key=True),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("id", sa.String(200), nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("said_at", sa.BigInteger, nullable=False),
+)
+sa.Index("game_document_statuses_of", document_statuses.c.kind, document_statuses.c.id)
 NO_DOCUMENTS = StoredDocuments()
 
 
@@ -79,35 +121,17 @@ def stored_documents(location: str) -> StoredDocuments:
 
     `location`: as `ResponseStore` takes it. Raises StoreError where the database is there and cannot be read.
     """
-    if (file := _file_of(location)) is not None and not file.is_file():
-        return NO_DOCUMENTS
-    from resources.database_stores import read_if_there
-
     return read_if_there(location, _found_documents, NO_DOCUMENTS)
 
 
-def _file_of(location: str) -> Path | None:
-    """The SQLite file that a location names, of a location in the two usual spellings; None: that is for the database to say."""
-    if "://" not in location:
-        return Path(location).expanduser()
-    scheme, _, place = location.partition(":///")
-    return Path(place) if scheme == "sqlite" and place and "?" not in place else None
-
-
 def _found_documents(connection: sa.Connection) -> StoredDocuments:
-    from resources import game_document_tables as tables
-
-    if tables.document_schema(connection) is None:
+    if schema_found(connection, document_schemas, DOCUMENT_SCHEMA_VERSION, _WHAT_WAS_WRITTEN) is None:
         return NO_DOCUMENTS
     return documents_in(connection)
 
 
 def documents_in(connection: sa.Connection, kind: str | None = None, document_id: str | None = None) -> StoredDocuments:
     """What the tables have, which are there: of this kind and id, where these are given."""
-    import sqlalchemy as sa
-
-    from resources import game_document_tables as tables
-    from resources.vote_tables import BEGINNING, time_of
 
     def rows(table: sa.Table) -> Any:
         statement = sa.select(table).order_by(table.c.place)
@@ -119,10 +143,151 @@ def documents_in(connection: sa.Connection, kind: str | None = None, document_id
         DocumentVersion(
             row["kind"], row["id"], row["version"], json.loads(row["body"]), row["who"], time_of(row["made_at"]) or BEGINNING
         )
-        for row in rows(tables.document_versions)
+        for row in rows(document_versions)
     ]
     statuses = [
         SaidStatus(row["kind"], row["id"], row["version"], row["status"], row["who"], time_of(row["said_at"]) or BEGINNING)
-        for row in rows(tables.document_statuses)
+        for row in rows(document_statuses)
     ]
     return StoredDocuments(tuple(versions), tuple(statuses))
+
+
+class GameDocumentStore(DatabaseStore):
+    """The documents of a response database, for those who add to them. Safe to use from several threads and processes at once."""
+
+    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = utc_now) -> None:
+        """Open the documents, and make what is not there: also the tables of votes, where actions are noted.
+
+        Arguments and errors as those of `DatabaseStore`.
+        """
+        super().__init__(location, clock)
+        make_vote_tables(self.database)
+        make_tables(self.database, document_schemas, DOCUMENT_SCHEMA_VERSION, _WHAT_WAS_WRITTEN)
+
+    def all(self, kind: GameDocumentKind | None = None, document_id: str | None = None) -> StoredDocuments:
+        """All there is now, of a kind or of one document where these are given, of one reading transaction."""
+        return self.database.read(lambda connection: documents_in(connection, kind, document_id))
+
+    def add(
+        self,
+        kind: GameDocumentKind,
+        document: Mapping[str, Any],
+        who: str,
+        *,
+        seen: int,
+        before: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Store a version with its first status.
+
+        Args:
+            kind: of the document.
+            document: its fields, with `id`, `version` and `status`.
+            who: made it.
+            seen: `StoredDocuments.revision` of when the version was decided on.
+            before: the version before it.
+
+        Raises DocumentChanged, and stores nothing, where something of the document was stored since.
+        """
+        self._write(kind, document, who, seen, before, is_version=True)
+
+    def say(
+        self, kind: GameDocumentKind, document: Mapping[str, Any], who: str, *, seen: int, before: Mapping[str, Any]
+    ) -> None:
+        """Store the status of a version; arguments and errors as those of `add`."""
+        self._write(kind, document, who, seen, before, is_version=False)
+
+    def add_all(
+        self,
+        kind: GameDocumentKind,
+        versions: Sequence[Mapping[str, Any]],
+        statuses: Sequence[Mapping[str, Any]],
+        who: str,
+        source: str,
+        *,
+        seen: StoredDocuments,
+    ) -> dict[str, int]:
+        """Store versions with their statuses, and statuses of versions that are known, all of them or none.
+
+        Args:
+            kind: of the documents.
+            versions: their fields, with `id`, `version` and `status`.
+            statuses: likewise.
+            who: adds them.
+            source: the file that they come from, for the record.
+            seen: all documents of the kind, of when these were decided on.
+
+        Returns how many were added, by what the record of actions calls one of them.
+        Raises DocumentChanged, and stores nothing, where something of this kind was stored since.
+        """
+        now = self.clock()
+        numbers = {f"{kind}_version": len(versions), f"{kind}_status": len(statuses)}
+        new = {name: number for name, number in numbers.items() if number}
+        what, noted = f"{kind}_import", {"file": source, "new": new}
+
+        def work(connection: sa.Connection) -> bool:
+            if documents_in(connection, kind) != seen:
+                raise DocumentChanged(f"a {kind} has changed meanwhile")
+            for one in versions:
+                _insert_version(connection, kind, one, who, now)
+            for one in (*versions, *statuses):
+                _insert_status(connection, kind, one, who, now)
+            note_action(connection, who, now, what, {}, noted)
+            return True
+
+        def landed(connection: sa.Connection) -> bool | None:
+            return noted_action(connection, who, now, what) == noted or None
+
+        if new:
+            self.database.write(work, alone=True, landed=landed)
+        return new
+
+    def _write(
+        self,
+        kind: GameDocumentKind,
+        document: Mapping[str, Any],
+        who: str,
+        seen: int,
+        before: Mapping[str, Any] | None,
+        *,
+        is_version: bool,
+    ) -> None:
+        now = self.clock()
+        what = f"{kind}_version" if is_version else f"{kind}_status"
+
+        def work(connection: sa.Connection) -> bool:
+            if documents_in(connection).revision(kind, document["id"]) != seen:
+                raise DocumentChanged(f"the {kind} {document['id']} has changed meanwhile")
+            if is_version:
+                _insert_version(connection, kind, document, who, now)
+            _insert_status(connection, kind, document, who, now)
+            note_action(connection, who, now, what, before or {}, document)
+            return True
+
+        def landed(connection: sa.Connection) -> bool | None:
+            return noted_action(connection, who, now, what) == document or None
+
+        # Alone: no other writer comes between the look and the rows.
+        self.database.write(work, alone=True, landed=landed)
+
+
+def _insert_version(
+    connection: sa.Connection, kind: GameDocumentKind, document: Mapping[str, Any], who: str, now: datetime
+) -> None:
+    body = {name: value for name, value in document.items() if name not in ("version", "status")}
+    row = _row(kind, document, who) | {"body": _canonical_json(body), "made_at": microseconds(now)}
+    connection.execute(sa.insert(document_versions), row)
+
+
+def _insert_status(
+    connection: sa.Connection, kind: GameDocumentKind, document: Mapping[str, Any], who: str, now: datetime
+) -> None:
+    row = _row(kind, document, who) | {"status": document["status"], "said_at": microseconds(now)}
+    connection.execute(sa.insert(document_statuses), row)
+
+
+def _row(kind: GameDocumentKind, document: Mapping[str, Any], who: str) -> dict[str, Any]:
+    return {"kind": kind, "id": document["id"], "version": document["version"], "who": well_formed(who)}
+
+
+def _canonical_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -13,15 +13,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from dtef_pipeline.errors import StoreError
 from dtef_pipeline.preference.judged_pairs import requests_said
 from dtef_pipeline.preference.vote_records import RECORD_FIELDS, Record
 from dtef_pipeline.text.well_formed import well_formed
 from resources.responses.database import ResponseDatabase, chunks
-from resources.responses.schema_versions import add_missing_columns, schema_found
+from resources.responses.schema_versions import schema_found
 
 VOTE_SCHEMA_VERSION = 4
-"""1: the first. 2: the database itself sees to it that two responses stand in one pair at most. 3: the runs behind responses. 4: by which
-version of the rules that hide names a pair was made."""
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 """What times are counted from; of a reviewer of whom nothing was said, what the table keeps as the time when it was."""
 _ROWS_AT_ONCE = 20_000
@@ -82,12 +81,11 @@ pairs = sa.Table(
     sa.Column("left_id", _Hash, sa.ForeignKey(paired_responses.c.response_id), nullable=False),
     sa.Column("right_id", _Hash, sa.ForeignKey(paired_responses.c.response_id), nullable=False),
     sa.Column("replaced", sa.Integer, nullable=False),
-    # Pairs of before it was noted are shown as they were.
-    sa.Column("blinding", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("blinding", sa.Integer, nullable=False),
     sa.Column("made_at", _Time),
 )
 # Ids of pairs are keyed, so that two of them may be of the same responses: not here.
-_one_pair_of_two = sa.Index("preference_pairs_of_two", pairs.c.left_id, pairs.c.right_id, unique=True)
+sa.Index("preference_pairs_of_two", pairs.c.left_id, pairs.c.right_id, unique=True)
 # What was said of a reviewer, and when: the last of it holds.
 reviewers = sa.Table(
     "preference_reviewers",
@@ -109,8 +107,8 @@ votes = sa.Table(
     sa.Column("voted_at", _Time),
     sa.UniqueConstraint("pair_id", "reviewer_id"),
 )
-# Before each vote it is looked up whether a judge has voted under the id. Stores of before get it when they are opened.
-_votes_of_one = sa.Index("preference_votes_of_one", votes.c.reviewer_id, votes.c.reviewer_kind)
+# Before each vote it is looked up whether a judge has voted under the id.
+sa.Index("preference_votes_of_one", votes.c.reviewer_id, votes.c.reviewer_kind)
 # The requests of a judge behind its vote: the texts in the order shown, then swapped.
 judging_requests = sa.Table(
     "preference_judging_requests",
@@ -180,42 +178,29 @@ def rows_with(
 def make_vote_tables(database: ResponseDatabase) -> str:
     """The salt of the project, after making the tables and the salt where they are missing.
 
-    Raises StoreError when newer code wrote them.
+    Raises StoreError when code of another version wrote them.
     """
     found = database.read(_found_salt)
     return found if found is not None else database.write(_made, alone=True)
 
 
 def _found_salt(connection: sa.Connection) -> str | None:
-    """None: the tables or the index of votes are missing, or are of an earlier version."""
-    version = _found_version(connection)
-    if (
-        version is None
-        or version < VOTE_SCHEMA_VERSION
-        or not sa.inspect(connection).has_index(votes.name, str(_votes_of_one.name))
-    ):
-        return None
-    return connection.scalar(sa.select(project.c.salt))
-
-
-def _found_version(connection: sa.Connection) -> int | None:
-    return schema_found(connection, vote_versions, VOTE_SCHEMA_VERSION, "the votes were")
+    """None: the tables are not there."""
+    version = schema_found(connection, vote_versions, VOTE_SCHEMA_VERSION, "the votes were")
+    if version is not None and version < VOTE_SCHEMA_VERSION:
+        raise StoreError(
+            f"the votes were written by an earlier dtef-pipeline (schema version {version}; this one knows {VOTE_SCHEMA_VERSION}): "
+            "write them to a file with that one's `dtef preference export`, and read it into a new store with `dtef preference import`"
+        )
+    return None if version is None else connection.scalar(sa.select(project.c.salt))
 
 
 def _made(connection: sa.Connection) -> str:
     """A second process waits for the first, and finds what it made."""
     if (found := _found_salt(connection)) is not None:
         return found
-    earlier = _found_version(connection)
     vote_metadata.create_all(connection)
-    if earlier != VOTE_SCHEMA_VERSION:
-        connection.execute(sa.insert(vote_versions).values(schema_version=VOTE_SCHEMA_VERSION))
-    if earlier is not None:
-        # A table that is there already gets no index and no column by `create_all`.
-        add_missing_columns(connection, pairs)
-        for index in (_one_pair_of_two, _votes_of_one):
-            index.create(connection, checkfirst=True)
-        return connection.scalar(sa.select(project.c.salt)) or ""
+    connection.execute(sa.insert(vote_versions).values(schema_version=VOTE_SCHEMA_VERSION))
     salt = secrets.token_hex(32)
     connection.execute(sa.insert(project).values(place=1, salt=salt))
     return salt

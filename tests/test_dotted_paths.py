@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import re
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,17 +68,6 @@ def test_the_code_location_is_the_module_that_workspaces_and_services_name() -> 
     assert hasattr(imported(module), "defs")
 
 
-def test_the_code_location_keeps_its_name() -> None:
-    """The state of schedules and sensors is kept under it."""
-    names = [
-        place["location_name"]
-        for file in ("workspace.yaml", "deploy/workspace.yaml")
-        for entry in document(file)["load_from"]
-        for place in entry.values()
-    ]
-    assert names == ["dtef", "dtef"]
-
-
 def test_entry_points_can_be_loaded() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["scripts"] == {"dtef": "dtef_pipeline.cli:main", "dtef-webserver": "assets.web_server:main"}
@@ -88,12 +75,6 @@ def test_entry_points_can_be_loaded() -> None:
     named = project["entry-points"]["dtef.adapters"]
     assert set(named) == {"global-dialogues", "dtef-json", "long-table"}
     assert {type(adapter).__name__ for adapter in adapters()} >= {imported(path).__name__ for path in named.values()}  # type: ignore[attr-defined]
-
-
-def test_an_installation_made_before_names_adapters_that_are_still_there() -> None:
-    """An editable checkout keeps the entry points of the day it was installed."""
-    for entry_point in importlib.metadata.entry_points(group="dtef.adapters"):
-        assert callable(entry_point.load())
 
 
 @pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in PUBLIC.items() for name in names])
@@ -107,15 +88,3 @@ def test_what_the_guide_for_adapters_imports_is_there() -> None:
     assert lines
     for module, names in lines:
         assert [name for name in names.split(", ") if not hasattr(importlib.import_module(module), name)] == []
-
-
-def test_the_vocabulary_that_people_edit_is_where_the_guide_says() -> None:
-    assert (ROOT / "dtef_pipeline" / "survey" / "vocabulary.toml").is_file()
-
-
-def test_the_fake_server_of_the_docs_starts_as_a_module() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.fake_llm_server", "--help"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "--latency" in done.stdout

@@ -112,6 +112,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_has_nothing_bought_twic
     assert not list(tmp_path.rglob("*.parquet"))  # all tables are in the object store
 
 
+@pytest.mark.thorough
 def test_a_run_whose_broker_was_restarted_and_whose_worker_is_being_stopped_is_watched_and_can_be_terminated(
     machines: tuple[Machines, FakeLLM, Gate], tmp_path: Path
 ) -> None:

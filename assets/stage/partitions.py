@@ -1,7 +1,6 @@
 """What the stages of a partition space share, and how a run over many partitions keeps a bad one to itself."""
 
 import json
-import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -105,11 +104,7 @@ def process_tag(run: dg.DagsterRun) -> str:
 def process_of(run: dg.DagsterRun) -> Process | None:
     """The process of the command that started the run; None: Dagster did, or nothing can be known of it."""
     tag = process_tag(run)
-    if tag.startswith("{"):
-        return Process(**json.loads(tag))
-    # Earlier versions wrote HOST:PID.
-    host, _, pid = tag.rpartition(":")
-    return Process(Process.this().machine, int(pid), None) if host == socket.gethostname() else None
+    return Process(**json.loads(tag)) if tag.startswith("{") else None
 
 
 _AT_ONCE = 50

@@ -9,12 +9,12 @@ from threading import Lock
 from typing import Annotated, Self
 
 from fastapi import Depends, Request
-from resources.game_document_store import GameDocumentStore
 
 from dtef_pipeline.api.sessions import FailedTokens, Sessions
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.text.origins import LOOPBACK_HOSTS, served_hosts
 from resources.evaluations import EvaluationStore, LoggedEvent, RunLog
+from resources.game_documents import GameDocumentStore
 from resources.responses.database import ResponseDatabase
 from resources.settings import Settings
 from resources.votes import VoteStore

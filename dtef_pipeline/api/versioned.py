@@ -22,8 +22,14 @@ from dtef_pipeline.games.document_lines import document_lines, new_documents, re
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.identity import versions_in_play
-from resources.game_document_store import GameDocumentStore
-from resources.game_documents import DocumentChanged, DocumentVersion, GameDocumentKind, SaidStatus, StoredDocuments
+from resources.game_documents import (
+    DocumentChanged,
+    DocumentVersion,
+    GameDocumentKind,
+    GameDocumentStore,
+    SaidStatus,
+    StoredDocuments,
+)
 from resources.settings import Settings
 
 Versioned = Persona | ScenarioManifest

@@ -4,7 +4,6 @@ each run in a process of its own; elsewhere both are here, as starting them take
 from __future__ import annotations
 
 import logging
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +26,6 @@ from dagster_graphql.test.utils import execute_dagster_graphql
 
 from assets.launch import ROLL_UP_NAMES, STAGE_NAMES
 from assets.stage.dagster_internals import RANGE_END, RANGE_START
-from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
 from tests.conftest import ROOT
@@ -279,40 +277,6 @@ def test_what_was_cancelled_goes_on_when_it_is_launched_again(processes: UI) -> 
     assert ui.colours(keys) == dict.fromkeys(STAGE_NAMES, all_of(keys, GREEN))
     assert ui.asked(keys) == 3 * 3
     assert ui.server.answered - before == 3 * 3, "an answer was bought twice"
-
-
-@pytest.mark.thorough
-def test_two_at_once_of_overlapping_partitions_leave_what_one_would(
-    processes: UI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ui = processes
-    keys, before = keys_of(ui, "B4"), ui.server.answered
-    ui.server.latency = 0.3
-    one, other = ui.backfill(keys[:2]), ui.backfill(keys[1:])
-    runs = ui.finish(one, other)
-    ui.server.latency = 0.0
-    assert [run.status for run in runs] == [dg.DagsterRunStatus.SUCCESS] * 2
-    times = [ui.instance.get_run_records(dg.RunsFilter(run_ids=[run.run_id]))[0] for run in runs]
-    assert max(time.start_time or 0 for time in times) < min(time.end_time or 0 for time in times), "they were not at once"
-    assert ui.colours(keys) == dict.fromkeys(STAGE_NAMES, all_of(keys, GREEN))
-    assert ui.server.answered - before == 3 * 3, "an answer was bought twice"
-    # One run in a clean warehouse that replays the same answers.
-    mine = ui.pipeline.bytes()
-    folder = Path(ui.pipeline.house.root).parent
-    ResponseStore(f"sqlite:///{folder / 'responses.sqlite'}").close()
-    for file in folder.glob("responses.sqlite*"):
-        shutil.copyfile(file, tmp_path / file.name)
-    models = folder / "models.yaml"
-    use(tmp_path, monkeypatch)
-    monkeypatch.setenv("DTEF_MODELS", str(models))
-    with dg.DagsterInstance.ephemeral() as instance:
-        clean = Pipeline(instance, Warehouse(tmp_path / "warehouse"))
-        clean.register(folder / "surveys.csv")
-        assert clean.run(keys=keys, predictions={"models": ["fake"]}).failures == ()
-        theirs = {name: data for name, data in clean.bytes().items() if "round=B4" in name}
-    assert len(theirs) > 7 * 3
-    assert [name for name, data in theirs.items() if mine.get(name) != data] == []
-    assert ui.server.answered - before == 3 * 3
 
 
 def test_roll_ups_go_on_without_a_file_that_cannot_be_read_and_name_it(done: Pipeline) -> None:

@@ -35,16 +35,17 @@ _REPOSITORY = RepositoryPythonOrigin(sys.executable, ModuleCodePointer("assets.d
 _ORIGIN = JobPythonOrigin("nightly_drift", _REPOSITORY)
 
 
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dg.DagsterInstance]:
     config = {"broker": "memory://", "backend": "cache+memory://", "gone_after_seconds": 60}
-    with instance_with(tmp_path, "assets.celery_runs", "WatchedCeleryRunLauncher", config) as made:
+    with instance_with(tmp_path_factory.mktemp("celery"), "assets.celery_runs", "WatchedCeleryRunLauncher", config) as made:
         yield made
 
 
 @pytest.fixture
 def launcher(instance: dg.DagsterInstance) -> WatchedCeleryRunLauncher:
     assert isinstance(instance.run_launcher, WatchedCeleryRunLauncher)
+    instance.run_launcher._signs.clear()
     return instance.run_launcher
 
 
@@ -172,22 +173,22 @@ class Restarting:
             raise self.error
 
 
-def test_a_launch_waits_for_a_broker_that_is_away_and_says_so(
+def test_a_launch_waits_for_a_broker_that_is_away_and_says_so_but_not_with_a_wrong_password(
     instance: dg.DagsterInstance, launcher: WatchedCeleryRunLauncher, run: dg.DagsterRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run had failed, and so had its retries and what else was in the queue."""
     monkeypatch.setattr("assets.celery_runs.time.sleep", lambda seconds: None)
-    launcher.celery._local.backend = Restarting(away=3)
+    monkeypatch.setattr(launcher.celery._local, "backend", Restarting(away=3))
     assert launcher._await_broker(run)
     said = [entry.message for entry in instance.all_logs(run.run_id) if "The broker cannot be reached" in entry.message]
     assert len(said) == 1
-    monkeypatch.setattr("assets.celery_runs.AWAIT_BROKER_S", -1.0)
-    launcher.celery._local.backend = Restarting(away=3)
-    with pytest.raises(RedisError):
-        launcher._await_broker(run)
-    monkeypatch.undo()
-    launcher.celery._local.backend = Restarting(away=100, error=AuthenticationError("invalid username-password pair"))
+    wrong = AuthenticationError("invalid username-password pair")
+    monkeypatch.setattr(launcher.celery._local, "backend", Restarting(away=100, error=wrong))
     with pytest.raises(AuthenticationError):  # at once
+        launcher._await_broker(run)
+    monkeypatch.setattr("assets.celery_runs.AWAIT_BROKER_S", -1.0)
+    monkeypatch.setattr(launcher.celery._local, "backend", Restarting(away=3))
+    with pytest.raises(RedisError):
         launcher._await_broker(run)
 
 
@@ -195,7 +196,7 @@ def test_a_run_that_is_terminated_while_it_waits_for_the_broker_is_not_launched(
     instance: dg.DagsterInstance, launcher: WatchedCeleryRunLauncher, run: dg.DagsterRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("assets.celery_runs.time.sleep", lambda seconds: None)
-    launcher.celery._local.backend = Restarting(away=100)
+    monkeypatch.setattr(launcher.celery._local, "backend", Restarting(away=100))
     instance.report_run_canceling(run)
     assert not launcher._await_broker(run)
     assert status_of(instance, run) == dg.DagsterRunStatus.CANCELED
@@ -203,9 +204,9 @@ def test_a_run_that_is_terminated_while_it_waits_for_the_broker_is_not_launched(
 
 
 @pytest.fixture
-def worker(launcher: WatchedCeleryRunLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def worker(instance: dg.DagsterInstance, launcher: WatchedCeleryRunLauncher, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module, as the process of a worker has it."""
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    monkeypatch.setenv("DAGSTER_HOME", instance.root_directory)
     monkeypatch.setattr(celery_runs, "worker_app", lambda: launcher.celery)
     return celery_runs
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -125,22 +123,3 @@ def test_a_sensor_without_ticks_is_told_with_how_long(home: Home) -> None:
     assert fault(home) == f"the sensor {QUEUE_SENSOR} had no tick in this home yet, {why}"
     home.tick(TickStatus.SKIPPED, ago=7200)
     assert fault(home) == f"the sensor {QUEUE_SENSOR} had no tick for 2 hours, {why}"
-
-
-def test_of_two_code_locations_the_one_that_was_at_work_last_is_told_of(home: Home) -> None:
-    home.beat()
-    home.tick(TickStatus.SKIPPED)
-    home.tick(TickStatus.FAILURE, raised(ValueError("of long ago")), location="earlier", ago=86_400)
-    assert fault(home) is None
-
-
-def test_who_looks_need_not_load_the_stages(home: Home) -> None:
-    """The first look at a tick that had failed took seconds more, and health said that the home of Dagster cannot be read."""
-    home.beat()
-    home.tick(TickStatus.FAILURE, raised(ValueError("no")))
-    program = (
-        "import sys; from pathlib import Path; from assets.daemon_state import daemon_state; "
-        f"print(daemon_state(Path({str(home.folder)!r}), {QUEUE_SENSOR!r}).ticks.error, 'assets.stage.partitions' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["ValueError:", "no", "False"]

@@ -50,10 +50,6 @@ def tag(process: Process) -> str:
     return json.dumps(process._asdict())
 
 
-def test_a_run_of_a_living_command_goes_on(instance: dg.DagsterInstance) -> None:
-    assert status_after(instance, tag(Process.this())) == dg.DagsterRunStatus.STARTED
-
-
 def test_a_run_of_a_killed_command_is_ended(instance: dg.DagsterInstance, ended: int) -> None:
     assert status_after(instance, tag(Process.this()._replace(pid=ended))) == dg.DagsterRunStatus.FAILURE
 
@@ -83,14 +79,6 @@ def test_a_run_in_another_container_of_the_same_host_name_is_left_alone(
     run = instance.get_run_by_id(run_id)
     assert run
     assert status_after(instance, run.tags[PROCESS_TAG]) == dg.DagsterRunStatus.STARTED
-
-
-@pytest.mark.parametrize("alive", [True, False])
-def test_tags_of_earlier_versions_are_read_as_before(instance: dg.DagsterInstance, ended: int, alive: bool) -> None:
-    number = os.getpid() if alive else ended
-    of_the_living, of_the_dead = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.FAILURE
-    assert status_after(instance, f"{socket.gethostname()}:{number}") == (of_the_living if alive else of_the_dead)
-    assert status_after(instance, f"another-{socket.gethostname()}:{number}") == dg.DagsterRunStatus.STARTED
 
 
 def test_a_command_s_run_belongs_to_the_code_location_and_is_never_started_again_by_the_daemon(
@@ -124,10 +112,6 @@ def test_what_the_ui_executes_again_is_none_of_a_commands_business(instance: dg.
     found = instance.get_run_by_id(again.run_id)
     assert found
     assert found.status == dg.DagsterRunStatus.STARTED
-
-
-def test_runs_that_dagster_started_are_none_of_a_commands_business(instance: dg.DagsterInstance) -> None:
-    assert status_after(instance, None) == dg.DagsterRunStatus.STARTED
 
 
 @pytest.mark.parametrize("said", ["INTERRUPT Error: Interrupted!", "Query interrupted"])

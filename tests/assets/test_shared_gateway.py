@@ -85,11 +85,6 @@ def test_a_limit_that_a_later_stage_gives_counts_what_was_used_before(run: Calla
     ]
 
 
-def test_of_two_limits_the_first_holds(run: Callable[..., Failures]) -> None:
-    failures = run("one", (Budget(max_calls=3), {}), (Budget(max_calls=100), {}))
-    assert messages(failures["judged"]) == ["not asked: the run's max_calls of 3 was reached"]
-
-
 def test_nothing_of_a_run_is_kept_when_it_has_ended(run: Callable[..., Failures]) -> None:
     """A code server lives for weeks."""
     before = {id(one) for one in gateways()}

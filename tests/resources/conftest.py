@@ -26,3 +26,9 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/responses.sqlite"
     server: Postgres = request.getfixturevalue("postgres")
     return server.new_database()
+
+
+@pytest.fixture
+def sqlite_location(tmp_path: Path) -> str:
+    """As `location`, for what has nothing to do with the kind of database."""
+    return f"sqlite:///{tmp_path}/responses.sqlite"

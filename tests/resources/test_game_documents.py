@@ -6,17 +6,19 @@ import json
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import StoreError
-from dtef_pipeline.games.manifest import ScenarioStatus
-from dtef_pipeline.games.personas import PersonaStatus
-from resources.game_document_store import GameDocumentStore
-from resources.game_document_tables import document_schemas
-from resources.game_documents import FIRST_STATUS, NO_DOCUMENTS, DocumentChanged, stored_documents
+from resources.game_documents import (
+    NO_DOCUMENTS,
+    DocumentChanged,
+    GameDocumentStore,
+    document_schemas,
+    stored_documents,
+)
 from resources.run_manifests import config_hash
 from resources.settings import Settings
 from resources.votes import VoteStore
@@ -138,10 +140,6 @@ def test_no_hash_of_the_configuration_is_made_while_the_store_is_away(tmp_path: 
     settings = Settings.from_environment({"DTEF_RESPONSES": str(tmp_path / "responses.sqlite")})
     with pytest.raises(StoreError, match="not a database"):
         config_hash(settings)
-
-
-def test_the_first_statuses_are_those_of_personas_and_scenarios() -> None:
-    assert {"persona": get_args(PersonaStatus)[0], "scenario": get_args(ScenarioStatus)[0]} == FIRST_STATUS
 
 
 def test_a_document_whose_commit_was_not_confirmed_is_stored_once(location: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.item_files import ITEM_NOTES, QaSource, source_hash
-from resources.warehouse import Warehouse
+from resources.item_files import QaSource, source_hash
 
 
 @pytest.fixture
@@ -48,21 +47,7 @@ def test_files_that_are_given_together_count_in_their_places(folder: Path) -> No
     assert len({source_hash(one), source_hash(other), source_hash(one, other), source_hash(other, one)}) == 4
 
 
-def test_an_empty_folder_and_none_at_all_are_told_apart(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    assert source_hash(tmp_path / "empty") != source_hash()
-
-
 def test_a_source_knows_its_partition_and_whether_its_files_are_there(folder: Path) -> None:
     source = QaSource("mmlu", "law", str(folder), None, None, source_hash(folder))
     assert (source.key, source.is_gone) == ("mmlu/law", False)
     assert replace(source, path=str(folder / "none")).is_gone
-
-
-def test_parts_are_noted_by_their_partition(folder: Path, tmp_path: Path) -> None:
-    house = Warehouse(tmp_path / "warehouse")
-    sources = [QaSource("mmlu", part, str(folder), str(folder), None, "hash") for part in ("law", "art")]
-    for source in sources:
-        ITEM_NOTES.write(house, source)
-    assert ITEM_NOTES.all(house) == sources[::-1]
-    assert ITEM_NOTES.read(house, "mmlu/law") == sources[0]

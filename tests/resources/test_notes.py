@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,12 +47,6 @@ def test_a_note_is_read_as_it_was_written_whatever_its_key(house: Warehouse, key
     assert file.suffix == ".json"
 
 
-def test_a_note_takes_the_place_of_the_one_before(house: Warehouse) -> None:
-    NOTICED.write(house, Noticed("a", "first"))
-    NOTICED.write(house, Noticed("a", "second"))
-    assert NOTICED.all(house) == [Noticed("a", "second")]
-
-
 def test_all_notes_are_told_by_key(house: Warehouse) -> None:
     for key in ("b", "c", "a"):
         NOTICED.write(house, Noticed(key, key))
@@ -75,20 +68,8 @@ def test_a_broken_note_is_named_with_what_mends_it_and_hides_no_other(house: War
     assert NOTICED.read(house, "a") == Noticed("a", "again")
 
 
-def test_a_broken_note_can_be_deleted(house: Warehouse) -> None:
-    NOTICED.write(house, Noticed("a", "p"))
-    files(house)[0].write_text("{", encoding="utf-8")
-    NOTICED.delete(house, "a")
-    assert files(house) == []
-
-
 def test_files_that_are_no_notes_are_passed_over(house: Warehouse) -> None:
     NOTICED.write(house, Noticed("a", "p"))
     Path(house.root, "noticed", "notes.txt").write_text("mine", encoding="utf-8")
     Path(house.root, "noticed", "folder.json").mkdir()
     assert [one.key for one in NOTICED.all(house)] == ["a"]
-
-
-def test_a_note_is_json_that_people_can_read(house: Warehouse) -> None:
-    NOTICED.write(house, Noticed("a", "p"))
-    assert json.loads(files(house)[0].read_text(encoding="utf-8")) == {"key": "a", "path": "p", "number": None}

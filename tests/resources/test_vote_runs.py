@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import SourceError
@@ -15,7 +14,6 @@ from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest, record_line, request_record
 from dtef_pipeline.preference.votes import paired_response
-from resources import vote_tables as tables
 from resources.responses.store import ResponseStore
 from resources.vote_files import export_votes, import_votes
 from resources.votes import VoteStore
@@ -117,23 +115,3 @@ def test_a_request_that_no_response_of_the_pair_has_is_refused(tmp_path: Path) -
         path.write_text(f"{path.read_text(encoding='utf-8')}{line}\n", encoding="utf-8")
         with pytest.raises(SourceError, match=r"request_key: no request of the response has it; allowed: [0-9a-f]{32}"):
             import_votes(store, path)
-
-
-def test_votes_of_a_store_of_version_2_stay_and_new_pairs_note_runs(location: str) -> None:
-    with voted(location) as store:
-        drop = [table.name for table in (tables.run_requests, tables.paired_runs)]
-    engine = sa.create_engine(location)
-    with engine.begin() as connection:
-        for name in drop:
-            connection.exec_driver_sql(f"DROP TABLE {name}")
-        connection.exec_driver_sql(f"UPDATE {tables.vote_versions.name} SET schema_version = 2")
-    engine.dispose()
-    with VoteStore(location, lambda: TIME) as store:
-        assert {row[2:] for row in audited(store)} == {("None", "None", "None", False)}
-        rows = [
-            paired_response("qa", "2", player, f"{player} says", prompt="?", snapshot="base", request_keys=tuple(keys(1)))
-            for player in "xy"
-        ]
-        store.add_pairs(rows, new_pairs(rows), MANIFEST)
-        fresh = store.take(Ballot(next(one.pair_id for one in store.pairs() if one.item_id == "2"), "r1", "A", 2))
-        assert {row["run_id"] for row in store.audit(fresh)} == {RUN.run_id}

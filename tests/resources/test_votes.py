@@ -17,12 +17,11 @@ from dtef_pipeline.identity import request_key
 from dtef_pipeline.judging.hidden_names import names_of_model
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
-from dtef_pipeline.preference.vote_records import BLINDING_VERSION, RunManifest
+from dtef_pipeline.preference.vote_records import RunManifest
 from dtef_pipeline.preference.votes import keyed_pair, paired_response
 from resources import vote_tables
 from resources.responses.store import ResponseStore
 from resources.run_manifests import AskingRun, this_run
-from resources.vote_files import export_votes, import_votes
 from resources.votes import JudgedPair, VoteStore, take_judged, votes_of_store
 from tests.conftest import ROOT
 from tests.made.voted import responses
@@ -33,8 +32,8 @@ TIME = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def store(location: str) -> Iterator[VoteStore]:
-    with VoteStore(location, lambda: TIME) as opened:
+def store(sqlite_location: str) -> Iterator[VoteStore]:
+    with VoteStore(sqlite_location, lambda: TIME) as opened:
         yield opened
 
 
@@ -58,9 +57,10 @@ def test_a_second_vote_of_a_reviewer_on_a_pair_is_refused_and_the_first_stays(st
 
 
 def test_what_was_committed_and_not_confirmed_is_stored_once_and_no_repeat(
-    store: VoteStore, monkeypatch: pytest.MonkeyPatch
+    location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work was done again, found what it had stored itself, and told the reviewer of a vote that was there already."""
+    store = VoteStore(location, lambda: TIME)
     break_after_commit(store.database, monkeypatch)
     pair_id = filled(store)[0]
     break_after_commit(store.database, monkeypatch)
@@ -110,30 +110,6 @@ def test_who_knows_the_responses_but_not_the_salt_cannot_tell_which_pair_is_whos
     assert stored.isdisjoint(pair.pair_id for pair in made)
     assert stored == {keyed_pair(pair, store.salt).pair_id for pair in made}
     assert stored.isdisjoint(keyed_pair(pair, "another").pair_id for pair in made)
-
-
-def test_pairs_made_before_ids_were_keyed_stay_and_are_not_made_again(location: str) -> None:
-    rows = responses(3)
-    made = new_pairs(rows)
-    with VoteStore(location, lambda: TIME) as store:
-        store.add_pairs(rows, made[:1])
-    engine = sa.create_engine(location)
-    with engine.begin() as raw:
-        for table in (vote_tables.run_requests, vote_tables.paired_runs):
-            raw.exec_driver_sql(f"DROP TABLE {table.name}")
-        raw.exec_driver_sql("DROP INDEX preference_pairs_of_two")
-        raw.exec_driver_sql("UPDATE preference_store SET schema_version = 1")
-        raw.execute(sa.update(vote_tables.pairs).values(pair_id=made[0].pair_id))
-    engine.dispose()
-    with VoteStore(location, lambda: TIME) as later:
-        assert later.salt == store.salt
-        assert new_pairs(rows, later.pairs()) == [pair for pair in made if pair != made[0]]
-        assert later.add_pairs(rows, made) == 2
-        assert made[0].pair_id in {pair.pair_id for pair in later.pairs()}
-        assert later.take(Ballot(made[0].pair_id, "r1", "A", 3))
-        again = vote_tables.stored_row(vote_tables.record_of("pair", later.rows(sa.select(vote_tables.pairs))[0]))
-        with pytest.raises(StoreError, match=r"(?i)unique"):
-            later.database.write(lambda one: one.execute(sa.insert(vote_tables.pairs).values(**again | {"pair_id": "f" * 32})))
 
 
 def test_a_vote_on_a_pair_that_is_not_there_is_refused(store: VoteStore) -> None:
@@ -258,13 +234,6 @@ def test_the_requests_behind_a_judges_vote_are_in_its_audit(store: VoteStore) ->
     assert {row["judge_request_keys"] for row in store.audit(vote_id)} == {f"{'a' * 32} {'b' * 32}"}
 
 
-def test_a_judges_requests_stand_in_the_order_of_its_looks_whatever_was_stored_first(store: VoteStore) -> None:
-    vote_id = store.take(Ballot(filled(store)[0], "a judge", "A", 3), "judge")
-    rows = [{"vote_id": vote_id, "place": place, "request_key": f"key {place}"} for place in (2, 0, 1)]
-    store.database.write(lambda one: one.execute(sa.insert(vote_tables.judging_requests), rows))
-    assert {row["judge_request_keys"] for row in store.audit(vote_id)} == {"key 0 key 1 key 2"}
-
-
 def test_no_code_changes_or_takes_away_what_is_stored() -> None:
     changing = {"delete", "update", "drop", "drop_all", "on_conflict_do_update", "exec_driver_sql"}
     files = [*(ROOT / "resources").glob("*vote*.py")]
@@ -284,57 +253,32 @@ def test_the_database_itself_allows_one_vote_per_pair_and_reviewer(store: VoteSt
         store.database.write(lambda one: one.execute(sa.insert(vote_tables.votes).values(**row | {"vote_id": "f" * 32})))
 
 
-def test_votes_of_newer_code_are_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("version", "said"), [(99, "newer dtef-pipeline"), (3, "earlier dtef-pipeline")])
+def test_votes_of_another_version_are_left_alone(tmp_path: Path, version: int, said: str) -> None:
     with VoteStore(tmp_path / "r.sqlite") as store:
-        store.database.write(lambda one: one.execute(sa.insert(vote_tables.vote_versions).values(schema_version=99)))
-    with pytest.raises(StoreError, match="newer dtef-pipeline"):
+        store.database.write(lambda one: one.execute(sa.update(vote_tables.vote_versions).values(schema_version=version)))
+    with pytest.raises(StoreError, match=said):
         VoteStore(tmp_path / "r.sqlite")
 
 
-def named(location: str, text: str = "I am o3") -> list[str]:
+def named(sqlite_location: str, text: str = "I am o3") -> list[str]:
     """Two responses of `openai/o3` and `other/quokka` in a store, one of them with a name of three characters or less; ids of the pair."""
     rows = [
         paired_response("qa", "1", name, said, prompt="?", names=names_of_model(name, name))
         for name, said in (("openai/o3", text), ("other/quokka", "Nothing is said here"))
     ]
-    with VoteStore(location, lambda: TIME) as store:
+    with VoteStore(sqlite_location, lambda: TIME) as store:
         store.add_pairs(rows, new_pairs(rows))
         return [pair.pair_id for pair in store.pairs()]
 
 
-def test_a_short_name_is_hidden_and_the_pair_is_a_leak_risk(location: str) -> None:
+def test_a_short_name_is_hidden_and_the_pair_is_a_leak_risk(sqlite_location: str) -> None:
     """`openai/o3` said "I am o3", reviewers read it, and `--without-leak-risk` kept the pair."""
-    (pair_id,) = named(location)
-    with VoteStore(location, lambda: TIME) as store:
+    (pair_id,) = named(sqlite_location)
+    with VoteStore(sqlite_location, lambda: TIME) as store:
         served = store.served(pair_id)
         assert "I am [model]" in (served.run_a, served.run_b)
         assert [row["replaced"] for row in store.rows(sa.select(vote_tables.pairs))] == [1]
         store.take(Ballot(pair_id, "r1", "A", 3))
         assert len(votes_of_store(store)) == 1
         assert votes_of_store(store, leaks=False) == []
-
-
-def test_pairs_of_before_keep_their_version_their_ids_and_their_votes(location: str, tmp_path: Path) -> None:
-    (pair_id,) = named(location)
-    with VoteStore(location, lambda: TIME) as store:
-        vote = store.take(Ballot(pair_id, "r1", "A", 3))
-    engine = sa.create_engine(location)
-    with engine.begin() as raw:
-        raw.exec_driver_sql("ALTER TABLE preference_pairs DROP COLUMN blinding")
-        raw.exec_driver_sql("UPDATE preference_store SET schema_version = 3")
-    engine.dispose()
-    file, other = tmp_path / "votes.jsonl", f"sqlite:///{tmp_path / 'other.sqlite'}"
-    with VoteStore(location, lambda: TIME) as later:
-        served = later.served(pair_id)
-        assert "I am [model]" in (served.run_a, served.run_b)
-        assert [row["vote_id"] for row in later.rows(sa.select(vote_tables.votes))] == [vote]
-        fresh = [
-            paired_response("qa", "2", name, f"o3 {name}", prompt="?", names=(name,)) for name in ("openai/o3", "acme/owl")
-        ]
-        later.add_pairs(fresh, new_pairs(fresh))
-        kept = {row["item_id"]: row["blinding"] for row in later.rows(sa.select(vote_tables.pairs))}
-        assert kept == {"1": 1, "2": BLINDING_VERSION}
-        export_votes(later, file)
-    with VoteStore(other, lambda: TIME) as elsewhere:
-        import_votes(elsewhere, file)
-        assert {row["item_id"]: row["blinding"] for row in elsewhere.rows(sa.select(vote_tables.pairs))} == kept

@@ -6,12 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from dtef_pipeline.errors import UnknownPair
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
-from resources import vote_tables
 from resources.votes import VoteStore
 from resources.waiting_pairs import WaitingPairs
 from tests.made.voted import responses
@@ -33,9 +31,9 @@ def vote(store: VoteStore, waiting: WaitingPairs, reviewer: str) -> str:
     return pair.pair_id
 
 
-def test_reviewers_who_come_at_once_get_different_pairs_and_keep_them(location: str) -> None:
+def test_reviewers_who_come_at_once_get_different_pairs_and_keep_them(sqlite_location: str) -> None:
     now = [0.0]
-    with VoteStore(location) as store:
+    with VoteStore(sqlite_location) as store:
         every = filled(store)
         waiting = WaitingPairs(store, clock=lambda: now[0])
         first = {f"r{place}": waiting.next_for(f"r{place}") for place in range(12)}
@@ -46,8 +44,8 @@ def test_reviewers_who_come_at_once_get_different_pairs_and_keep_them(location: 
         assert waiting.next_for("another") == store.served(every[0])
 
 
-def test_pairs_with_the_fewest_votes_come_first(location: str) -> None:
-    with VoteStore(location) as store:
+def test_pairs_with_the_fewest_votes_come_first(sqlite_location: str) -> None:
+    with VoteStore(sqlite_location) as store:
         every = filled(store)
         waiting = WaitingPairs(store)
         for turn in range(3):
@@ -78,16 +76,6 @@ def test_votes_and_pairs_of_other_processes_count(location: str) -> None:
         assert waiting.next_for("r3")
 
 
-def test_a_store_from_before_gets_the_index_that_votes_are_looked_up_by(location: str) -> None:
-    with VoteStore(location) as store:
-        salt = store.salt
-        store.database.write(lambda one: one.exec_driver_sql("DROP INDEX preference_votes_of_one"))
-    with VoteStore(location) as store:
-        assert store.salt == salt
-        there = store.database.read(lambda one: sa.inspect(one).get_indexes(vote_tables.votes.name))
-        assert "preference_votes_of_one" in {one["name"] for one in there}
-
-
 def test_what_is_kept_of_served_pairs_has_an_end(tmp_path: Path) -> None:
     with VoteStore(tmp_path / "votes.sqlite") as store:
         filled(store)
@@ -98,8 +86,8 @@ def test_what_is_kept_of_served_pairs_has_an_end(tmp_path: Path) -> None:
         assert len(waiting._kept._pairs) == 6
 
 
-def test_pairs_for_later_come_last_in_their_order_and_nobody_has_them_in_hand(location: str) -> None:
-    with VoteStore(location) as store:
+def test_pairs_for_later_come_last_in_their_order_and_nobody_has_them_in_hand(sqlite_location: str) -> None:
+    with VoteStore(sqlite_location) as store:
         every = filled(store)
         waiting = WaitingPairs(store)
         later = (every[2], "0" * 32, every[0])
@@ -119,8 +107,8 @@ def test_pairs_for_later_come_last_in_their_order_and_nobody_has_them_in_hand(lo
             waiting.pair("0" * 32)
 
 
-def test_how_far_a_reviewer_is(location: str) -> None:
-    with VoteStore(location) as store:
+def test_how_far_a_reviewer_is(sqlite_location: str) -> None:
+    with VoteStore(sqlite_location) as store:
         filled(store)
         waiting = WaitingPairs(store)
         assert waiting.progress("r1") == (0, 6, True)

@@ -16,7 +16,7 @@ from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.tables import BLUEPRINTS, COSTS, SCORES, SURVEY_RESPONSES
 from dtef_pipeline.tables import without_descriptions
 from resources import warehouse as module
-from resources.warehouse import TABLES, Warehouse
+from resources.warehouse import Warehouse
 from tests.made.scores import scores_table, survey_rows
 
 KENYA = {"round": "S1", "segment": "country:kenya"}
@@ -139,11 +139,6 @@ class TestWriting:
             house.write("survey_responses", survey_rows({}).set_column(place, "n", pa.array([40], pa.int64())), **KENYA)
         assert files(house) == []
 
-    def test_schema_metadata_of_pandas_makes_no_difference(self, house: Warehouse) -> None:
-        rows = survey_rows({})
-        house.write("survey_responses", rows.replace_schema_metadata({"pandas": "{}"}), **KENYA)
-        assert house.read("survey_responses", **KENYA).num_rows == 1
-
 
 class TestReading:
     def test_a_level_reads_everything_below_it(self, house: Warehouse) -> None:
@@ -166,14 +161,6 @@ class TestReading:
         assert house.read_or_empty("blueprints", columns=["tokens"], **KENYA).schema == pa.schema([BLUEPRINTS.field("tokens")])
         assert len(house.read_or_empty("scores", snapshot="base", **KENYA)) == 0
 
-    @pytest.mark.parametrize("content", [b"", b"not parquet at all", None])
-    def test_an_unreadable_file_is_named_with_the_remedy(self, house: Warehouse, content: bytes | None) -> None:
-        house.write("survey_responses", survey_rows({}), **KENYA)
-        path = Path(house.folder("survey_responses", **KENYA), "part-0.parquet")
-        path.write_bytes(path.read_bytes()[:-100] if content is None else content)
-        with pytest.raises(WarehouseError, match=rf"cannot read {path}: .*; this makes it again: dtef run --round S1 --seg"):
-            house.read("survey_responses", **KENYA)
-
     def test_files_of_two_versions_are_not_mixed_and_the_older_one_is_named(self, house: Warehouse) -> None:
         for name in ("2026-01-01", "2026-01-02"):
             house.write("scores", scores_table([{}]), snapshot=name, **KENYA)
@@ -184,15 +171,6 @@ class TestReading:
         ):
             house.read("scores", **KENYA)
         assert len(house.read("scores", columns=["score"], **KENYA)) == 2
-
-    def test_a_file_of_an_older_layout_is_named_when_a_column_is_lacking(self, house: Warehouse) -> None:
-        path = Path(house.folder("survey_responses", **KENYA), "part-0.parquet")
-        path.parent.mkdir(parents=True)
-        pq.write_table(survey_rows({}).drop_columns(["circular"]), path)
-        read = house.read("survey_responses", columns=["question_id", "question_order"], **KENYA)
-        assert read.column_names == ["question_id", "question_order"]
-        with pytest.raises(WarehouseError, match=r"part-0\.parquet.*circular"):
-            house.read("survey_responses", columns=["question_id", "circular"], **KENYA)
 
 
 class TestViews:
@@ -243,21 +221,6 @@ class TestViews:
         (Path(house.root) / "dtef.duckdb").unlink()
         assert is_written_again()
 
-    def test_a_database_that_cannot_be_written_is_named_and_not_the_file_that_was_to_take_its_place(
-        self, house: Warehouse, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        house.write("survey_responses", survey_rows({}), **KENYA)
-        (Path(house.root) / "dtef.duckdb").mkdir()
-        with pytest.raises(WarehouseError, match=f"^cannot write {house.root}/dtef.duckdb: Is a directory$"):
-            house.refresh_database()
-
-        def refuse(path: str) -> None:
-            raise duckdb.IOException(f'IO Error: Cannot open file "{path}": Read-only file system')
-
-        monkeypatch.setattr("resources.views_file.duckdb.connect", refuse)
-        with pytest.raises(WarehouseError, match=f"^cannot write {house.root}/dtef.duckdb: Read-only file system$"):
-            house.refresh_database()
-
     def test_a_slow_query_writes_no_progress_into_the_output_of_a_command(self, house: Warehouse) -> None:
         # DuckDB's progress bar went to standard output after two seconds, and broke the JSON there.
         with house.connect() as connection:
@@ -268,17 +231,6 @@ class TestViews:
         with house.connect(only=["survey_responses"]) as connection:
             house.write("survey_responses", survey_rows({}, {}), **CHILE)
             assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (3,)
-
-    def test_a_round_that_is_named_twice_is_read_once(self, house: Warehouse) -> None:
-        house.write("survey_responses", survey_rows({}), **KENYA)
-        with house.connect(first=["S1", "S1"]) as connection:
-            assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (1,)
-
-    def test_a_warehouse_in_a_folder_with_a_quote_works(self, tmp_path: Path) -> None:
-        house = Warehouse(tmp_path / "it's [mine] *")
-        house.write("survey_responses", survey_rows({}), **KENYA)
-        with house.connect() as connection:
-            assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (1,)
 
 
 def test_dropping_a_segment_takes_its_rows_of_every_table_and_no_others(house: Warehouse) -> None:
@@ -317,25 +269,3 @@ class TestObjectStore:
         assert house.refresh_database() is None
         house.drop(SPACE, SPACE.key(*KENYA.values()))
         assert house.read_or_empty("survey_responses").num_rows == 0
-
-    def test_a_file_url_is_a_folder(self, tmp_path: Path) -> None:
-        house = Warehouse(f"file://{tmp_path}/wh")
-        house.write("survey_responses", survey_rows({}), **KENYA)
-        assert house.is_local
-        assert (tmp_path / "wh" / "survey_responses").is_dir()
-
-
-def test_every_table_has_distinct_levels_a_reader_can_name() -> None:
-    assert {spec.levels for spec in TABLES.values()} == {
-        (),
-        ("round",),
-        ("round", "segment"),
-        ("round", "segment", "snapshot"),
-        ("blueprint",),
-        ("blueprint", "snapshot"),
-        ("suite", "part"),
-        ("suite", "part", "snapshot"),
-        ("league", "scenario"),
-        ("league", "scenario", "snapshot"),
-        ("snapshot",),
-    }

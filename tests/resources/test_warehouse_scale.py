@@ -130,13 +130,3 @@ class TestFolders:
         with house.connect(only=["scores"], first=["R1"]) as connection:
             assert connection.execute("SELECT count(*) FROM scores").fetchone() == (1,)
         assert len(house.read("scores", round="R1")) == 1
-
-    def test_a_round_without_rows_has_no_view(self, filled: Path) -> None:
-        with Warehouse(filled).connect(first=["R9"]) as connection:
-            assert connection.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchone() == (0,)
-
-    def test_tables_that_are_there_and_those_a_query_names(self, filled: Path) -> None:
-        house = Warehouse(filled)
-        assert house.tables() == ["scores", "survey_responses"]
-        assert house.tables_in("SELECT * FROM Scores s JOIN survey_responses USING (round)") == ["survey_responses", "scores"]
-        assert "leaderboard" in house.tables_in("SHOW TABLES")

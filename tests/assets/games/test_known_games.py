@@ -14,7 +14,7 @@ from assets.games.known_games import known_personas, known_scenario_versions, kn
 from dtef_pipeline.cli import main
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.manifest import read_manifest
-from resources.game_document_store import GameDocumentStore
+from resources.game_documents import GameDocumentStore
 from resources.settings import Settings
 from tests.conftest import ROOT
 

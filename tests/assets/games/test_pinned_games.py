@@ -16,7 +16,7 @@ from dtef_pipeline.api.plans import PlannedEvaluation
 from dtef_pipeline.api.results_of import RunAsked
 from dtef_pipeline.api.results_of_games import counts_of, metrics_of, trace_of, traces_of
 from resources.evaluations import Evaluation, EvaluationStore
-from resources.game_document_store import GameDocumentStore
+from resources.game_documents import GameDocumentStore
 from resources.settings import Settings
 from tests.assets.games.conftest import CALM, SHOW_CARDS, League
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from dagster_postgres.event_log import PostgresEventLogStorage
 from pyarrow.fs import S3FileSystem
 
 from assets.stage.versions import content_version
-from resources.dagster_postgres_storage import PostgresEventLog
 from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline, state_in
 from tests.assets.rubric.kills import asked_when_killed, committed
 from tests.assets.rubric.run_stages import StageRunner
@@ -70,7 +70,7 @@ def test_on_servers_with_faults_and_kills_the_tables_are_those_of_a_run_on_disk(
     elsewhere: Path, runner: StageRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with rubric_pipeline(elsewhere, monkeypatch, faulty(0.2), on_disk=True, timeout=5.0) as remote:
-        assert isinstance(remote.instance.event_log_storage, PostgresEventLog)
+        assert isinstance(remote.instance.event_log_storage, PostgresEventLogStorage)
         add_both(remote)
         asked_when_killed(remote, runner, "candidate", 9, "rubric_blueprints", "rubric_responses")
         asked_when_killed(remote, runner, "judge", 20, "rubric_responses", "rubric_judgements")

@@ -58,20 +58,6 @@ def test_a_broken_partition_holds_up_its_own_run_and_stays_red_in_those_of_other
     assert pipeline.checks(mended)["distributions_sum_to_one"] is True
 
 
-def test_a_segment_whose_responses_cannot_be_read_is_not_lost_among_the_others(done: Pipeline) -> None:
-    """A run of another segment turned the check green, and a run of all hid the segment in the mean of the model."""
-    rows = done.house.read("predictions", round="T1", segment="country:kenya", snapshot="base")
-    said = rows.schema.get_field_index("response")
-    for name in ("model", "model_variant"):
-        rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(["m"] * len(rows)))
-    rows = rows.set_column(said, rows.schema.field(said), pa.array(["no idea"] * len(rows)))
-    done.house.write("predictions", rows, round="T1", segment="country:kenya", snapshot="base")
-    for keys in (None, [OTHER]):
-        outcome = done.run(["scores"], keys=keys)
-        (found,) = evaluations(done, "responses_can_be_read", outcome.run_ids)
-        assert (found.passed, found.metadata["partitions"].value) == (False, [BAD])
-
-
 def test_checks_run_by_themselves_look_at_every_partition(done: Pipeline) -> None:
     """*Execute* on an asset's checks starts a run without partitions, which failed."""
     from assets.definitions import defs

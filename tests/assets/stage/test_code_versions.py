@@ -16,6 +16,7 @@ from tests.fake_llm_server import FakeLLM
 
 
 class TestCodeVersions:
+    @pytest.mark.thorough
     def test_a_scoring_change_makes_scores_stale_and_scoring_again_asks_no_model(
         self, pipeline: Pipeline, state: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -29,8 +29,6 @@ SIGNATURES: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "launcher": (dg.DefaultRunLauncher, ["inst_data"]),
     "event log": (dagster_storage.SqliteEventLogStorage, ["base_dir", "inst_data"]),
     "event log, connect": (dagster_storage.SqliteEventLogStorage._connect, ["self", "shard"]),
-    "event log, tags": (dagster_storage.SqliteEventLogStorage._store_asset_event_tags, ["self", "conn", "events", "event_ids"]),
-    "event log, summary": (dagster_storage.SqliteEventLogStorage._store_asset_event, ["self", "conn", "event", "event_id"]),
     "workspace": (internals.location_origins_from_yaml_paths, ["yaml_paths"]),
     "ticks": (
         dg.DagsterInstance.get_ticks,
@@ -80,7 +78,7 @@ def test_the_launcher_and_the_storages_have_the_members_that_are_used() -> None:
     assert {status.name for status in internals.WorkerStatus} >= {"RUNNING", "NOT_FOUND"}
     assert isinstance(inspect.getattr_static(WatchedRunLauncher, "_instance"), property)
     log = dagster_storage.SqliteEventLogStorage
-    assert all(hasattr(log, name) for name in ("_initdb", "conn_string_for_shard", "prepare_insert_event", "index_transaction"))
+    assert all(hasattr(log, name) for name in ("_initdb", "conn_string_for_shard"))
 
 
 def test_a_step_knows_the_versions_of_its_inputs_and_logs_a_failure_that_does_not_end_it(tmp_path: Path) -> None:
@@ -107,14 +105,6 @@ def test_a_run_is_made_by_the_method_that_takes_a_code_location() -> None:
 
 def test_an_address_where_nothing_listens_does_not_answer() -> None:
     assert not internals.server_answers("127.0.0.1", 1)
-
-
-def test_the_postgres_storage_has_what_is_used_of_it() -> None:
-    pytest.importorskip("dagster_postgres", reason="needs the extra `postgres`")
-    own = importlib.import_module("resources.dagster_postgres_storage")
-    assert "id" in own.SqlEventLogStorageTable.c
-    assert list(inspect.signature(own.create_pg_engine).parameters)[:2] == ["postgres_url", "token_provider"]
-    assert hasattr(own.PostgresEventLogStorage, "prepare_insert_event_batch")
 
 
 def test_the_installed_dagster_is_within_the_bounds_and_they_end_at_the_next_minor_release() -> None:
