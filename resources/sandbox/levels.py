@@ -283,14 +283,14 @@ _MACHINES = {
 setns, perf_event_open, memfd_create, bpf, userfaultfd."""
 
 
-def call_filter(machine: str | None = None) -> bytes:
-    """The filter's instructions, eight bytes each; empty for a machine whose calls are not listed here. None: this machine.
+def call_filter() -> bytes:
+    """The filter's instructions, eight bytes each; empty for a machine whose calls are not listed here.
 
     Refused are further processes (threads are not), memory that is shared by name or key and counted with no process, keys that the
     kernel keeps, sockets of any family but the internet (those among the files, and VSOCK, by which a virtual machine reaches its
     host), and what looks into other processes or changes what is mounted.
     """
-    known = _MACHINES.get(platform.machine() if machine is None else machine)
+    known = _MACHINES.get(platform.machine())
     if known is None:
         return b""
     refuse, again, unknown = (_REFUSE | one for one in (errno.EPERM, errno.EAGAIN, errno.ENOSYS))

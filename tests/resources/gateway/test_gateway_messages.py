@@ -37,19 +37,6 @@ def test_every_message_arrives_in_its_role_and_order(store: ResponseStore, serve
     ]
 
 
-def test_a_conversation_is_replayed_and_a_longer_one_is_asked(store: ResponseStore, server: FakeLLM) -> None:
-    spec = model(server)
-    gateway(store).answer([talk(spec)])
-    again = gateway(store).answer([talk(spec), talk(spec, *TALK, Message("assistant", "Raise."), Message("user", "And?"))])
-    assert (again.replayed, again.asked, server.answered) == (1, 1, 2)
-
-
-@pytest.mark.parametrize("system", [None, ""])
-def test_a_null_system_prompt_sends_no_system_message(store: ResponseStore, server: FakeLLM, system: str | None) -> None:
-    gateway(store).answer([Request("p", system, "question", model(server), 0, "base")])
-    assert server.calls[0].body["messages"] == [{"role": "user", "content": "question"}]
-
-
 def test_what_models_used_is_split_by_their_role(store: ResponseStore, server: FakeLLM) -> None:
     """The judge of an answer costs too, and is not what the candidate costs."""
     spec = model(server, input_price=1.0, output_price=1.0)

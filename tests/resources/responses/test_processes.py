@@ -79,14 +79,6 @@ def test_a_process_in_a_container_of_the_same_name_is_not_taken_for_dead() -> No
         assert not one.takes_for_dead(Process.this())
 
 
-@pytest.mark.usefixtures("container")
-def test_two_containers_know_nothing_of_each_other() -> None:
-    with other(*IN_A_CONTAINER) as one, other(*IN_A_CONTAINER) as another:
-        assert one.process.pid == another.process.pid == 1
-        assert not one.takes_for_dead(another.process)
-        assert not another.takes_for_dead(one.process)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="containers are Linux's")
 def test_a_container_that_hides_what_tells_it_apart_is_like_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two that share the network of their host have the same card; with the same name they took each other's processes for dead."""

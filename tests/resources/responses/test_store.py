@@ -198,16 +198,6 @@ def test_processes_that_open_a_store_of_version_1_at_once_bring_it_up_to_date_on
         assert [tuple(row) for row in versions] == [(SCHEMA_VERSION,)]
 
 
-def test_a_store_of_version_1_whose_making_was_interrupted_is_completed(location: str) -> None:
-    write_version_1(location)
-    engine = sa.create_engine(location)
-    with engine.begin() as connection:
-        connection.exec_driver_sql("DELETE FROM response_store")
-    engine.dispose()
-    with ResponseStore(location) as store:
-        assert store.responses(keys(1))["reasoning"].to_pylist() == [None]
-
-
 def test_a_store_of_a_newer_version_is_refused(location: str) -> None:
     with ResponseStore(location) as store:
         newer = sa.update(db.versions).values(schema_version=SCHEMA_VERSION + 1)
@@ -239,13 +229,6 @@ def test_a_postgresql_server_that_stays_away_is_an_error(postgres: Postgres, mon
         finally:
             postgres.start()
         assert stored(store) == 0
-
-
-def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("not a database, but long enough to have a header " * 10)
-    with pytest.raises(StoreError, match=r"cannot open the response store sqlite:///.*notes\.txt"):
-        ResponseStore(path)
 
 
 @pytest.mark.parametrize(

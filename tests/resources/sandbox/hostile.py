@@ -67,23 +67,11 @@ def f():
             pass
     return "kept"
 """,
-    "writes files": r"""
-import os
-def f():
-    for folder in ("/usr/lib", "/root", "/etc", "/tmp", "/var/tmp", "/dev/shm", "/", "FOLDER"):
-        try:
-            with open(folder + "/UNIQUE", "w") as file:
-                file.write("x")
-            return folder
-        except OSError:
-            pass
-    return "kept"
-""",
     "leaves folders and links": r"""
 import os
 def f():
     made = []
-    for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "FOLDER"):
+    for folder in ("/usr/lib", "/root", "/etc", "/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "/", "FOLDER"):
         for make in (os.mkdir, lambda path: os.symlink("/", path), lambda path: os.open(path, os.O_CREAT)):
             try:
                 make(folder + "/UNIQUE")
@@ -218,19 +206,6 @@ def f():
             os.write(number, b"V\0\0\0\x19t\0\0\0\x03s\0\0\0\x06passeds\0\0\0\0i\0\0\0\x01\x05")
         except OSError:
             pass
-    return "wrong"
-""",
-    ),
-    "prints a verdict while it is loaded": (
-        ("load",),
-        r"""
-import os
-for number in range(64):
-    try:
-        os.write(number, b"V\0\0\0\x19t\0\0\0\x03s\0\0\0\x06passeds\0\0\0\0i\0\0\0\x01\x05")
-    except OSError:
-        pass
-def f():
     return "wrong"
 """,
     ),

@@ -16,10 +16,6 @@ from tests.conftest import SHARED
 
 FOLDER = SHARED / "benchmarks" / "humaneval"
 PATIENT = 60.0
-MISLABELLED = {("HumanEval/12", 5), ("HumanEval/43", 12), ("HumanEval/58", 0), ("HumanEval/121", 4)}
-"""Some of the samples that the shipped file calls failed, although they pass all tests in a plain interpreter too."""
-
-
 ADDITION = {
     "task_id": "HumanEval/53",
     "entry_point": "add",
@@ -61,21 +57,6 @@ def program(task: str, text: str, prompt: str | None) -> CodeProgram:
     return program_of(text, prompt or own["prompt"], own["entry_point"])
 
 
-def test_published_solutions_pass() -> None:
-    """Every eighth one; the benchmark runs all 164."""
-    published = {task: row for task, row in list(problems().items())[1::8] if "canonical_solution" in row}
-    found = results((task, row["canonical_solution"], None) for task, row in published.items())
-    assert {task: one for task, one in zip(published, found, strict=True) if one.status != "passed"} == {}
-    assert all(one.calls for one in found)
-
-
-def test_no_empty_answer_passes() -> None:
-    empty = results((task, "", None) for task in problems())
-    assert {one.status for one in empty} == {"empty"}
-    nothing = results((task, "    pass\n", None) for task in list(problems())[1::16])
-    assert {one.status for one in nothing} <= {"assertion", "exception"}
-
-
 def test_published_completions_have_their_verdicts() -> None:
     """Every twelfth one; the benchmark runs all 240."""
     published = rows("outputs/reflexion.jsonl")[::12]
@@ -89,22 +70,6 @@ def test_answers_of_a_small_model_in_fences_and_prose_are_run() -> None:
     """By hand: one of the eight is right; seven are programs that fail, none is refused for its prose."""
     found = results((row["task_id"], row["text"], None) for row in rows("outputs/smollm2-135m.jsonl"))
     assert sorted(one.status for one in found) == ["assertion"] * 5 + ["exception", "load", "passed"]
-
-
-def test_samples_of_a_base_model_have_the_shipped_verdicts() -> None:
-    """Every sixtieth sample, and four that are mislabelled; the benchmark runs all 1,200."""
-    samples = [
-        (row["task_id"], place, text, row["prompt"], passed)
-        for row in rows("outputs/codegen-16b.jsonl")
-        for place, (text, passed) in enumerate(zip(row["samples"], row["passed"], strict=True))
-    ]
-    some = [one for number, one in enumerate(samples) if one[:2] in MISLABELLED or number % 60 == 30]
-    assert {one[:2] for one in some if one[:2] in MISLABELLED and not one[4]} == MISLABELLED
-    found = results(((task, text, prompt) for task, _, text, prompt, _ in some), timeout_s=10)
-    expected = [passed or (task, place) in MISLABELLED for task, place, _, _, passed in some]
-    assert [(one[:2], result.status == "passed") for one, result in zip(some, found, strict=True)] == [
-        (one[:2], right) for one, right in zip(some, expected, strict=True)
-    ]
 
 
 def test_the_shared_cases_of_code_are_decided_as_wished() -> None:
