@@ -3,10 +3,8 @@ install it."""
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,9 +18,8 @@ from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.predictions import baseline_rows
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.scoring.score import score_predictions
-from tests.dtef_pipeline.report.browser import Browser, until
+from tests.dtef_pipeline.report.browser import Browser
 from tests.made.report_page import tables, written
-from tests.made.scores import scores_table, survey_rows
 
 
 @pytest.fixture(scope="module")
@@ -62,17 +59,6 @@ def test_a_heading_sorts_by_its_column_and_back(browser: Browser, page: Path) ->
     assert browser.texts(names)[0] == "llama"
 
 
-def test_headings_that_sort_show_a_sign_of_it(browser: Browser, page: Path) -> None:
-    browser.opens(page)
-    browser.does("head = document.querySelector('#leaderboard details[open] th button')")
-    sign = "getComputedStyle(head, '::after').content.trim()"
-    assert "↕" in browser.does(sign)
-    browser.does("head.click()")
-    assert "▲" in browser.does(sign)
-    browser.does("head.click()")
-    assert "▼" in browser.does(sign)
-
-
 def test_a_table_wider_than_its_box_says_so_and_no_other(browser: Browser, page: Path) -> None:
     hinted = """(() => {
         const boxes = [...document.querySelectorAll('details[open] .scroll, section > .scroll')];
@@ -86,31 +72,6 @@ def test_a_table_wider_than_its_box_says_so_and_no_other(browser: Browser, page:
     wide = browser.does(hinted)
     assert all(is_wide == has_hint for is_wide, has_hint in wide)
     assert not all(is_wide for is_wide, _ in wide)
-
-
-def test_the_keyboard_alone_sorts(browser: Browser, page: Path) -> None:
-    browser.opens(page)
-    browser.does("document.querySelector('#leaderboard details[open] th button').focus()")
-    browser.presses("Tab", 9)
-    assert browser.does("document.activeElement.tagName") == "BUTTON"
-    title = browser.does("document.activeElement.textContent")
-    browser.presses("Enter", 13)
-    assert browser.texts("[aria-sort]") == [title]
-
-
-def test_what_is_unknown_stays_last_whichever_way_is_sorted(browser: Browser, page: Path) -> None:
-    browser.opens(page)
-    browser.does(
-        """document.querySelector('#leaderboard tbody').rows[0].cells[0].textContent = '–';
-        window.rank = document.querySelector('#leaderboard th button'); rank.click()"""
-    )
-    ranks = "#leaderboard details[open] tbody td:first-child"
-    up = browser.texts(ranks)
-    browser.does("rank.click()")
-    down = browser.texts(ranks)
-    assert up[-1] == down[-1] == "–"
-    assert up[0][0] == "2"
-    assert down[0][0] == up[-2][0] > up[0][0]
 
 
 def test_the_search_leaves_the_questions_with_all_its_words(browser: Browser, page: Path) -> None:
@@ -163,94 +124,11 @@ def test_another_context_level_shows_another_prediction_and_a_refusal_shows_none
     assert browser.texts("#pair-question option")[0] == "Do you trust AI? (not asked)"
 
 
-def test_of_several_draws_it_says_what_is_a_mean_of_what(browser: Browser, tmp_path: Path) -> None:
-    drawn = [
-        {"model": "two", "model_variant": "two", "draw": 0, "predicted": [0.2, 0.3, 0.5], "score": 0.8},
-        {"model": "two", "model_variant": "two", "draw": 1, "status": "refused", "score": 0.0},
-    ]
-    browser.opens(written(tmp_path, {"scores": scores_table(drawn), "survey_responses": survey_rows({})}))
-    facts = browser.texts("#pair-chart p")[0]
-    assert "Score of two: 0.400 (mean of 2 draws, of which 1 could be read; bars are the mean of what was read);" in facts
-    assert browser.texts("#pair-chart tbody tr > :last-child") == ["20.0 %", "30.0 %", "50.0 %"]
-    assert browser.said == []
-
-
-def test_the_search_of_pairs_narrows_the_questions_offered(browser: Browser, page: Path) -> None:
-    browser.opens(page)
-    browser.does(
-        "find = words => {const box = document.getElementById('pair-search'); box.value = words; box.dispatchEvent(new Event('input'))}"
-    )
-    browser.does("find('trust')")
-    assert browser.texts("#pair-question option") == ["Do you trust AI?", "Do you trust people?"]
-    assert browser.texts("#pair-found") == ["2 questions of S1 found."]
-    browser.does("find('no such words')")
-    assert "No question" in browser.texts("#pair-chart p")[0]
-    assert browser.texts("#pair-found") == ["No question of S1 has all these words, nor has one of another round."]
-    browser.does("find('')")
-    assert browser.texts("#pair-found") == [""]
-    assert len(browser.texts("#pair-question option")) == 3
-    assert browser.said == []
-
-
 def test_a_phone_scrolls_no_page_sideways(browser: Browser, page: Path) -> None:
     browser.opens(page, width=360)
     browser.does("document.querySelectorAll('details').forEach(fold => { fold.open = true })")
     assert browser.does("document.documentElement.scrollWidth") <= 360
     assert browser.does("[...document.querySelectorAll('.scroll')].some(box => box.scrollWidth > box.clientWidth)")
-
-
-def test_no_table_is_wider_than_a_page_of_1400_pixels(browser: Browser, page: Path) -> None:
-    """Notes in the last column had to be scrolled to."""
-    browser.opens(page, width=1400)
-    browser.does("document.querySelectorAll('details').forEach(fold => { fold.open = true })")
-    wide = "[...document.querySelectorAll('section .scroll')].filter(box => box.scrollWidth > box.clientWidth + 1)"
-    assert browser.does(f"{wide}.map(box => box.getAttribute('aria-label'))") == []
-
-
-def leader(place: int, model: str, targets: str) -> dict[str, Any]:
-    """A row of the leaderboard whose numbers have as many digits as those of public rounds."""
-    known = {"rank": place, "tier": place, "model": model, "model_variant": model, "context_level": "all", "condition": "c"}
-    known |= {"metric": "js", "targets": targets, "rank_low": place, "rank_high": place, "note": ""}
-    known |= {"n_pairs": 4_824, "parse_rate": 1.0, "n_questions": 116, "n_batteries": 43}
-    known |= {"adjusted_score": 0.836, "parsed_score": 0.837, "worth": 23.2}
-    for name, (value, low, high) in {"score": (0.838, 0.821, 0.861), "skill": (-0.127, -0.152, -0.103)}.items():
-        known |= {name: value, f"{name}_low": low, f"{name}_high": high}
-    return known
-
-
-def test_the_leaderboard_shows_all_its_columns_on_a_laptop(browser: Browser, tmp_path: Path) -> None:
-    """At 1300 pixels the last column was cut off."""
-    models = ["baseline/leave-one-out-marginal", "baseline/population-marginal"]
-    rows = [leader(place, model, targets) for place, model in enumerate(models, 1) for targets in ("clean", "all")]
-    browser.opens(written(tmp_path, tables() | {"leaderboard": pa.Table.from_pylist(rows)}), width=1300)
-    wide = browser.does("[...document.querySelectorAll('#leaderboard .scroll')].map(box => box.scrollWidth - box.clientWidth)")
-    assert wide == [0]
-    assert "43 batteries" in browser.texts("#leaderboard td:last-child")[0]
-
-
-def test_dark_is_dark_and_paper_is_light(browser: Browser, page: Path) -> None:
-    browser.opens(page)
-    ground = "getComputedStyle(document.body).backgroundColor"
-    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
-    assert browser.does(ground) == "rgb(255, 255, 255)"
-    browser.call("Emulation.setEmulatedMedia", media="screen", features=dark)
-    assert browser.does(ground) == "rgb(18, 22, 28)"
-    browser.call("Emulation.setEmulatedMedia", media="print", features=dark)
-    assert browser.does(ground) == "rgb(255, 255, 255)"
-    assert browser.does("getComputedStyle(document.querySelector('nav')).display") == "none"
-
-
-def test_paper_shows_what_was_folded(browser: Browser, page: Path) -> None:
-    browser.opens(page)
-    browser.does(
-        "addEventListener('beforeprint', () => { window.folded = document.querySelectorAll('details:not([open])').length })"
-    )
-    before = browser.does("document.querySelectorAll('details:not([open])').length")
-    printed = base64.b64decode(browser.call("Page.printToPDF", printBackground=True)["data"])
-    assert printed.startswith(b"%PDF")
-    assert before > 0
-    assert browser.does("window.folded") == 0
-    until(lambda: browser.does("document.querySelectorAll('details:not([open])').length") == before)
 
 
 def test_every_drawing_and_field_has_a_name(browser: Browser, page: Path) -> None:
@@ -280,6 +158,7 @@ def published_round(surveys: Path) -> dict[str, pa.Table]:
     return {"survey_responses": survey, "reference_scores": reference_scores(survey), "scores": pa.concat_tables(scores)}
 
 
+@pytest.mark.thorough
 def test_a_published_round_opens_with_all_its_pairs(browser: Browser, real_surveys: Path, tmp_path: Path) -> None:
     path = written(tmp_path, published_round(real_surveys / "surveys"))
     assert path.stat().st_size < 6_000_000

@@ -88,19 +88,6 @@ def test_the_pairs_open_on_one_that_was_asked_and_say_what_was(browser: Browser,
     assert browser.texts("#pair-asked option") == ["context 5", "context 0 (not asked)"]
 
 
-def test_another_model_is_shown_on_a_pair_and_in_a_way_that_it_was_asked(browser: Browser, page: Path) -> None:
-    """The way of asking, round and question of the model before stayed, and the reader landed on "not asked"."""
-    browser.opens(page)
-    browser.does(
-        """(() => {const select = document.getElementById('pair-model');
-        select.value = [...select.options].find(option => option.textContent === 'mute').value;
-        select.dispatchEvent(new Event('change'))})()"""
-    )
-    values = ["round", "question", "segment", "asked"]
-    shown = [browser.does(f"document.getElementById('pair-{name}').selectedOptions[0].textContent") for name in values]
-    assert shown == ["S1", "Do you trust AI?", "country:chile", "context 0"]
-
-
 def test_prompt_and_response_of_a_pair_are_shown_as_text_whatever_they_say(browser: Browser, page: Path) -> None:
     browser.opens(page)
     assert browser.texts("#pair-texts .raw") == [HOSTILE, "Be exact.", "Group: country:kenya\n\nq2?"]
@@ -110,25 +97,6 @@ def test_prompt_and_response_of_a_pair_are_shown_as_text_whatever_they_say(brows
     assert browser.does("typeof window.harm") == "undefined"
     assert browser.does("document.images.length") == 0
     assert browser.said == []
-
-
-def test_a_question_is_seen_in_all_segments_with_the_largest_share_first(browser: Browser, page: Path) -> None:
-    browser.opens(page)
-    rows = lambda: [browser.texts(f"#pair-segments tbody tr:nth-child({at}) > *") for at in (1, 2)]  # noqa: E731
-    assert browser.does("document.getElementById('pair-option').selectedOptions[0].textContent") == "Disagree"
-    assert [row[0] for row in rows()] == ["country:chile", "country:kenya"]
-    assert [[row[2], *row[4:]] for row in rows()] == [
-        ["70.0 %", "–", "–", "–", "80"],
-        ["20.0 %", "50.0 %", "+30.0", "0.123", "40"],
-    ]
-    browser.does(
-        "[...document.querySelectorAll('#pair-segments th button')].find(one => one.textContent === 'Predicted').click()"
-    )
-    assert [row[0] for row in rows()] == ["country:kenya", "country:chile"]
-    name, held = saved(browser, "#pair-segments button.download")
-    assert name == "dtef-s1-s2_pairs_one-question-in-all-segments.csv"
-    assert len(held) == 2 * 3
-    assert next((row["answer"], row["observed"]) for row in held if row["segment"] == "country:kenya") == ("Agree", "0.5")
 
 
 def test_a_table_is_saved_with_all_digits_and_no_formula(browser: Browser, page: Path) -> None:
@@ -151,16 +119,6 @@ def test_a_table_is_saved_with_all_digits_and_no_formula(browser: Browser, page:
     assert browser.does("names.length === new Set(names).size && names.length > 10"), "two tables were saved under one name"
 
 
-def test_a_tap_on_the_heat_map_says_what_pointing_at_it_shows(browser: Browser, page: Path) -> None:
-    browser.opens(page, width=400)
-    assert "Kenyan = 88 in 2 rounds" in browser.texts("#segments tbody th")
-    browser.does("document.querySelector('#segments td[title]').click()")
-    told = browser.texts("#segments [role=status]")[0]
-    assert told == "Kenya n = 88 in 2 rounds. baseline/population-marginal: 0.8710, 6 pairs", (
-        "of too few batteries for an interval"
-    )
-
-
 CROSSED = """(() => [...document.querySelectorAll('#leaderboard svg, #gaps svg')].flatMap(drawing => {
   const box = node => node.getBoundingClientRect();
   const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
@@ -174,6 +132,7 @@ CROSSED = """(() => [...document.querySelectorAll('#leaderboard svg, #gaps svg')
 }))()"""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [1400, 400])
 def test_no_label_of_a_chart_lies_on_another_or_on_a_line(browser: Browser, page: Path, width: int) -> None:
     """Two lines at nearly one score had their names over each other's line, and names of models ran over lines on a phone."""

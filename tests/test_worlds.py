@@ -66,6 +66,7 @@ def test_the_scores_are_those_of_the_same_answers_as_texts() -> None:
         np.testing.assert_allclose(ours, theirs, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.thorough
 def test_answers_are_on_average_what_the_truth_says() -> None:
     """A thousand times as many people: every share within five standard errors."""
     design = replace(SMALL, countries=tuple(1000 * n for n in SMALL.countries))
@@ -73,16 +74,3 @@ def test_answers_are_on_average_what_the_truth_says() -> None:
     off = np.abs(survey.observed - survey.truth)
     assert (off <= 5 * np.sqrt(survey.truth * (1 - survey.truth) / survey.n[None, :, None]) + 1e-9).all()
     assert survey.truth.sum(axis=-1) == pytest.approx(1)
-
-
-def common(design: Design) -> float:
-    """Mean squared correlation of the answers to different batteries."""
-    survey = World(design).survey(np.random.default_rng(4))
-    squares = np.corrcoef(survey.answers.T) ** 2
-    return float(squares[np.not_equal.outer(survey.battery, survey.battery)].mean())
-
-
-def test_the_same_people_answer_alike_in_all_questions_unless_each_has_its_own() -> None:
-    design = Design(countries=(100,) * 10)
-    assert common(design) > 0.02
-    assert common(replace(design, other_people=True, country=0, group=0)) == pytest.approx(1 / 1000, rel=0.3)

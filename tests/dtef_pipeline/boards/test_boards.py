@@ -16,7 +16,7 @@ from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.boards.boards import BY_METRIC, board
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.baselines.names import BASELINES, UNIFORM
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
@@ -30,13 +30,6 @@ from tests.dtef_pipeline.boards.board_setup import boarded
 from tests.made.scores import scores_of, scores_table
 
 MARGINAL, LEAVE_ONE_OUT = "baseline/population-marginal", "baseline/leave-one-out-marginal"
-
-
-def test_score_is_the_mean_over_scored_cells_and_says_how_many() -> None:
-    row = boarded(scores_of("m", 0.5, 0.7, None)).iloc[0]
-    assert row["score"] == pytest.approx(0.6)
-    assert row["n_pairs"] == 2
-    assert row["parse_rate"] == pytest.approx(1)
 
 
 def test_models_of_different_coverage_are_ranked_on_the_cells_they_share() -> None:
@@ -81,26 +74,6 @@ def test_a_model_with_few_segments_is_shown_but_not_ranked() -> None:
     frame = boarded([*everywhere, *scores_of("pilot", 0.9, segment="country:c1")]).set_index("model")
     assert frame.loc["m", "rank"] == 1
     assert pd.isna(frame.loc["pilot", "rank"])
-
-
-def test_computed_models_do_not_say_how_easy_cells_are() -> None:
-    """A uniform guess is poor where all agree: beside it, a model asked easy cells only was ranked above one that beats it there."""
-    easy, hard = {"segment": "country:easy"}, {"segment": "country:hard"}
-    rows = [*scores_of("a", 0.9, 0.91, **easy), *scores_of("a", 0.6, 0.61, **hard), *scores_of("b", 0.88, 0.89, **easy)]
-    uniform = [*scores_of(UNIFORM, 0.5, 0.5, **easy), *scores_of(UNIFORM, 0.8, 0.8, **hard)]
-    ranks = boarded([*rows, *uniform]).set_index("model")["rank"]
-    assert ranks["a"] < ranks["b"]
-    apart = [*scores_of("a", 0.8, 0.8, **easy), *scores_of("b", 0.8, 0.8, **hard), *uniform]
-    assert boarded(apart).set_index("model").loc[["a", "b"], "rank"].isna().all()
-
-
-def test_metric_view_ranks_every_model_under_every_metric() -> None:
-    rows = [{**scores_of("a", 0.9)[0], "cosine": 0.1, "tv": 0.2}, {**scores_of("b", 0.1)[0], "cosine": 0.9, "tv": 0.1}]
-    frame = boarded(rows, by="metric").set_index("model")
-    assert list(frame["js_rank"]) == [1, 2]
-    assert frame.loc["b", "cosine_rank"] == 1
-    assert frame.loc["b", "tv"] == pytest.approx(0.9)
-    assert frame.loc["b", "tv_rank"] == 1
 
 
 @pytest.mark.parametrize("cells", ["own", "shared"])

@@ -13,7 +13,6 @@ from scipy import stats
 from dtef_pipeline.boards.comparisons import comparisons, contradictions, rank_ranges, tiers
 from dtef_pipeline.statistics.shared_noise import OF_OBSERVED
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
-from dtef_pipeline.survey.boards.schemas import COMPARISONS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
 from tests.made.freedom import freedom_of
@@ -116,17 +115,6 @@ def test_neither_the_order_of_rows_nor_the_kind_of_columns_nor_a_constant_change
     pd.testing.assert_frame_equal(moved[unmoved], table[unmoved])
 
 
-def test_context_levels_and_conditions_are_never_mixed_and_adjusted_each_by_itself() -> None:
-    one = lopsided(4)
-    frame = pd.concat([one.assign(context_level=level, condition=name) for level in ("all", "10", "5") for name in ("d", "c")])
-    table = comparisons(frame, OPTIONS)
-    asked = list(dict.fromkeys(zip(table["context_level"], table["condition"], strict=True)))
-    assert asked == [("5", "c"), ("5", "d"), ("10", "c"), ("10", "d"), ("all", "c"), ("all", "d")]
-    alone = comparisons(one, OPTIONS)
-    for _, part in table.groupby(["context_level", "condition"]):
-        pd.testing.assert_series_equal(part["p_adjusted"].reset_index(drop=True), alone["p_adjusted"])
-
-
 def test_equal_models_are_equal_to_the_last_bit() -> None:
     """Sums of equal scores in matrix products differ by rounding, which a test took for a difference."""
     frame = lopsided(5, models=1)
@@ -167,14 +155,6 @@ def test_what_is_made_of_the_answers_moves_with_the_people_who_gave_them() -> No
     assert row["p"] > silent.loc[row.name, "p"]
 
 
-def test_what_cannot_be_compared_has_no_row() -> None:
-    apart = pd.concat([of("a", 0.5, None), of("b", None, 0.5), of("c", None, None)])
-    for frame in (apart, of("a", 0.5, 0.6), of("a", None).assign(score=np.nan), of("a", 0.5).iloc[:0]):
-        table = comparisons(frame, OPTIONS)
-        assert len(table) == 0
-        assert list(table.columns) == COMPARISONS.names
-
-
 class TestTiers:
     BOARD = pd.DataFrame(
         {
@@ -205,13 +185,6 @@ class TestTiers:
         assert self.of("ac", "ad", "ae", "bd") == [1, 1, 2, 2, None]
         assert self.of("ab", "ac", "ad", "bc", "bd", "cd") == [1, 2, 3, 4, None]
         assert self.of() == [1, 1, 1, 1, None]
-
-    def test_a_model_that_could_not_be_tested_has_no_tier_and_opens_none(self) -> None:
-        """Ranked first with nine pairs in three batteries, it drew all models into tier 1."""
-        assert self.of("bc", "bd", "ac", untested="a") == [None, 1, 2, 2, None]
-
-    def test_a_model_of_lower_rank_that_is_better_on_shared_cells_opens_no_tier(self) -> None:
-        assert self.of("ba") == [1, 1, 1, 1, None]
 
     def test_each_context_level_begins_anew_whatever_the_order_of_the_rows(self) -> None:
         both = pd.concat([self.BOARD, self.BOARD.assign(context_level="5")], ignore_index=True)

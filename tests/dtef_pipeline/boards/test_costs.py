@@ -88,33 +88,6 @@ def test_failed_calls_and_calls_stopped_by_a_budget_are_told_apart_with_a_reason
     assert (shown["reason"], shown["stop_reason"]) == ("too long", "max_calls of 2 was reached")
 
 
-def test_the_last_error_of_the_only_request_that_was_sent_stands_behind_the_budget() -> None:
-    """Two requests that were never sent outvoted the one whose call failed, and its error was not told."""
-    budget = "not asked: max_calls of 1 was reached"
-    rows = (
-        {"request_key": "a", "call_status": "budget", "error": f"{budget}; last error: m: HTTP 500"},
-        {"request_key": "b", "call_status": "budget", "error": budget},
-        {"request_key": "c", "call_status": "budget", "error": budget},
-    )
-    (shown,) = breakdown(["model"], *rows).to_dict("records")
-    assert shown["stop_reason"] == f"{budget}; last error: m: HTTP 500"
-
-
-def test_rounds_and_a_snapshot_can_be_chosen_and_the_dearest_stands_first() -> None:
-    rows = (
-        {"request_key": "a", "round": "S1", "snapshot": "base", "cost_usd": 1.0},
-        {"request_key": "b", "round": "S2", "snapshot": "base", "cost_usd": 2.0},
-        {"request_key": "c", "round": "S2", "snapshot": "later", "cost_usd": 4.0},
-        {"request_key": "d", "round": "S3", "snapshot": "later", "cost_usd": None},
-    )
-    assert breakdown(["round"], *rows)[["round", "cost_usd"]].values.tolist()[:2] == [
-        ["S2", pytest.approx(6)],
-        ["S1", pytest.approx(1)],
-    ]
-    assert breakdown(["round"], *rows)["round"].tolist() == ["S2", "S1", "S3"]
-    assert breakdown(["snapshot"], *rows, only=["S1", "S2"], snapshot="base")["cost_usd"].tolist() == pytest.approx([3])
-
-
 ROWS = st.lists(
     st.fixed_dictionaries(
         {

@@ -121,26 +121,6 @@ def test_a_known_icc_is_recovered_and_covered() -> None:
     assert np.sqrt((found["within_sd"] ** 2).mean()) == pytest.approx(0.1 * np.sqrt(1 - icc), rel=0.01)
 
 
-def test_only_scored_draws_of_the_snapshot_that_counts_are_compared() -> None:
-    rows = drawn([[0.1, 0.5], [0.2, 0.3], [0.6, None]], snapshot="base")
-    rows += drawn([[0.4, 0.4]], snapshot="2026-01-01")
-    row = reliable(rows).iloc[0]
-    assert (row["n_cells"], row["n_draws"]) == (2, 4)
-    assert row["within_sd"] == pytest.approx(np.sqrt(0.005 / 2))
-    assert reliable(rows, snapshot="base").iloc[0]["within_sd"] == pytest.approx(np.sqrt((0.08 + 0.005) / 2))
-    assert pd.isna(row["icc"])
-    assert "no icc: 2 cells with repeated draws, at least 5 are needed" in row["note"]
-
-
-def test_single_draws_have_a_detectable_difference_and_no_icc() -> None:
-    """The smallest difference that is found needs no repeated draws."""
-    scores = np.random.default_rng(4).random((10, 1))
-    row = reliable(drawn(scores), references(10, None, 0.4)).iloc[0]
-    assert row["model_detectable"] > 0
-    assert row[["icc", "within_sd", "rerun_detectable"]].isna().all()
-    assert "no prompt was asked repeatedly" in row["note"]
-
-
 def test_reruns_differ_by_their_draws_alone() -> None:
     assert rerun_detectable(0.01, 800) == pytest.approx((1.959964 + 0.841621) * 0.1 * np.sqrt(2 / 800), rel=1e-6)
     rng = np.random.default_rng(3)

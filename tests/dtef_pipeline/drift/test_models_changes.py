@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dtef_pipeline.drift.model_drift_rows import STEADY, beside, check, found, predictions, whats
+from tests.dtef_pipeline.drift.model_drift_rows import beside, check, found, predictions, whats
 from tests.made.snapshots import label, nights
 
 
@@ -26,13 +26,6 @@ def test_a_fall_of_the_parse_rate_is_told_from_answers_that_changed() -> None:
     assert last["parse_rate"] == pytest.approx(50 / 60)
 
 
-def test_another_served_model_is_told_with_its_first_night() -> None:
-    rows = nights([0.8] * 10)
-    served = predictions(rows, served_model=lambda night: "gpt-2025-04-14" if night < label(7) else "gpt-2026-01-01")
-    (change,) = check(rows, served=served)["changes"]
-    assert change == {"what": "served_model", "snapshot": label(7), "before": "gpt-2025-04-14", "after": "gpt-2026-01-01"}
-
-
 def test_a_fingerprint_counts_when_it_was_not_seen_before_and_none_is_no_fingerprint() -> None:
     rows = nights([0.8] * 8)
     by_night = {label(2): "b", label(3): None, label(4): "a", label(6): "c"}
@@ -46,13 +39,6 @@ def test_a_fingerprint_counts_when_it_was_not_seen_before_and_none_is_no_fingerp
     (change,) = check(both, served=side_by_side)["changes"]
     # Night 3 saw one of the two that serve: no change.
     assert change == {"what": "fingerprint", "snapshot": label(6), "before": "a, b", "after": "b, c"}
-
-
-def test_the_provider_change_nearest_to_the_drift_is_named() -> None:
-    rows = nights([*STEADY, 0.8, 0.8, *[0.6] * 6])
-    by_night = dict.fromkeys([label(n) for n in (0, 1)], "first") | dict.fromkeys([label(n) for n in range(2, 7)], "second")
-    row = check(rows, served=predictions(rows, served_model=lambda night: by_night.get(night, "third")))
-    assert whats(row)["served_model"] == {"what": "served_model", "snapshot": label(7), "before": "second", "after": "third"}
 
 
 def test_other_prompts_midway_begin_anew_and_say_since_when() -> None:
@@ -92,11 +78,3 @@ def test_a_panel_that_grew_is_compared_on_what_both_asked() -> None:
     assert change["before"] == "10 questions in 1 segment of S1, 10 prompts"
     assert change["after"] == "12 questions in 1 segment of S1, 12 prompts (added S1/new0, S1/new1)"
     assert (series[6]["n_shared"], series[6]["n_prompts"]) == (10, 12)
-
-
-def test_a_night_that_asked_something_else_does_not_end_the_series_around_it() -> None:
-    rows = [*nights(STEADY), *nights([0.1], first=5, questions=2), *nights([0.8] * 3, first=6)]
-    (row,), series = found(rows)
-    assert (row["verdict"], row["n_snapshots"]) == ("none", 8)
-    assert [one["compared"] for one in series] == [True] * 5 + [False] + [True] * 3
-    assert f"left out: {label(5)} (asked something else)" in row["reason"]

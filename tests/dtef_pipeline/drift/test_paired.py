@@ -64,16 +64,6 @@ def test_equals_the_definition_where_questions_have_unequal_items_and_some_are_m
     np.testing.assert_allclose(found.by_item.to_numpy(), [of_question[q] for q in found.by_item.index], atol=1e-12)
 
 
-def test_spread_is_that_of_the_nights_own_means_within_the_baseline_and_after() -> None:
-    """Questions of sd .2: a mean over 100 of them has .02, whatever is subtracted from it."""
-    values = np.random.default_rng(4).normal(0.7, 0.2, (100, 400))
-    found = paired(pd.DataFrame(values, columns=[str(i) for i in range(400)]), [f"q{i}" for i in range(100)], baseline=200)
-    assert found.spread[:200].mean() == pytest.approx(0.02, rel=0.02)
-    assert found.spread[200:].mean() == pytest.approx(0.02, rel=0.02)
-    few = paired(pd.DataFrame(values[:, :4], columns=list("abcd")), [f"q{i}" for i in range(100)], baseline=2)
-    assert few.spread.tolist() == pytest.approx([0.02] * 4, rel=0.25)
-
-
 def test_what_the_questions_of_a_battery_have_in_common_is_no_scatter_of_single_responses() -> None:
     generator = np.random.default_rng(6)
     shared = np.repeat(generator.normal(0, 0.1, (10, 8)), 10, axis=0)
@@ -92,12 +82,6 @@ def test_what_a_snapshot_says_does_not_depend_on_later_ones() -> None:
     early = paired(frame(*values[:, :6].tolist()), questions, baseline=3)
     np.testing.assert_allclose(early.means, whole.means[:6], atol=1e-12)
     np.testing.assert_allclose(early.spread, whole.spread[:6], atol=1e-12)
-
-
-def test_a_night_that_answered_too_little_is_left_out_and_no_part_of_the_baseline() -> None:
-    found = paired(frame([0.5, NAN, 0.5, 0.7], [0.5, NAN, 0.5, 0.7], [0.5, 0.9, 0.5, 0.7]), ["a", "b", "c"], baseline=2)
-    assert found.snapshots == ("n0", "n2", "n3")
-    assert found.means.tolist() == pytest.approx([0, 0, 0.2])
 
 
 @given(

@@ -9,10 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, of_one_snapshot
-from dtef_pipeline.survey.drift_subject import SUBJECT
-from tests.made.scores import scores_table
 
 DAY_1, DAY_2 = datetime(2026, 1, 1), datetime(2026, 1, 2)
 
@@ -70,45 +67,3 @@ def test_series_that_may_not_be_compared_say_why(arguments: dict[str, Any], reas
     assert not found.flagged
     assert found.gap is None
     assert reason in found.reason
-
-
-def test_hours_that_rest_on_the_date_of_a_label_say_so() -> None:
-    """Two runs five minutes apart were said to span 11.1 h."""
-    words = "(a label with a date counts as 0:00 UTC of that day)"
-    for label, expected in (("2026-11-23", True), ("2026-11-23T0200", False), ("night", False)):
-        times = {"base": datetime(2026, 11, 22, 12, 54), label: datetime(2026, 11, 23)}
-        found = drift_verdict(pd.DataFrame({"base": [0.1], label: [0.9]}), times, temperature=0.0)
-        assert "the snapshots span 11.1 h, 23 h needed" in found.reason
-        assert (words in found.reason) is expected
-
-
-def night(
-    snapshot: str, score: float, *, model: str = "m", segment: str = "country:kenya", questions: int = 4
-) -> list[dict[str, Any]]:
-    return [
-        {
-            "snapshot": snapshot,
-            "score": score,
-            "model": model,
-            "model_variant": model,
-            "segment": segment,
-            "question_id": f"q{i}",
-        }
-        for i in range(questions)
-    ]
-
-
-def test_round_series_takes_all_segments_together() -> None:
-    rows = [*night("2026-01-01", 0.9), *night("2026-01-02", 0.7), *night("2026-01-01", 0.7, segment="country:chile")]
-    rows += night("2026-01-02", 0.9, segment="country:chile")
-    assert [row["flagged"] for row in drift_checks(scores_table(rows), SUBJECT).to_pylist()] == [True, True]
-    (whole,) = drift_checks(scores_table(rows), SUBJECT, levels=1).to_pylist()
-    assert (whole["segment"], whole["flagged"], whole["n_prompts"]) == (None, False, 8)
-
-
-def test_questions_of_one_prompt_count_each_and_conditions_are_apart() -> None:
-    rows = [{**row, "prompt_id": "batch"} for day in "12" for row in night(f"2026-01-0{day}", 0.8)]
-    other = [{**row, "condition": "batch=4/attribute-label"} for row in rows]
-    checks = drift_checks(scores_table([*rows, *other]), SUBJECT).to_pylist()
-    assert [row["condition"] for row in checks] == ["batch=4/attribute-label", "distribution/attribute-label"]
-    assert [row["n_prompts"] for row in checks] == [4, 4]

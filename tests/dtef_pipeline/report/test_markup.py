@@ -18,7 +18,6 @@ from dtef_pipeline.report.markup import (
     text,
     three,
     whole,
-    with_interval,
 )
 
 
@@ -61,16 +60,3 @@ def test_a_name_cut_short_keeps_both_its_ends(most: int) -> None:
     assert cut[:4] == name[:4]
     assert cut[-4:] == name[-4:]
     assert shortened("", most) == ""
-
-
-def test_an_interval_stands_where_both_ends_are_known_and_decides_the_digits() -> None:
-    """A skill of -46.57 stood beside an interval from -2991.14 to 2132.03."""
-    frame = pd.DataFrame(
-        {"skill": [0.5, 0.6, None, -46.57], "low": [0.4, None, None, -2991.14], "high": [0.6, 0.7, None, 2132.03]}
-    )
-    cells = with_interval(frame, "skill", ("low", "high"))
-    expected = ['0.50<span class="ci">0.40 to 0.60</span>', "0.60", "–", '0<span class="ci">-3,000 to 2,100</span>']
-    assert list(cells) == expected
-    assert list(with_interval(frame, "absent", ("low", "high")))[2] == "–"
-    assert with_interval(frame, "skill", ("low", "high"), sign="+")[0] == '+0.50<span class="ci">+0.40 to +0.60</span>'
-    assert with_interval(frame, "skill", ("low", "high"), shown=whole)[3] == '-47<span class="ci">-2,991 to 2,132</span>'

@@ -2,35 +2,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.report.page_files import page_names
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../../etc/passwd",
-        "a/b",
-        "a\\b",
-        ".hidden",
-        "",
-        "index",
-        "INDEX",
-        'x" onclick="',
-        "a b",
-        "x" * 300,
-        "é",
-        "a.prompt-1",
-        "a.items-2",
-        "a.",
-    ],
-)
-def test_what_is_no_plain_name_gets_a_hash(name: str) -> None:
-    (page,) = page_names([name]).values()
-    assert re.fullmatch(r"[A-Za-z0-9_-]+-[0-9a-f]{12}\.html", page)
 
 
 @given(st.sets(st.text(max_size=40), max_size=8))

@@ -84,20 +84,6 @@ def test_a_fit_is_shown_with_its_options_its_pairs_and_the_order_by_metrics() ->
         assert one in said, one
 
 
-def test_players_without_finite_scores_and_groups_that_never_met_are_said_in_words() -> None:
-    said = _chapter([_voted("fox", "owl", "left", f"r{at}") for at in range(6)] + [_voted("hen", "cat", "tie", "r1")])
-    assert "Some players have no finite score" in said
-    assert "The players fall into 2 groups that no vote compares with each other." in said
-    assert "no finite score: none of the others ever beat or tied fox" in said
-
-
-def test_each_judge_stands_apart_from_people_who_are_compared_with_it() -> None:
-    judged = [_voted("fox", "owl", "right" if at else "left", "pairs(x)#1", "judge") for at in range(4)]
-    said = _chapter([*_ROUND_ROBIN, *judged])
-    assert said.index("All together, people") < said.index("All together, pairs(x)#1")
-    assert "preference of pairs(x)#1" in said[: said.index("All together, pairs(x)#1")]
-
-
 @pytest.mark.parametrize("name", ["</script><b>fox", "\u202efox", "fox\0"])
 def test_names_of_players_are_text(name: str) -> None:
     (found,) = preference_chapters(_connected([_voted(name, "owl", "left", "r1")]), "qa", [_SCORED])

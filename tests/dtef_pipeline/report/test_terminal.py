@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.terminal import intervals_of, render
+from dtef_pipeline.report.terminal import render
 from tests.strict_json import strict
 
 FRAME = pd.DataFrame(
@@ -41,19 +41,6 @@ def test_json_is_strict_whatever_the_value(value: object) -> None:
     assert strict(render(pd.DataFrame({"x": pd.Series([value], dtype=object)}), "json")) == [{"x": None}]
 
 
-def test_json_holds_lists_structs_and_times() -> None:
-    frame = pd.DataFrame(
-        {
-            "list": pd.Series([np.array([0.5, np.nan])], dtype=object),
-            "struct": [{"score": np.float64(0.5), "n": np.int64(3)}],
-            "time": [pd.Timestamp("2026-01-02T03:04:05", tz="UTC")],
-        }
-    )
-    assert strict(render(frame, "json")) == [
-        {"list": [0.5, None], "struct": {"score": 0.5, "n": 3}, "time": "2026-01-02 03:04:05+00:00"}
-    ]
-
-
 def test_csv_has_every_column_and_empty_for_unknown() -> None:
     lines = render(FRAME, "csv", columns=["model"]).splitlines()
     assert lines[0] == "rank,model,score,vs_marginal,n_pairs,parse_rate,flagged"
@@ -66,22 +53,6 @@ def test_a_table_rounds_and_shows_only_the_columns_named() -> None:
     assert header.split() == ["rank", "model", "score", "vs", "marginal", "n", "pairs", "parse", "rate"]
     assert first.split() == ["1", "a/model", "0.1235", "+0.0100", "12,345", "100.0%"]
     assert second.split() == ["-", "b", "-", "-0.2500", "0", "-"]
-
-
-def test_an_interval_has_the_digits_of_its_estimate_and_may_be_without_an_upper_end() -> None:
-    frame = pd.DataFrame(
-        {
-            "worth": [24.1, 8000.0, 5.0],
-            "worth_low": [19.7, 5000.0, np.nan],
-            "worth_high": [35.4, np.inf, np.nan],
-            "vs_marginal": [0.02, -0.15, 0.1],
-            "vs_marginal_low": [-0.01, -0.19, np.nan],
-            "vs_marginal_high": [0.05, -0.11, np.nan],
-        }
-    )
-    assert intervals_of(frame, "worth", ("worth_low", "worth_high")) == ["19.7 to 35.4", "5,000 to ∞", ""]
-    lead = intervals_of(frame, "vs_marginal", ("vs_marginal_low", "vs_marginal_high"))
-    assert lead == ["-0.010 to +0.050", "-0.190 to -0.110", ""]
 
 
 def test_text_that_looks_like_markup_is_shown_as_it_is() -> None:

@@ -83,20 +83,6 @@ def test_a_reviewer_votes_with_keys_and_gets_lines_that_can_be_imported(opened: 
     assert all(url.startswith("file:") for url in opened.requested)
 
 
-def test_votes_are_there_again_when_the_page_is_opened_again(opened: Browser, tmp_path: Path) -> None:
-    opened.does("localStorage.clear()")
-    opened.reloads()
-    assert opened.does("done()") == 0
-    for key, code in (("a", 65), ("5", 53), ("Enter", 13)):
-        opened.presses(key, code)
-    opened.opens(tmp_path / "votes.html")
-    assert opened.does("done()") == 1
-    assert opened.does("place") == 1
-    opened.does("at('back').click()")
-    assert opened.does("document.querySelector('input[name=choice]:checked').value") == "A"
-    opened.does("localStorage.clear()")
-
-
 def test_skipped_pairs_stand_in_a_list_and_are_asked_again(browser: Browser, tmp_path: Path) -> None:
     pairs = [BlindedPair(str(place) * 32, "Why?", f"{place} one", f"{place} two") for place in range(1, 5)]
     (tmp_path / "votes.html").write_text(vote_page(pairs, "ann"), encoding="utf-8")

@@ -60,12 +60,6 @@ def test_a_covariate_has_the_coefficient_that_a_general_optimiser_finds(ties: st
     assert fit.beta == pytest.approx(found.x[:4] - found.x[:4].mean(), abs=1e-4)
 
 
-def test_model_errors_are_those_of_the_difference_of_two_counts() -> None:
-    """Of two players the difference is a log odds, with variance 1/wins + 1/losses; each centred beta has a quarter of it."""
-    fit = fit_strengths(paired([(0, 1, 1)] * 30 + [(0, 1, -1)] * 10))
-    assert fit.model_errors == pytest.approx([np.sqrt(1 / 30 + 1 / 10) / 2] * 2)
-
-
 @given(ROWS, st.sampled_from(TIES), st.sampled_from([0.0, 0.1]))
 def test_scores_are_0_on_average_over_each_component_and_shares_sum_to_1(
     rows: list[tuple[int, int, int]], ties: str, l2: float
@@ -78,13 +72,6 @@ def test_scores_are_0_on_average_over_each_component_and_shares_sum_to_1(
             assert fit.share[here].sum() == pytest.approx(1)
 
 
-def test_equal_rows_may_stand_once_with_their_number() -> None:
-    rows = paired([*CYCLE, (0, 1, 1), (0, 1, 1), (1, 0, 0)])
-    merged = paired([*CYCLE, (1, 0, 0)])
-    merged = replace(merged, times=np.array([3.0, 1, 1, 1]))
-    assert fit_strengths(rows).beta == pytest.approx(fit_strengths(merged).beta)
-
-
 def test_a_player_that_never_lost_has_no_score_unless_a_prior_is_named() -> None:
     rows = paired([(0, 1, 1)] * 4)
     fit = fit_strengths(rows)
@@ -92,13 +79,6 @@ def test_a_player_that_never_lost_has_no_score_unless_a_prior_is_named() -> None
     assert np.isnan(fit.beta).all()
     assert np.isnan(fit.share).all()
     assert fit_strengths(rows, l2=1).beta == pytest.approx([0.521298, -0.521298], abs=1e-6)
-
-
-def test_a_component_without_finite_scores_takes_none_from_another() -> None:
-    fit = fit_strengths(paired([(0, 1, 1), (2, 3, 1), (2, 3, 1), (3, 2, 1)]))
-    assert fit.component.tolist() == [0, 0, 1, 1]
-    assert fit.no_answer == ("separable", "separable", "", "")
-    assert fit.beta[2:] == pytest.approx([np.log(2) / 2, -np.log(2) / 2])
 
 
 def test_a_fit_that_does_not_converge_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from dtef_pipeline.statistics.cluster_robust import (
     effective_clusters,
     estimate_groups,
     estimate_ratios,
-    why_none,
 )
 from tests.made.freedom import freedom_of
 
@@ -32,16 +31,6 @@ def test_equal_clusters_give_students_interval_of_a_mean() -> None:
     assert (low[0], high[0]) == pytest.approx(tuple(expected.confidence_interval()))
     assert found.p()[0] == pytest.approx(expected.pvalue)
     assert found.degrees[0] == pytest.approx(5)
-
-
-def test_unequal_clusters_by_hand() -> None:
-    # Means 1 of 3, 2 of 1 and 0 of 1: the ratio is 5 / 5. Without each cluster it is 1, 3/4 and 5/4.
-    found = estimate_ratios(np.array([[3.0], [2.0], [0.0]]), np.array([[3.0], [1.0], [1.0]]))
-    assert found.value[0] == pytest.approx(1)
-    assert found.se[0] ** 2 == pytest.approx(2 / 3 * (0 + 1 / 16 + 1 / 16))
-    # b is 3/2, 1/4 and 1/4: 2^2 / (19/8 - 649/128 + 361/64).
-    assert found.degrees[0] == pytest.approx(512 / 377)
-    assert np.isnan(found.interval()[0][0])  # three clusters are too few
 
 
 @given(
@@ -72,11 +61,6 @@ def test_effective_clusters() -> None:
     assert effective_clusters(np.array([[2.0], [2.0], [2.0], [0.0]]))[0] == pytest.approx(3)
     assert effective_clusters(np.array([[3.0], [1.0]]))[0] == pytest.approx(1.6)
     assert effective_clusters(np.array(GD3, dtype=float)[:, None])[0] == pytest.approx(6.27, abs=0.01)
-
-
-def test_too_few_clusters_are_named() -> None:
-    assert why_none(5) == ""
-    assert "4 batteries" in why_none(4, "battery")
 
 
 @pytest.mark.thorough

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import t
 
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, fit_strengths
-from dtef_pipeline.statistics.clustered_errors import bounds, clustered_errors, dependence, effective_number, pair_tests
+from dtef_pipeline.statistics.clustered_errors import bounds, clustered_errors, dependence, pair_tests
 from tests.made.votes import lopsided, paired
 
 
@@ -71,13 +71,6 @@ def test_the_largest_variance_decides_with_the_degrees_of_its_ways() -> None:
     assert {0, 2} <= chosen
 
 
-def test_an_effective_number_is_what_equally_large_clusters_would_be() -> None:
-    assert effective_number(np.array([0, 1, 2, 2]), np.ones(4)) == pytest.approx(16 / 6)
-    assert effective_number(np.arange(7), np.full(7, 3.0)) == pytest.approx(7)
-    rows = paired([(0, 1, 1), (1, 0, 1), (0, 1, 0), (1, 0, 0)], cluster=[0, 1, 2, 2])
-    assert clustered_errors(fit_strengths(rows)).effective == pytest.approx(np.full((1, 2), 16 / 6))
-
-
 def test_prompts_count_where_votes_are_worth_five_of_them() -> None:
     rows = lopsided(7, votes=120)
     assert len(dependence(on_prompts(rows, 5))) == 2
@@ -110,16 +103,3 @@ def test_pairs_of_one_component_are_tested_and_adjusted_together() -> None:
     assert tests.p_adjusted[:3] == pytest.approx(tests.p_adjusted[3:])
     smallest = tests.p[:3].argmin()
     assert tests.p_adjusted[smallest] == pytest.approx(min(1.0, 3 * tests.p[smallest]))
-
-
-def test_a_pair_has_the_largest_variance_of_its_difference_and_the_fewest_effective_clusters() -> None:
-    fit = fit_strengths(on_prompts(lopsided(9, players=4, votes=900)))
-    errors = clustered_errors(fit)
-    tests = pair_tests(fit, errors)
-    for pair, (i, j) in enumerate(zip(tests.better, tests.worse, strict=True)):
-        contrast = np.zeros(4)
-        contrast[i], contrast[j] = 1, -1
-        se = max(contrast @ covariance @ contrast for covariance in errors.covariances) ** 0.5
-        degrees = errors.effective[:2][:, [i, j]].min() - 1
-        assert tests.se[pair] == pytest.approx(se)
-        assert tests.p[pair] == pytest.approx(2 * t.sf((fit.beta[i] - fit.beta[j]) / se, degrees))

@@ -44,21 +44,6 @@ def test_four_clusters_get_neither_interval_nor_test_and_are_told_why() -> None:
     assert row["note"] == "no interval and no test: 4 clusters, at least 5 are needed"
 
 
-def test_columns_do_not_disturb_each_other() -> None:
-    generator = np.random.default_rng(1)
-    sums, counts = generator.normal(size=(9, 3)), generator.integers(1, 6, size=(9, 3)).astype(float)
-    together = statistics(sums, counts)
-    for column in range(3):
-        alone = statistics(sums[:, [column]], counts[:, [column]])
-        pd.testing.assert_frame_equal(together.iloc[[column]].reset_index(drop=True), alone)
-
-
-def test_nothing_to_compare_is_an_empty_table() -> None:
-    assert len(statistics(np.empty((0, 0)), np.empty((0, 0)))) == 0
-    row = statistics(np.zeros((7, 1)), np.zeros((7, 1))).iloc[0]
-    assert row[["difference", "low", "p", "effect_size"]].isna().all()
-
-
 def test_sums_by_cluster_and_column_are_those_of_plain_loops() -> None:
     clusters, columns, values = np.array([0, 2, 2, 0, 2]), np.array([1, 0, 0, 1, 1]), [0.1, 0.2, 0.4, 0.8, 1.6]
     expected = np.zeros((3, 2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 
 import dtef_pipeline.survey.adapters as survey_adapters
 from dtef_pipeline.errors import SurveyError
-from dtef_pipeline.survey.adapters import adapter_for, adapters, read_survey
+from dtef_pipeline.survey.adapters import adapters, read_survey
 from dtef_pipeline.survey.attributes import segment
 from dtef_pipeline.survey.model import Answer, Question, Survey
 from dtef_pipeline.survey.validation import round_id
@@ -79,19 +78,6 @@ def test_importing_and_reading_loads_neither_dagster_nor_litellm() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def test_the_adapter_of_the_documentation_works(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", DOC.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len([line for line in code.splitlines() if line.strip()]) <= 30
-    scope: dict[str, type] = {}
-    exec(compile(code, str(DOC), "exec"), scope)
-    path = tmp_path / "wave1.scores"
-    path.write_text("Good?\tYes|No\nKenya\t60|40\t25\nTürkiye\t30|70\t40\n", encoding="utf-8")
-    adapter = adapter_for(path, [scope["Scores"]()])
-    survey = adapter.read(path)
-    assert isinstance(survey, Survey)
-    assert [(s.key, s.n) for s in survey.segments] == [("country:kenya", 25), ("country:turkey", 40)]
 
 
 class Careless:

@@ -46,15 +46,6 @@ def test_each_kind_of_change_is_named() -> None:
     )
 
 
-def test_the_other_columns_are_named_with_their_number_of_pairs() -> None:
-    """A new reading of the scales makes rows new and partitions stale; it used to be called no change."""
-    scale = {"scale": "nominal", "dont_know": [False, True]}
-    after = grid("KL", "12") | {("K", "1"): scale, ("L", "1"): scale | {"segment_n": 9, "n": 21}}
-    found = changes(table(grid("KL", "12")), table(after))
-    assert str(found) == "1 n changed (L 1); other columns changed: scale (2 pairs), dont_know (2 pairs), segment_n (1 pair)"
-    assert found.counts == {"n changed": 1, "other columns changed": 3}
-
-
 PAIRS = st.dictionaries(
     st.tuples(st.sampled_from("KLM"), st.sampled_from("123")),
     st.fixed_dictionaries(

@@ -43,17 +43,6 @@ def rows(made: Survey, **options: int) -> list[dict[str, Any]]:
     return result
 
 
-def test_references_are_hand_computable() -> None:
-    made = survey(
-        {("country", "Kenya"): [((60, 40), 30)], ("country", "India"): [((20, 80), 10)], ("gender", "Male"): [((50, 50), 40)]}
-    )
-    kenya, india, male = rows(made)
-    assert kenya["population"] == pytest.approx([(18 + 2 + 20) / 80, (12 + 8 + 20) / 80])
-    assert (kenya["population_n"], kenya["others_n"], india["others_n"]) == (80, 10, 30)
-    assert (kenya["others"], india["others"]) == (pytest.approx([0.2, 0.8]), pytest.approx([0.6, 0.4]))
-    assert (male["others"], male["others_n"]) == (None, 0)
-
-
 def naive_references(table: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
     """The definitions, row by row."""
     found = []
@@ -135,19 +124,6 @@ def test_effective_n_is_that_of_the_pair_or_by_the_design_effect_of_the_segment(
     assert [(r["n"], r["n_effective"]) for r in rows(made)] == [(50, 20), (100, 55.5), (30, None)]
 
 
-def test_the_minimum_n_is_a_setting_for_pairs_and_segments() -> None:
-    made = survey(
-        {("country", "Kenya"): [((60, 40), 12), ((60, 40), 30)], ("country", "India"): [((60, 40), 12), ((60, 40), 11)]}
-    )
-    assert len(rows(made)) == 4
-    quarantine = observe(made, min_n=20).quarantine.to_pylist()
-    assert [(q["segment"], q["question_id"], q["reason"], q["n"]) for q in quarantine] == [
-        ("country:kenya", "q0", "n-below-minimum", 12),
-        ("country:india", None, "segment-too-small", 12),
-    ]
-    assert quarantine[0]["detail"] == "12 respondents; at least 20 are needed"
-
-
 def test_shuffled_is_another_segments_answer_and_repeats_with_the_seed() -> None:
     made = survey({v: [((10 * i, 100 - 10 * i), 20)] for i, v in enumerate(values)})
     table = rows(made)
@@ -209,16 +185,3 @@ def test_who_gives_no_answer_is_no_end_of_the_scale_and_who_knows_nothing_is(
     countries = {("country", name): [(each, 1000)] for name, each in zip(("Kenya", "Brazil", "Japan"), shares, strict=True)}
     kenya = reference_scores(observe(survey(countries, [question])).responses, draws=2).to_pylist()[0]
     assert kenya[reference]["emd_normalized"] == pytest.approx(expected, abs=1e-5)
-
-
-def test_n_of_one_question_is_not_that_of_another() -> None:
-    """A question without n got the largest n of its segment, and a segment whose only known n was small lost all its questions."""
-    whole = survey({("country", "Kenya"): [((60, 40), None)], ("country", "India"): [((20, 80), None)]})
-    second = replace(whole.questions[0], id="q2", text="Another?")
-    counted = [replace(answer, question_id="q2", n=n) for answer, n in zip(whole.answers, (5, 400), strict=True)]
-    observed = observe(replace(whole, questions=(*whole.questions, second), answers=(*whole.answers, *counted)))
-    rows = [(r["segment"], r["question_id"], r["n"]) for r in observed.responses.to_pylist()]
-    first = whole.questions[0].id
-    assert rows == [("country:kenya", first, None), ("country:india", first, None), ("country:india", "q2", 400)]
-    (aside,) = observed.quarantine.to_pylist()
-    assert (aside["segment"], aside["question_id"], aside["reason"]) == ("country:kenya", "q2", "n-below-minimum")

@@ -11,7 +11,6 @@ import pytest
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import request_key
 from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
@@ -74,11 +73,6 @@ class TestSelectPrompts:
             {"question_id": q, "context_level": level} for q in ("q0", "q1") for level in ("0", "all")
         ]
 
-    def test_the_draw_counts_questions_of_the_round_even_where_a_segment_lacks_some(self) -> None:
-        survey = SURVEY.take([3, 1])
-        prompts = build_blueprints(survey, BlueprintOptions())
-        assert select_prompts(prompts, survey, sample=Sample(2))["question_id"].to_pylist() == ["q1"]
-
     def test_conditions_narrow_and_one_never_made_is_named(self) -> None:
         reversed_ = build_blueprints(SURVEY, BlueprintOptions(), BlueprintOptions(show_n=True))
         assert len(select_prompts(reversed_, SURVEY, conditions=["distribution/attribute-label"])) == 4
@@ -116,42 +110,8 @@ class TestSharedPrompts:
         rows = baseline_rows(as_batch(PROMPTS), SURVEY, UNIFORM, 1, "base", {})
         assert rows["reading"].null_count == len(rows) == 3
 
-    def test_a_request_stopped_by_a_budget_says_so(self) -> None:
-        prompts = as_batch(PROMPTS)
-        key = CALLS.requests(prompts, LLM, 1, "base")[0].key
-        failures = {key: Failure(key, "not asked: max_calls of 5 was reached", 0, "budget")}
-        rows = CALLS.answered(prompts, LLM, 1, "base", stored(), failures).to_pylist()
-        assert {(row["call_status"], row["error"]) for row in rows} == {("budget", "not asked: max_calls of 5 was reached")}
-
-
-class TestKeys:
-    def test_requests_and_rows_are_in_one_order_with_one_key(self) -> None:
-        requests = CALLS.requests(PROMPTS, LLM, 3, "2026-01-01")
-        rows = CALLS.keys(PROMPTS, LLM, 3, "2026-01-01")
-        assert [request.key for request in requests] == rows["request_key"].to_pylist()
-        assert rows["draw"].to_pylist() == [0, 1, 2] * 12
-        first = rows.to_pylist()[1]
-        assert first["request_key"] == request_key(first["prompt_id"], LLM.variant, 1, "2026-01-01")
-
-
-class TestBaselineRows:
-    def test_a_baseline_answers_for_nothing_and_at_no_time(self) -> None:
-        rows = baseline_rows(PROMPTS, SURVEY, UNIFORM, 2, "base", {})
-        assert rows.schema == PREDICTIONS
-        assert len(rows) == 24
-        assert set(rows["call_status"].to_pylist()) == {"answered"}
-        assert set(rows["cost_usd"].to_pylist()) == {0.0}
-        assert rows["answered_at"].null_count == rows["error"].null_count == len(rows)
-
 
 class TestAnsweredRows:
-    def test_an_answer_keeps_everything_the_store_has(self) -> None:
-        row = answered(LLM, PROMPTS.slice(0, 1), cost_usd=0.001, prompt_tokens=90, completion_tokens=8).to_pylist()[0]
-        assert row["call_status"] == "answered"
-        assert (row["response"], row["served_model"], row["finish_reason"]) == ("[50, 30, 20]", "gpt-9", "stop")
-        assert (row["cost_usd"], row["prompt_tokens"], row["completion_tokens"]) == (0.001, 90, 8)
-        assert (row["latency_s"], row["attempts"], row["answered_at"], row["error"]) == (0.5, 2, AT, None)
-
     def test_responses_are_matched_by_key_not_by_place(self) -> None:
         keys = [request.key for request in CALLS.requests(PROMPTS, LLM, 1, "base")]
         texts = {key: f"[{place}, 1, 1]" for place, key in enumerate(keys)}
@@ -184,12 +144,6 @@ class TestMerge:
         merged = CALLS.merged(answered(LLM), answered(WARM, changed), changed)
         kept = [row["question_id"] for row in merged.to_pylist() if row["model"] == "gpt"]
         assert kept == ["q1", "q2", "q3"]
-
-    def test_order_does_not_depend_on_which_run_came_first(self) -> None:
-        one = CALLS.merged(answered(LLM, draws=2), answered(WARM), PROMPTS)
-        other = CALLS.merged(answered(WARM), answered(LLM, draws=2), PROMPTS)
-        assert one.equals(other)
-        assert one["draw"].to_pylist() == [0] * 12 + [1] * 12 + [0] * 12
 
     def test_one_text_at_two_context_levels_keeps_a_row_at_each(self) -> None:
         """A segment with nothing to show as context has the same text at every level; the rows of one level used to be lost."""

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.shares import MULTI_SELECT, has_several_answers, sum_tolerance, without_multi_select
-from dtef_pipeline.survey.whole import whole
 
 HEADER = "round,question,option,attribute,value,percent,n\n"
 
@@ -40,18 +38,6 @@ def survey_file(tmp_path: Path, questions: dict[str, dict[str, list[float]]]) ->
 )
 def test_tolerance_follows_from_the_options_and_the_rounding_unit(cells: list[list[float]], tolerance: float) -> None:
     assert sum_tolerance(cells) == pytest.approx(tolerance)
-
-
-def test_whole_percentages_of_six_options_are_used_where_rounding_explains_their_sum(tmp_path: Path) -> None:
-    """Rounded cells that sum to 98 or 102 were set aside."""
-    rounded = {"Kenya": [33, 33, 32, 0, 0, 0], "Chile": [17.0] * 6, "India": [30, 40, 30, 0, 0, 0]}
-    found = observe(whole(read_survey(survey_file(tmp_path, {"Which?": rounded}))))
-    assert (len(found.responses), len(found.quarantine)) == (3, 0)
-    assert sum(found.responses["observed"][1].as_py()) == pytest.approx(1)
-    beyond = {**rounded, "Peru": [40, 40, 16, 0, 0, 0]}
-    found = observe(whole(read_survey(survey_file(tmp_path, {"Which?": beyond}))))
-    assert found.quarantine["reason"].to_pylist() == ["sum-not-100"]
-    assert "100 ± 3 is allowed" in found.quarantine["detail"][0].as_py()
 
 
 def test_a_file_of_fractions_is_read_as_percentages_and_says_so(tmp_path: Path) -> None:
@@ -115,9 +101,3 @@ def test_one_segment_above_what_rounding_explains_drops_the_question(tmp_path: P
     assert "Which of these" in finding.items[0]
     assert "country:peru" in finding.items[0]
     assert "125" in finding.items[0]
-
-
-def test_a_survey_of_multi_select_questions_alone_is_refused(tmp_path: Path) -> None:
-    survey = read_survey(survey_file(tmp_path, {"Which? (select all that apply)": {"Kenya": [60, 40]}}))
-    with pytest.raises(SurveyError, match="several answers"):
-        without_multi_select(survey)

@@ -80,38 +80,7 @@ def test_attributes_that_the_guide_asks_for_and_no_column_has_stop_a_round(round
     assert whole(survey, ALLOWANCES)
 
 
-def test_columns_that_are_not_read_are_named_with_their_share_of_respondents(round_directory: Write) -> None:
-    columns = dict.fromkeys(["O7: Kenya", "Sex: F", "O8: Atlantis", "Norther Europe", "Branch A", "44+", "Somewhere"], HALF)
-    counts = {"q1": {"All": 200, "O7: Kenya": 100, "Sex: F": 90, "O8: Atlantis": 3}}
-    folder = round_directory(columns, counts=counts)
-    table = folder / "GD9_segment_counts_by_question.csv"
-    lines = table.read_text(encoding="utf-8").splitlines()
-    table.write_text("\n".join([f"{lines[0]},All", f"{lines[1]},200"]), encoding="utf-8")
-    findings = {f.code: f for f in read_survey(folder).findings}
-    unknown = findings["unknown-column"]
-    assert unknown.level == "error"
-    assert unknown.items == ("O8: Atlantis (3 of 200 respondents, 2%)", "Sex: F (90 of 200 respondents, 45%)")
-    assert (findings["unheard-column"].level, findings["unheard-column"].items) == ("warning", ("Somewhere",))
-    assert findings["non-segment-column"].items == ("Norther Europe", "Branch A", "44+")
-
-
 LONG = ["round", "question", "option", "attribute", "value", "percent", "n"]
-
-
-def test_a_question_that_lost_its_last_options_stops_a_long_table(tmp_path: Path, write_csv: WriteCsv) -> None:
-    rows = [
-        ["S9", question, option, "country", country, share, 50]
-        for question, options in (
-            ("Good?", {"Yes": 60, "No": 40}),
-            ("Often?", {"Always": 20, "Often": 30}),
-            ("Ever?", {"Yes": 30}),
-        )
-        for option, share in options.items()
-        for country in ("Kenya", "Chile")
-    ]
-    survey = read_survey(write_csv(tmp_path / "long.csv", [LONG, *rows]))
-    assert "sum to less than 99 %, so options are missing: 1 question: Ever?" in refused(survey)
-    assert warnings(survey, MISSING_QUESTIONS) == ["Ever?", "Often?"]
 
 
 @pytest.mark.parametrize(

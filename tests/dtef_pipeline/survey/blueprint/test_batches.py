@@ -4,51 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.survey.blueprint.batches import batches
 
 SIZES = st.integers(2, 5)
-
-
-@pytest.mark.parametrize(
-    ("questions", "size", "lengths"),
-    [
-        (1, 3, [1]),
-        (2, 5, [2]),
-        (3, 2, [3]),
-        (4, 3, [2, 2]),
-        (6, 5, [3, 3]),
-        (7, 2, [3, 2, 2]),
-        (7, 3, [3, 2, 2]),
-        (11, 5, [4, 4, 3]),
-        (116, 5, [5] * 20 + [4] * 4),
-    ],
-)
-def test_batches_are_of_nearly_equal_length_and_none_is_alone(questions: int, size: int, lengths: list[int]) -> None:
-    made = batches([str(place) for place in range(questions)], size)
-    assert [len(batch) for batch in made] == lengths
-    assert [place for batch in made for place in batch] == list(range(questions))
-
-
-def test_no_question_is_no_batch() -> None:
-    assert batches([], 3) == []
-
-
-@pytest.mark.parametrize(
-    ("kinds", "size", "expected"),
-    [
-        ("aabc", 3, [[0, 2], [1, 3]]),
-        ("bcaa", 2, [[0, 3], [1, 2]]),
-        ("abac", 5, [[0, 1], [2, 3]]),
-        ("aa", 2, [[0], [1]]),
-        ("abcdefa", 4, [[0, 1, 2, 3], [4, 5, 6]]),
-    ],
-)
-def test_duplicates_are_never_asked_together(kinds: str, size: int, expected: list[list[int]]) -> None:
-    assert batches(kinds, size) == expected
 
 
 @given(st.lists(st.sampled_from("abcdefghijklmnop"), max_size=40), SIZES)

@@ -15,7 +15,7 @@ from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import prompt_id
 from dtef_pipeline.survey.blueprint.answers import form_for_system, form_for_user, response_schema
-from dtef_pipeline.survey.blueprint.options import FORMATS, PROFILES, REASONINGS, TASKS, BlueprintOptions
+from dtef_pipeline.survey.blueprint.options import PROFILES, REASONINGS, TASKS, BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints, left_out
 from dtef_pipeline.survey.blueprint.wording import option_letter
 from tests.dtef_pipeline.survey.blueprint.test_options import OWN, choices
@@ -228,16 +228,6 @@ def test_schemas_are_such_as_every_provider_takes(options: BlueprintOptions) -> 
     assert {key for part in objects(schema) for key in part} <= allowed
 
 
-def test_a_batch_lists_its_questions_in_survey_order_and_shows_none_of_them() -> None:
-    rows = asked(condition="batch=3", levels=("2",))
-    assert [row["reading"]["place"] for row in rows] == [0, 1, 2, 0, 1, 2, 0, 1]
-    assert rows[0]["context_question_ids"] == ["q3", "q4"]
-    assert rows[3]["context_question_ids"] == ["q0", "q1"]
-    last = rows[7]["user"]
-    assert last.index("Q1. Question number 6?\na. Agree") < last.index("Q2. Question number 7?\na. Agree")
-    assert '"Q1" (3 numbers) and "Q2" (3 numbers)' in last
-
-
 def test_a_batch_too_long_for_the_budget_is_split() -> None:
     long = {"question_text": "word " * 1900}
     rows = asked(survey_rows(long, {}, long, {}, {"question_text": "word " * 5000}), "batch=4", ("all",))
@@ -247,15 +237,6 @@ def test_a_batch_too_long_for_the_budget_is_split() -> None:
         ("q2", 0, 2),
         ("q3", 1, 2),
     ]
-
-
-def test_shift_gives_the_answer_of_all_respondents_in_the_order_of_the_prompt() -> None:
-    user = asked(condition="shift+reversed")[0]["user"]
-    everyone = (
-        "answered the question to predict\na. Disagree: 20.0%\nb. Neutral: 40.0%\nc. Agree: 40.0%\n\nQuestion to predict\n"
-    )
-    assert everyone in user
-    assert "a. Disagree\nb. Neutral\nc. Agree\n\nAdjust" in user
 
 
 def test_shift_leaves_out_questions_without_an_answer_of_all_respondents() -> None:
@@ -271,11 +252,3 @@ def test_shift_leaves_out_questions_without_an_answer_of_all_respondents() -> No
         DtefError, match="S1/country:kenya: the task shift needs the answers of all respondents, and no question"
     ):
         build_blueprints(survey_rows({"population": None}), options)
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_every_format_names_the_group_and_says_nothing_of_unknown_populations(form: str) -> None:
-    table = survey_rows(*({"population": None} for _ in range(4)))
-    for row in asked(table, f"distribution/{form}", ("all",)):
-        assert row["user"].startswith("Demographic group\nCountry: Kenya\n")
-        assert "respondents" not in row["user"]

@@ -133,12 +133,3 @@ def test_exactly_the_differences_of_two_points_or_more_are_mentioned(pair: tuple
     told: list[str] = re.findall(r"“([^”]+)”", tail)
     assert sorted(told) == sorted(name for name, gap in gaps.items() if gap >= 20)
     assert [gaps[name] for name in told] == sorted((gaps[name] for name in told), reverse=True)
-
-
-@given(pairs)
-def test_nothing_is_said_of_all_respondents_where_their_answer_is_unknown(pair: tuple[list[float], list[float]]) -> None:
-    text = narrative([f"option {place}" for place in range(len(pair[0]))], pair[0], None)
-    assert "respondents" not in text
-    assert text[0].isupper()
-    assert text.endswith(".")
-    assert "  " not in text

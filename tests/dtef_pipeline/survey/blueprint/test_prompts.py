@@ -27,25 +27,6 @@ def prompts(table: Any = PLAIN, **options: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def test_a_prompt_has_the_four_parts_of_the_methodology() -> None:
-    row = prompts(context_levels=("2",))[0]
-    assert "JSON array" in row["system"]
-    profile_part, heading, first, second, target = row["user"].split("\n\n", 4)
-    assert profile_part == "Demographic group\nCountry: Kenya"
-    assert heading.startswith("How this group answered")
-    assert first == "Question: Question number 1?\na. Agree: 50.0%\nb. Neutral: 30.0%\nc. Disagree: 20.0%"
-    assert second.startswith("Question: Question number 2?")
-    assert target.startswith("Question to predict\nQuestion number 0?\na. Agree\nb. Neutral\nc. Disagree\n")
-
-
-def test_context_counts_exactly_n_questions_after_leaving_the_target_out() -> None:
-    for row in prompts(context_levels=("0", "5", "all")):
-        wanted = {"0": 0, "5": 5, "all": 7}[row["context_level"]]
-        assert row["context_included"] == len(row["context_question_ids"]) == wanted
-        assert row["question_id"] not in row["context_question_ids"]
-        assert row["context_requested"] == (None if row["context_level"] == "all" else wanted)
-
-
 def test_context_shrinks_until_the_prompt_fits_the_budget() -> None:
     whole = prompts(context_levels=("all",))[0]
     tight = prompts(context_levels=("all",), token_budget=whole["tokens"] + 99, answer_reserve=100)[0]
@@ -73,13 +54,6 @@ def test_random_selection_is_seeded_and_the_same_for_every_segment() -> None:
     assert chosen == [row["context_question_ids"] for row in prompts(other, context_levels=("3",), selection="random")]
     assert chosen != [row["context_question_ids"] for row in prompts(context_levels=("3",), selection="random", seed=1)]
     assert chosen != [row["context_question_ids"] for row in prompts(context_levels=("3",))]
-
-
-def test_n_is_shown_only_when_asked_for() -> None:
-    assert "respondents" not in prompts(context_levels=("1",))[0]["user"]
-    assert "Question number 1? (40 respondents)" in prompts(context_levels=("1",), show_n=True)[0]["user"]
-    unknown = survey_rows(*({"n": None} for _ in range(8)))
-    assert "Question number 1?\n" in prompts(unknown, context_levels=("1",), show_n=True)[0]["user"]
 
 
 def test_prompt_id_changes_with_every_part_and_with_nothing_else() -> None:

@@ -100,30 +100,6 @@ def test_context_levels_are_never_mixed_and_each_compares_as_if_alone() -> None:
         pd.testing.assert_frame_equal(found.xs(level, level="context_level"), expected, check_dtype=False)
 
 
-def test_other_snapshots_models_and_circular_questions_stay_out() -> None:
-    stray = [
-        *of(PLAIN, 0.0, snapshot="later"),
-        *of(COT, 0.0, variant=WARM),
-        *of(COT, 0.0, model="other", model_variant="openai/other"),
-        *of(COT, 0.0, question_id="q9", circular=True),
-    ]
-    plain = of(PLAIN, 0.4) + of(COT, 0.5)
-    pd.testing.assert_frame_equal(compared(REASONING, plain + stray), compared(REASONING, plain))
-
-
-def test_the_parse_rate_is_over_what_was_answered() -> None:
-    rows = of(PLAIN, 0.4, 0.4, 0.4) + of(COT, 0.5, 0.0, None)
-    rows[4]["status"] = "unparseable"
-    assert compared(REASONING, rows).loc["reasoned", ["parse_rate", "n_total"]].tolist() == pytest.approx([0.5, 3])
-
-
-def test_nothing_scored_is_no_pair_and_no_mean() -> None:
-    found = compared(REASONING, of(PLAIN, None) + of(COT, None))
-    assert found["n_pairs"].tolist() == [0, 0]
-    assert found[["score", "difference", "parse_rate"]].isna().all().all()
-    assert len(compared(REASONING, of("shift/narrative", 0.4))) == 0
-
-
 def call(key: str, condition: str, variant: str = COLD, **given: Any) -> dict[str, Any]:
     at = {"round": "S1", "segment": "country:kenya", "snapshot": "base", "question_id": "q0", "context_level": "0"}
     usage = {"prompt_tokens": 100, "completion_tokens": 7, "cost_usd": 0.25, "call_status": "answered"}

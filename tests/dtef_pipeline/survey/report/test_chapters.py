@@ -128,19 +128,6 @@ def test_the_leaderboard_stands_beside_the_marginal_at_each_context_level_most_c
     assert board.count("population marginal 0.800</text>") == 2
 
 
-def test_conditions_are_told_apart_wherever_models_stand() -> None:
-    cot = [{**row, "condition": "shift/narrative+cot"} for row in ROWS]
-    text = page([*ROWS, *cot])
-    board = section(text, "leaderboard")
-    assert board.count("Without context questions, asked as <code>shift/narrative+cot</code>") == 1
-    assert board.count("Without context questions, asked as <code>distribution/attribute-label</code>") == 1
-    for anchor in ("segments", "attributes", "questions"):
-        assert section(text, anchor).count("asked as <code>") == 2, anchor
-    for anchor in ("metrics", "consistency"):
-        assert section(text, anchor).count("asked as <code>") == 4, anchor
-    assert "asked as <code>" not in plain()
-
-
 def test_names_are_text_not_markup() -> None:
     name = '</script><script>alert("x")</script><!--'
     survey = survey_rows({"question_text": name, "options": [name, "b", "c"]}, {"round": "R&D"})

@@ -10,7 +10,6 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.survey.report.pairs import pair_data, pairs
-from dtef_pipeline.survey.tables import REFERENCE_SCORES
 from tests.made.scores import scores_table, survey_rows
 
 ROOM = 10**7
@@ -51,16 +50,6 @@ def test_shares_and_score_are_in_the_order_of_the_options() -> None:
     assert numbers(row[5]) == [620, 0, 380, 713]
 
 
-def test_what_was_not_answered_says_why_and_what_was_not_asked_is_empty() -> None:
-    rows = [said("mute", status="refused", score=0.0, predicted=None), said("gpt"), said("gpt", "all")]
-    with tables(rows) as connection:
-        data = pair_data(connection, ROOM).shown
-    gpt, mute = data["questions"][0]["s"][0][5].split(";")
-    assert numbers(gpt) == [500, 300, 200, 500]
-    way, other = mute.split("|")
-    assert (data["statuses"][int(way[1])], numbers(way[2:]), other) == ("refused", [0], "")
-
-
 def test_what_could_not_be_used_has_the_score_of_the_policy_and_a_failed_call_has_none() -> None:
     """They were all shown as `none`, though the policy gives some of them a score that the boards count."""
     rows = [said("a", status="wrong_length", score=0.1, predicted=None), said("b", status="error", score=None, predicted=None)]
@@ -79,16 +68,6 @@ def test_draws_are_averaged_and_the_latest_snapshot_counts() -> None:
     code, draws = data["questions"][0]["s"][0][5].split("*")
     assert numbers(code) == [500, 400, 100, 300]
     assert draws == "2/2"
-
-
-def test_ceiling_and_marginal_stand_beside_the_score_where_they_are_known() -> None:
-    known = {
-        name: {"js": value} for name, value in (("ceiling", 0.91), ("others", 0.8), ("uniform", 0.6), ("population", 0.82))
-    }
-    reference = {"round": "S1", "segment": "country:kenya", "question_id": "q0", "cluster": "c", "n": 40, **known}
-    with tables([said("gpt")], reference_scores=pa.Table.from_pylist([reference], schema=REFERENCE_SCORES)) as connection:
-        data = pair_data(connection, ROOM).shown
-    assert data["questions"][0]["s"][0][2:4] == [910, 800]
 
 
 def test_questions_are_left_out_when_the_page_grows_too_large_and_the_page_says_so() -> None:

@@ -12,7 +12,6 @@ from dtef_pipeline.survey.scoring.ceilings import (
     MAX_STRENGTH,
     ceilings,
     prior_strength,
-    prior_strengths,
     truths,
 )
 from dtef_pipeline.survey.tables import DISTANCES
@@ -62,21 +61,6 @@ class TestPriorStrength:
         observed, n = rng.dirichlet([4, 1, 0.3, 2], 7), rng.integers(10, 600, 7).astype(np.float64)
         assert prior_strength(observed, n) == pytest.approx(naive_strength(observed, n))
 
-    @pytest.mark.parametrize(
-        ("observed", "n"), [(np.array([[0.5, 0.5]]), [30.0]), (np.eye(2), [1.0, 1.0]), (np.empty((0, 3)), [])]
-    )
-    def test_what_cannot_be_estimated_is_taken_for_the_population(self, observed: Floats, n: list[float]) -> None:
-        assert prior_strength(observed, np.array(n)) == pytest.approx(MAX_STRENGTH)
-
-    def test_attributes_have_their_own_and_those_of_few_segments_that_of_the_question(self) -> None:
-        rng = generator(6)
-        observed, n = rng.dirichlet([2, 2, 1], 9), np.full(9, 50.0)
-        attributes = np.array(["country"] * 4 + ["gender"] * 2 + ["age"] * 3)
-        found = prior_strengths(observed, n, attributes)
-        assert found[:4] == pytest.approx(np.full(4, prior_strength(observed[:4], n[:4])))
-        assert found[4:6] == pytest.approx(np.full(2, prior_strength(observed, n)))
-        assert found[6:] == pytest.approx(np.full(3, prior_strength(observed[6:], n[6:])))
-
 
 class TestTruths:
     def test_lie_between_observed_and_population_by_the_shrinkage(self) -> None:
@@ -108,19 +92,6 @@ class TestCeilings:
         exact = binom.pmf(yes, n, share) @ metrics.js(np.broadcast_to([share, 1 - share], samples.shape), samples)
         found = of_truth(np.array([[share, 1 - share]]), n, 20_000)["js"][0]
         assert found == pytest.approx(exact, abs=0.002)
-
-    def test_nominal_scales_have_none_under_normalised_emd(self) -> None:
-        truth = np.array([[0.4, 0.3, 0.2, 0.1]])
-        found = of_truth(truth, 30, 50, ordinal=False)
-        assert np.isnan(found["emd_normalized"]).all()
-        assert np.isfinite([values for name, values in found.items() if name != "emd_normalized"]).all()
-
-    def test_options_off_the_scale_are_left_out_of_normalised_emd(self) -> None:
-        truth = np.array([[0.2, 0.15, 0.15, 0.5], [0.0, 0.0, 0.0, 1.0]])
-        found = of_truth(truth, 4000, 100, ranks=[0, 1, 2, -1])["emd_normalized"]
-        only = of_truth(np.array([[0.4, 0.3, 0.3]]), 2000, 100)["emd_normalized"]
-        assert found[0] == pytest.approx(only[0], abs=0.001)
-        assert np.isnan(found[1])
 
 
 class TestClosedForm:

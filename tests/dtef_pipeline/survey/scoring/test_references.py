@@ -12,7 +12,7 @@ from pandas.testing import assert_frame_equal
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.references import reference_scores
-from dtef_pipeline.survey.tables import DISTANCES, METRICS, REFERENCE_SCORES
+from dtef_pipeline.survey.tables import DISTANCES
 from tests.made.scores import survey_rows
 
 COUNTRIES, GENDERS = ("chile", "india", "kenya", "peru"), ("female", "male")
@@ -45,17 +45,6 @@ def by_pair(table: pa.Table) -> pd.DataFrame:
     return table.flatten().to_pandas().set_index(["round", "segment", "question_id"]).sort_index()
 
 
-def test_each_pair_has_its_row_in_the_order_of_the_survey() -> None:
-    survey = a_round()
-    found = reference_scores(survey)
-    assert found.schema.equals(REFERENCE_SCORES)
-    keys = ["round", "segment", "question_id", "n"]
-    assert found.select(keys).to_pylist() == survey.select(keys).to_pylist()
-    for row in found.to_pylist():
-        assert all(0 < row["ceiling"][metric] <= 1 for metric in METRICS)
-        assert 0 <= row["shrinkage"] <= 1
-
-
 def test_references_are_the_metrics_of_those_distributions() -> None:
     (row,) = reference_scores(survey_rows({"observed": [0.2, 0.3, 0.5]})).to_pylist()
     for name, predicted in (("uniform", [1, 1, 1]), ("others", [0.3, 0.3, 0.4]), ("population", [0.4, 0.4, 0.2])):
@@ -69,19 +58,6 @@ def test_no_other_segment_of_the_attribute_is_null_not_zero() -> None:
     assert alone["others"] is None
     assert alone["population"] is not None
     assert both["others"] is not None
-
-
-def test_neither_the_order_of_the_rows_nor_other_questions_nor_other_rounds_move_a_pair() -> None:
-    survey = a_round()
-    whole = by_pair(reference_scores(survey))
-    mixed = survey.take(pa.array(np.random.default_rng(2).permutation(len(survey))))
-    assert_frame_equal(by_pair(reference_scores(mixed)), whole, rtol=1e-12)
-    one = survey.filter(pc.equal(survey["question_id"], "q1"))
-    alone, among = by_pair(reference_scores(one)), whole.xs("q1", level=2, drop_level=False)
-    pooled = [name for name in whole if name.startswith("ceiling_low")]
-    assert_frame_equal(alone.drop(columns=pooled), among.drop(columns=pooled), rtol=1e-12)
-    both = by_pair(reference_scores(pa.concat_tables([survey, a_round(round_id="S2", seed=5)])))
-    assert_frame_equal(both.loc[["S1"]], whole, rtol=1e-12)
 
 
 def test_a_lowered_ceiling_is_below_the_ceiling_and_a_design_effect_lowers_it_as_fewer_respondents_do() -> None:
@@ -102,16 +78,6 @@ def test_a_lowered_ceiling_is_below_the_ceiling_and_a_design_effect_lowers_it_as
     of_fewer = by_pair(reference_scores(fewer, draws=60))
     for name in ("ceiling.js", "ceiling_low.js"):
         assert low[name].mean() == pytest.approx(of_fewer[name].mean(), abs=1e-6)
-
-
-def test_the_same_question_has_one_cluster_in_all_segments_and_rounds() -> None:
-    survey = survey_rows(
-        {"question_id": "a", "question_text": "Is it so?"},
-        {"question_id": "b", "question_text": "is it  so:", "round": "S2", "segment": "gender:male"},
-        {"question_id": "c", "question_text": "Is it so?", "options": ["Agree", "Neutral", "Never"]},
-    )
-    first, second, third = reference_scores(survey)["cluster"].to_pylist()
-    assert first == second != third
 
 
 def test_a_distribution_that_does_not_fit_its_options_is_named() -> None:
