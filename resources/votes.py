@@ -378,7 +378,7 @@ def pairs_and_votes(store: VoteStore) -> tuple[list[PlayersPair], list[CastVote]
         PlayersPair(row["pair_id"], row["family"], row["item_id"], row["left"], row["right"], row["replaced"] > 0)
         for row in found
     ]
-    return made, [_cast(row) for row in said]
+    return made, [_cast(dict(row)) for row in said]
 
 
 def _cast(row: Mapping[str, Any]) -> CastVote:
