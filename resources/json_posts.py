@@ -20,7 +20,7 @@ from resources.gateway.retries import retry_after
 from resources.settings import Settings
 
 ATTEMPTS = 4
-LONGEST_WAIT_S = 20.0
+LONGEST_RETRY_WAIT_S = 20.0
 """A server that asks to be left alone for longer is not waited for."""
 MOST_REPLY_BYTES = 20_000_000
 """A longer reply is no list of a few documents."""
@@ -142,7 +142,7 @@ def _post(url: str, message: Mapping[str, Any], timeout: float) -> JsonReply:
     number = 0
     try:
         for attempt in stamina.retry_context(
-            on=_may_change, attempts=ATTEMPTS, timeout=None, wait_initial=1.0, wait_max=LONGEST_WAIT_S
+            on=_may_change, attempts=ATTEMPTS, timeout=None, wait_initial=1.0, wait_max=LONGEST_RETRY_WAIT_S
         ):
             with attempt:
                 number = attempt.num
@@ -155,7 +155,7 @@ def _post(url: str, message: Mapping[str, Any], timeout: float) -> JsonReply:
 def _may_change(error: Exception) -> bool | float:
     """Whether to try again, or after how many seconds a server asked to be tried again."""
     wait = error.wait if isinstance(error, PostFailed) else None
-    return False if wait is None or wait > LONGEST_WAIT_S else wait or True
+    return False if wait is None or wait > LONGEST_RETRY_WAIT_S else wait or True
 
 
 def _answer(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int, bytes]:

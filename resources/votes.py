@@ -381,7 +381,7 @@ def pairs_and_votes(store: VoteStore) -> tuple[list[PlayersPair], list[CastVote]
     return made, [_cast(row) for row in said]
 
 
-def _cast(row: sa.RowMapping) -> CastVote:
+def _cast(row: Mapping[str, Any] | sa.RowMapping) -> CastVote:
     judge = row["reviewer_id"] if row["reviewer_kind"] == JUDGE_KIND else None
     return CastVote(row["pair_id"], judge, _preferred(row), row["void_id"] is not None)
 
