@@ -22,9 +22,16 @@ Noted = TypeVar("Noted")
 class Notes(Generic[Noted]):
     """The notes of one kind, one per partition."""
 
-    def __init__(self, folder: str, kind: Callable[..., Noted], key: Callable[[Noted], str], remedy: str) -> None:
-        """`folder`: below the warehouse's root; `key`: of a note; `remedy`: what writes a broken note anew, in words."""
-        self.folder, self._kind, self._key, self._remedy = folder, kind, key, remedy
+    def __init__(
+        self,
+        folder: str,
+        kind: Callable[..., Noted],
+        key: Callable[[Noted], str],
+        remedy: str,
+        name: Callable[[str], str] = digest,
+    ) -> None:
+        """`folder`: below the warehouse's root; `key`: of a note; `remedy`: what writes a broken note anew; `name`: of a key's file."""
+        self.folder, self._kind, self._key, self._remedy, self._name = folder, kind, key, remedy, name
 
     def read(self, warehouse: Warehouse, key: str) -> Noted | None:
         """The note of a partition; None: there is none. Raises WarehouseError when it is broken."""
@@ -50,7 +57,7 @@ class Notes(Generic[Noted]):
         return sorted((one for one in notes if one is not None), key=self._key)
 
     def _file(self, warehouse: Warehouse, key: str) -> str:
-        return f"{warehouse.root}/{self.folder}/{digest(key)}.json"
+        return f"{warehouse.root}/{self.folder}/{self._name(key)}.json"
 
     def _is_there(self, warehouse: Warehouse, file: str) -> bool:
         return bool(warehouse.fs.get_file_info(file).type == pafs.FileType.File)

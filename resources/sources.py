@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, TypeVar
-
-import pyarrow.fs as pafs
+from typing import Any, Generic, TypeVar
 
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.identity import digest
+from resources.notes import Notes
 from resources.warehouse import Warehouse
 
 UNFINISHED = (".part", ".partial", ".tmp", ".filepart", ".crdownload", ".download")
@@ -68,6 +66,15 @@ def still_arriving(path: Path) -> bool:
     return any(file.name.lower().endswith(UNFINISHED) for file in files_of(path))
 
 
+def _source(**noted: Any) -> Source:
+    return Source(**{**noted, "allowed": tuple(noted.get("allowed", ()))})
+
+
+_MANIFESTS: Notes[Source] = Notes(
+    "sources", _source, lambda source: source.round, "`dtef ingest PATH --round ROUND` writes it anew", name=str
+)
+
+
 class Sources(Generic[Read]):
     """The manifests under `<warehouse>/sources/`. `reader`: reads what a path holds of a round."""
 
@@ -106,23 +113,12 @@ class Sources(Generic[Read]):
         changed = before is None or replace(before, landing=0, landed=False) != source
         count = before.landing if before else 0
         source = replace(source, landing=count + changed, landed=hashed is not None)
-        self.warehouse.put(self._file(round_id), json.dumps(asdict(source), indent=2).encode())
+        _MANIFESTS.write(self.warehouse, source)
         return source
 
     def get(self, round_id: str) -> Source | None:
         """The source of a round; None: it was never ingested. Raises WarehouseError when its manifest is broken."""
-        if self.warehouse.fs.get_file_info(self._file(round_id)).type != pafs.FileType.File:
-            return None
-        with self.warehouse.fs.open_input_stream(self._file(round_id)) as stream:
-            text = stream.read()
-        try:
-            noted = json.loads(text)
-            return Source(**{**noted, "allowed": tuple(noted.get("allowed", ()))})
-        except (ValueError, TypeError, AttributeError) as error:
-            what_to_do = f"ingest the round again with `dtef ingest PATH --round {round_id}`, which writes it anew"
-            raise WarehouseError(
-                f"{self._file(round_id)}, which notes where round {round_id} comes from, is broken: {what_to_do}"
-            ) from error
+        return _MANIFESTS.read(self.warehouse, round_id)
 
     def before(self, round_id: str) -> Source | None:
         """The source that a new one takes the place of; None also where the manifest is broken, which is no reason to keep it."""
@@ -144,6 +140,3 @@ class Sources(Generic[Read]):
                 f"the source of round {round_id} is gone: {source.path}; put it back or ingest it from its new place"
             )
         return source, self._reader(Path(source.path), round_id)
-
-    def _file(self, round_id: str) -> str:
-        return f"{self.warehouse.root}/sources/{round_id}.json"

@@ -363,7 +363,7 @@ def _players_vote(row: Mapping[str, Any]) -> PlayersVote:
     return PlayersVote(**{**values, "preferred": _preferred(row), "leak_risk": row["replaced"] > 0})
 
 
-def _preferred(row: Mapping[str, Any]) -> Literal["left", "right", "tie"]:
+def _preferred(row: Mapping[str, Any] | sa.RowMapping) -> Literal["left", "right", "tie"]:
     if row["choice"] == "tie":
         return "tie"
     return "left" if (row["choice"] == "A") == (row["shown_as_a"] == "left") else "right"
@@ -381,7 +381,7 @@ def pairs_and_votes(store: VoteStore) -> tuple[list[PlayersPair], list[CastVote]
     return made, [_cast(dict(row)) for row in said]
 
 
-def _cast(row: Mapping[str, Any]) -> CastVote:
+def _cast(row: Mapping[str, Any] | sa.RowMapping) -> CastVote:
     judge = row["reviewer_id"] if row["reviewer_kind"] == JUDGE_KIND else None
     return CastVote(row["pair_id"], judge, _preferred(row), row["void_id"] is not None)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -239,52 +238,35 @@ class TestTrouble:
         assert "secret@" not in str(raised.value).split(": ")[0]
 
 
-def dtef(words: Sequence[str], environment: dict[str, str], folder: Path) -> str:
-    """The command as a user calls it, in a process of its own; what it printed."""
-    command = [sys.executable, "-c", "from dtef_pipeline.cli import main; main()", *words]
-    done = subprocess.run(
-        command, env={**environment, "PYTHONPATH": str(ROOT)}, cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
-def environment(store: Store, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def made(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of commands that have ingested and run two rounds into the bucket. Nothing of the warehouse depends on where they are given."""
     folder = tmp_path_factory.mktemp("s3")
     places = {"DTEF_RESPONSES": str(folder / "responses.sqlite"), "DAGSTER_HOME": str(folder / "dagster")}
-    made = {**os.environ, **CREDENTIALS, **places, "DTEF_WAREHOUSE": store.url("command/warehouse")}
-    survey = write_survey(folder / "surveys.csv")
-    # In another folder: nothing of the warehouse may depend on where a command is given.
-    dtef(["ingest", str(survey)], made, folder)
-    dtef(["run", "--from", "ingest", "--round", "T1", "--round", "T2", "--model", "baseline/uniform"], made, folder)
-    return {**made, "FOLDER": str(folder)}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**places, "DTEF_WAREHOUSE": store.url("command/warehouse")}.items():
+            patch.setenv(name, value)
+        patch.delenv("DTEF_MODELS", raising=False)
+        patch.chdir(folder)
+        ok("ingest", write_survey(folder / "surveys.csv"))
+        ok("run", "--from", "ingest", "--round", "T1", "--round", "T2", "--model", "baseline/uniform")
+        yield folder
 
 
-@pytest.fixture
-def made(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The environment, in this process: commands that only read are given here, as a process takes longer to start than they take."""
-    for name in (*CREDENTIALS, "DTEF_RESPONSES", "DAGSTER_HOME", "DTEF_WAREHOUSE"):
-        monkeypatch.setenv(name, environment[name])
-    monkeypatch.chdir(environment["FOLDER"])
-    return environment
-
-
-def test_all_stages_roll_ups_and_readers_work(made: dict[str, str], store: Store) -> None:
-    folder = Path(made["FOLDER"])
+def test_all_stages_roll_ups_and_readers_work(made: Path, store: Store) -> None:
     stages = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
-    house = Warehouse(made["DTEF_WAREHOUSE"])
+    house = Warehouse(store.url("command/warehouse"))
     for table in stages:
         assert house.values(table, "round") == ["T1", "T2"], table
     assert {"leaderboard", "comparisons", "costs", "breakdown_round"} <= set(house.tables())
     assert [info.is_file for info in [house.fs.get_file_info(f"{house.root}/report.html")]] == [True]
-    assert not any(path.suffix == ".parquet" for path in folder.rglob("*"))  # nothing strayed to the disk
+    assert not any(path.suffix == ".parquet" for path in made.rglob("*"))  # nothing strayed to the disk
     board = ok("leaderboard", "--round", "T1", "--format", "csv")
     assert "baseline/uniform" in board
     counted = ok("sql", "SELECT round, count(*) AS n FROM scores GROUP BY 1 ORDER BY 1", "--format", "csv")
     assert counted.split() == ["round,n", "T1,18", "T2,18"]
     ok("report", "--out", "report.html")
-    assert "baseline/uniform" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "baseline/uniform" in (made / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("made")

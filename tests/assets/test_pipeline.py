@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import assets.survey.blueprint
 import assets.survey.ingest
+from assets.definitions import defs
 from assets.launch import STAGE_NAMES
-from assets.survey.predictor import Predictor
+from assets.survey.blueprint import blueprints
+from assets.survey.ingest import survey_responses
+from assets.survey.predict import predictions
 from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.observe import Observed
@@ -80,7 +82,6 @@ class TestOneBadPartition:
 
     def test_a_re_execution_tries_the_failed_partition_again(self, done: Pipeline) -> None:
         """Dagster copies a run's tags to its re-execution: the mended partition used to be skipped as failed."""
-        from assets.definitions import defs
         from assets.stage.ranges import range_tags
 
         pipeline = done
@@ -101,12 +102,11 @@ class TestOneBadPartition:
         assert set(pipeline.status("blueprints").values()) == {GREEN}
 
 
-def replaced(table: pa.Table, column: str, value: Any, *, key: str = BAD, question: str = "q1") -> pa.Table:
-    """The table with one cell of one partition's question changed."""
-    round_id, segment = split_partition_key(key)
+def replaced(table: pa.Table, column: str, value: Any) -> pa.Table:
+    """The table with one cell of a question changed."""
     rows = table.to_pylist()
     for row in rows:
-        if (row["round"], row["segment"], row["question_id"]) == (round_id, segment, question):
+        if row["question_id"] == "q1":
             row[column] = value
     return pa.Table.from_pylist(rows, schema=table.schema)
 
@@ -115,68 +115,45 @@ def doubled(table: pa.Table) -> pa.Table:
     return pa.concat_tables([table, table.slice(0, 1)])
 
 
-class TestBlockingChecks:
-    """Bad data that a stage wrote by mistake is stopped by its check, before the next stage reads it."""
+SPOILED: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
+    "distributions_sum_to_one": ("survey_responses", lambda rows: replaced(rows, "observed", [0.4, 0.3, 0.2])),
+    "one_row_a_question": ("survey_responses", doubled),
+    "n_reaches_minimum": ("survey_responses", lambda rows: replaced(rows, "n", 9)),
+    "prompts_unique": ("blueprints", doubled),
+    "context_gives_nothing_away": ("blueprints", lambda rows: replaced(rows, "context_question_ids", ["q0", "q1"])),
+    "predictions_unique": ("predictions", doubled),
+    "every_prediction_has_a_blueprint": ("predictions", lambda rows: replaced(rows, "prompt_id", "0" * 32)),
+}
+"""By check: what it is to see. Each in a partition of its own."""
 
-    def stopped(self, pipeline: Pipeline, check: str, at: str) -> None:
-        outcome = pipeline.run()
-        assert pipeline.checks(outcome)[check] is False
-        assert any(check in failure for failure in outcome.failures), outcome.failures
-        after = STAGE_NAMES[STAGE_NAMES.index(at) + 1 :]
-        made = {event.asset_key.to_user_string() for event in pipeline.materializations(outcome)}
-        assert made.isdisjoint(after)
-        assert at in made
 
-    @pytest.mark.parametrize(
-        ("check", "spoil"),
-        [
-            ("distributions_sum_to_one", lambda rows: replaced(rows, "observed", [0.4, 0.3, 0.2])),
-            ("one_row_a_question", doubled),
-            ("n_reaches_minimum", lambda rows: replaced(rows, "n", 9)),
-        ],
-        ids=["sum", "twice", "n"],
-    )
-    def test_a_bad_observation_stops_the_run_after_ingest(
-        self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, check: str, spoil: Callable[[pa.Table], pa.Table]
-    ) -> None:
-        good = assets.survey.ingest.observe
+def test_each_blocking_check_sees_what_it_is_for(done: Pipeline) -> None:
+    for key, (table, spoil) in zip([*done.keys, done.keys[0]], SPOILED.values(), strict=True):
+        round_id, segment = split_partition_key(key)
+        at = {"round": round_id, "segment": segment} | ({"snapshot": "base"} if table == "predictions" else {})
+        done.house.write(table, spoil(done.house.read(table, **at)), **at)
+    chosen = dg.AssetSelection.checks_for_assets(survey_responses, blueprints, predictions)
+    job = dg.define_asset_job("checks_alone", selection=chosen)
+    found = dg.Definitions.merge(defs, dg.Definitions(jobs=[job])).resolve_job_def("checks_alone")
+    evaluations = found.execute_in_process(instance=done.instance, raise_on_error=False).get_asset_check_evaluations()
+    seen = {one.check_name: one.metadata["partitions"].value for one in evaluations if not one.passed}
+    assert {check: seen.get(check) for check in SPOILED} == {
+        check: [key] for key, check in zip([*done.keys, done.keys[0]], SPOILED, strict=True)
+    }
 
-        def spoiled(*args: Any, **kwargs: Any) -> Observed:
-            observed = good(*args, **kwargs)
-            return Observed(spoil(observed.responses), observed.quarantine, observed.findings)
 
-        monkeypatch.setattr(assets.survey.ingest, "observe", spoiled)
-        self.stopped(pipeline, check, "survey_responses")
+def test_a_check_that_fails_stops_the_run_before_the_next_stage(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = assets.survey.ingest.observe
 
-    @pytest.mark.parametrize(
-        ("check", "spoil"),
-        [
-            ("prompts_unique", doubled),
-            ("context_gives_nothing_away", lambda rows: replaced(rows, "context_question_ids", ["q0", "q1"])),
-        ],
-        ids=["twice", "target-shown"],
-    )
-    def test_a_bad_prompt_stops_the_run_before_anyone_is_asked(
-        self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, check: str, spoil: Callable[[pa.Table], pa.Table]
-    ) -> None:
-        good = assets.survey.blueprint.build_blueprints
-        monkeypatch.setattr(assets.survey.blueprint, "build_blueprints", lambda *given: spoil(good(*given)))
-        self.stopped(pipeline, check, "blueprints")
+    def spoiled(*args: Any, **kwargs: Any) -> Observed:
+        observed = good(*args, **kwargs)
+        return Observed(replaced(observed.responses, "n", 9), observed.quarantine, observed.findings)
 
-    @pytest.mark.parametrize(
-        ("check", "spoil"),
-        [
-            ("predictions_unique", doubled),
-            ("every_prediction_has_a_blueprint", lambda rows: replaced(rows, "prompt_id", "0" * 32)),
-        ],
-        ids=["twice", "no-blueprint"],
-    )
-    def test_a_bad_prediction_stops_the_run_before_it_is_scored(
-        self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, check: str, spoil: Callable[[pa.Table], pa.Table]
-    ) -> None:
-        good = Predictor.rows
-        monkeypatch.setattr(Predictor, "rows", lambda *given: spoil(good(*given)))
-        self.stopped(pipeline, check, "predictions")
+    monkeypatch.setattr(assets.survey.ingest, "observe", spoiled)
+    outcome = pipeline.run()
+    assert pipeline.checks(outcome)["n_reaches_minimum"] is False
+    assert any("n_reaches_minimum" in failure for failure in outcome.failures), outcome.failures
+    assert {event.asset_key.to_user_string() for event in pipeline.materializations(outcome)} == {"survey_responses"}
 
 
 class TestReruns:

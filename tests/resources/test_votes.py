@@ -60,18 +60,18 @@ def test_what_was_committed_and_not_confirmed_is_stored_once_and_no_repeat(
     location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work was done again, found what it had stored itself, and told the reviewer of a vote that was there already."""
-    store = VoteStore(location, lambda: TIME)
-    break_after_commit(store.database, monkeypatch)
-    pair_id = filled(store)[0]
-    break_after_commit(store.database, monkeypatch)
-    vote_id = store.take(Ballot(pair_id, "r1", "A", 3, "well said"))
-    break_after_commit(store.database, monkeypatch)
-    store.void(vote_id, "admin", "was a test")
-    assert [(found, voided) for found, _, voided in store.votes()] == [(vote_id, True)]
-    assert [one["what"] for one in store.actions()] == ["pairs", "void"]
-    break_after_commit(store.database, monkeypatch)
-    with pytest.raises(DuplicateVote):
-        store.take(Ballot(pair_id, "r1", "B", 3))
+    with VoteStore(location, lambda: TIME) as store:
+        break_after_commit(store.database, monkeypatch)
+        pair_id = filled(store)[0]
+        break_after_commit(store.database, monkeypatch)
+        vote_id = store.take(Ballot(pair_id, "r1", "A", 3, "well said"))
+        break_after_commit(store.database, monkeypatch)
+        store.void(vote_id, "admin", "was a test")
+        assert [(found, voided) for found, _, voided in store.votes()] == [(vote_id, True)]
+        assert [one["what"] for one in store.actions()] == ["pairs", "void"]
+        break_after_commit(store.database, monkeypatch)
+        with pytest.raises(DuplicateVote):
+            store.take(Ballot(pair_id, "r1", "B", 3))
 
 
 def test_of_many_votes_at_once_exactly_one_is_stored(location: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,14 +13,9 @@ import dagster as dg
 import pytest
 import yaml
 
-from assets.launch import materialize
 from assets.stage.provider_pools import provider_pools
-from assets.survey.rounds import known_keys
 from dtef_pipeline.asking.models import ModelSpec
-from tests.assets.conftest import Pipeline, write_survey
-from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import distribution, ok
-from tests.fake_llm_server import Call, FakeLLM
+from tests.assets.conftest import Pipeline
 
 OPENAI = ModelSpec(name="a", model="openai/a")
 ANTHROPIC = ModelSpec(name="b", model="anthropic/b")
@@ -179,83 +172,3 @@ def test_predictions_ask_within_the_pools_of_their_models(done: Pipeline, state:
     config = {"models": ["fake", "baseline/uniform"]}
     assert done.run(["predictions"], predictions=config).failures != ()
     assert entered == ["fake"]
-
-
-PREDICT = """
-import sys
-import dagster as dg
-from assets.launch import materialize
-from assets.survey.rounds import known_keys
-with dg.DagsterInstance.get() as instance:
-    config = {"predictions": {"models": [sys.argv[1]], "snapshot": sys.argv[2]}}
-    sys.exit(str(failures) if (failures := materialize(instance, ["predictions"], known_keys(instance), config).failures) else 0)
-"""
-
-
-@pytest.mark.thorough
-class TestRuns:
-    """Runs of the asset at once, in processes of their own: in one process Python's logging can lock up under two runs of Dagster."""
-
-    def serve(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *servers: FakeLLM) -> None:
-        """Each server as a model: fake0, fake1; of each provider one run at a time."""
-        specs = {
-            f"fake{number}": {
-                "model": f"openai/fake{number}",
-                "api_base": server.base_url,
-                "max_concurrency": 2,
-                # A call that is held for as long as another run takes is not to be given up and sent again.
-                "timeout": 3 * PATIENCE_S,
-            }
-            for number, server in enumerate(servers)
-        }
-        (folder / "models.yaml").write_text(yaml.safe_dump({"models": specs}), encoding="utf-8")
-        monkeypatch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
-        with dg.DagsterInstance.get() as instance:
-            for server in servers:
-                instance.event_log_storage.set_concurrency_slots(f"openai/{server.base_url.split('/')[2]}", 1)
-
-    def predict(self, folder: Path, model: str, snapshot: str) -> subprocess.Popen[bytes]:
-        # Into a file: a run that fills a pipe that is never read would wait for ever.
-        with (folder / f"{snapshot}.log").open("wb") as log:
-            return subprocess.Popen([sys.executable, "-c", PREDICT, model, snapshot], cwd=ROOT, stderr=log)
-
-    def ended(self, folder: Path, run: subprocess.Popen[bytes]) -> None:
-        assert run.wait(PATIENCE_S) == 0, "\n".join(log.read_text() for log in folder.glob("*.log"))
-
-    def test_of_one_provider_ask_one_after_the_other_and_of_another_at_the_same_time(
-        self, state: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        ok("ingest", write_survey(state / "surveys.csv", ["T1"]))
-        seen, go_on = threading.Event(), threading.Event()
-
-        def held(call: Call) -> str:
-            assert go_on.wait(3 * PATIENCE_S)
-            return distribution(call, 40)
-
-        def of_the_other(call: Call) -> str:
-            seen.set()
-            return distribution(call, 40)
-
-        with FakeLLM(held) as one, FakeLLM(of_the_other) as other, dg.DagsterInstance.get() as instance:
-            self.serve(state, monkeypatch, one, other)
-            materialize(instance, ["blueprints"], known_keys(instance), {})
-
-            def one_waits() -> bool:
-                logs = [entry.user_message for run in instance.get_runs() for entry in instance.all_logs(run.run_id)]
-                return any("waiting for the pool" in message for message in logs)
-
-            with self.predict(state, "fake0", "a") as first, self.predict(state, "fake0", "b") as second:
-                try:
-                    assert until(lambda: one_waits() or first.poll() is not None or second.poll() is not None)
-                    assert one_waits()
-                    assert until(lambda: len(one.calls) == 2)
-                    # While one holds its provider and one waits, a run of another provider goes through.
-                    self.ended(state, self.predict(state, "fake1", "c"))
-                    assert seen.is_set()
-                    assert (len(one.calls), other.answered) == (2, 9)
-                finally:
-                    go_on.set()
-                self.ended(state, first)
-                self.ended(state, second)
-            assert one.peak == 2
-            assert one.answered == 2 * 9
