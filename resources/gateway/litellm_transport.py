@@ -1,4 +1,4 @@
-"""Calls of hosted and self-hosted models by litellm, which is imported (3 seconds) only when such a model is to be asked."""
+"""Calls of models by litellm, which is imported (3 seconds) only when one is to be asked; what fails becomes a `CallError`."""
 
 from __future__ import annotations
 
@@ -47,6 +47,13 @@ from resources.gateway.transport import (
 _log = logging.getLogger("dtef.gateway")
 
 _LOG_PATIENCE_S = 5.0
+# As in "litellm.RateLimitError: RateLimitError: OpenAIException - the message".
+_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: Error)?(?:: | - ))+")
+# As in "Error code: 401 - {'error': {'message': 'no luck'}}".
+_STATUS_CODE = re.compile(r"^Error code: \d{3} - ")
+_NOTHING_SAID = "Connection error"
+_SUFFIX = re.compile(r"\.? Handle with `litellm\.\w+`\.?")
+_E = TypeVar("_E", bound=BaseException)
 
 
 class LitellmTransport:
@@ -254,14 +261,6 @@ def _entry(one: Any) -> dict[str, Any]:
     )
 
 
-# As in "litellm.RateLimitError: RateLimitError: OpenAIException - the message".
-_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: Error)?(?:: | - ))+")
-# As in "Error code: 401 - {'error': {'message': 'no luck'}}".
-_STATUS_CODE = re.compile(r"^Error code: \d{3} - ")
-_NOTHING_SAID = "Connection error"
-_SUFFIX = re.compile(r"\.? Handle with `litellm\.\w+`\.?")
-
-
 def call_error(spec: ModelSpec, error: Exception) -> CallError:
     """What the exception means for this call and for further ones. The message names the model and quotes the server."""
     answered = _first(error, httpx.HTTPStatusError)
@@ -313,9 +312,6 @@ def _network_error(spec: ModelSpec, fault: httpx.TransportError) -> CallError:
     if isinstance(fault, httpx.TimeoutException):
         return no_answer(spec)
     return connection_lost(spec, _first(fault, OSError) or fault, reached=not isinstance(fault, httpx.ConnectError))
-
-
-_E = TypeVar("_E", bound=BaseException)
 
 
 def _first(error: BaseException, kind: type[_E]) -> _E | None:

@@ -46,6 +46,14 @@ _PROMPT_THREADS = 2
 # machine, and made it twenty times as long on a busy one.
 _WRITING_THREADS = 1
 _OPTION_LETTERS = string.ascii_uppercase
+_TOKENS_BESIDE_TEXT = 6
+"""Tokens of a turn besides its text: its marks, who speaks, and line ends."""
+_USUAL_SYSTEM = Message("system", "You are a helpful AI assistant named SmolLM, trained by Hugging Face")
+"""What SmolLM2 was trained to read where there is no system message."""
+_MOST_TURNS = 64
+_OPENING_SHARE = 0.25
+# A mark within a text would end its turn, and the rest would be read as another speaker's.
+_TURN_MARK = re.compile(r"<\|(?=im_|endoftext)")
 
 
 class LocalTransport:
@@ -243,16 +251,6 @@ def _weights() -> Path | None:
 def _weights_name() -> str | None:
     weights = _weights()
     return weights.name if weights else None
-
-
-_TOKENS_BESIDE_TEXT = 6
-"""Tokens of a turn besides its text: its marks, who speaks, and line ends."""
-_USUAL_SYSTEM = Message("system", "You are a helpful AI assistant named SmolLM, trained by Hugging Face")
-"""What SmolLM2 was trained to read where there is no system message."""
-_MOST_TURNS = 64
-_OPENING_SHARE = 0.25
-# A mark within a text would end its turn, and the rest would be read as another speaker's.
-_TURN_MARK = re.compile(r"<\|(?=im_|endoftext)")
 
 
 def chat_prompt(messages: Sequence[Message]) -> str:

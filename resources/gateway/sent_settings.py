@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.util import find_spec
 from typing import Any
 
 from dtef_pipeline.asking.models import OPENAI, ModelSpec
@@ -13,22 +12,6 @@ from dtef_pipeline.errors import GatewayError
 from resources.gateway.direct_transport import is_direct
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.transport import sampling_body
-
-_AT_AN_ADDRESS = ("custom", "oobabooga", "triton")
-"""Providers of litellm that are somebody's own server, of which it knows no address."""
-_IN_PROCESS = ("petals", "vllm")
-"""Providers that litellm runs in this process, by the package of that name."""
-_INSTEAD = "allowed: a provider that litellm asks (openai/..., anthropic/..., openrouter/...), or openai/NAME with the api_base of your server"
-
-
-def problem_of_provider(spec: ModelSpec) -> str | None:
-    """Why litellm cannot ask the provider of the model string, as far as is known without loading litellm."""
-    provider, _, rest = spec.model.partition("/")
-    if provider in _AT_AN_ADDRESS and not spec.api_base and "://" not in rest:
-        return f"{spec.model!r} names no server: {provider} needs an api_base in the models file; {_INSTEAD}"
-    if provider in _IN_PROCESS and not spec.api_base and find_spec(provider) is None:
-        return f"{spec.model!r} would run in this process, and the package {provider} is not installed; {_INSTEAD}"
-    return None
 
 
 def is_translated(spec: ModelSpec) -> bool:
@@ -97,26 +80,11 @@ def problem_of_sent(spec: ModelSpec) -> str | None:
     """Why litellm refuses every request to the model with its settings; None: nothing is known."""
     if not is_translated(spec):
         return None
-    if problem := problem_of_provider(spec) or _problem_of_chat(spec):
-        return problem
     try:
         sent_body(spec)
     except Exception as error:
         return _untranslated(spec, error)
     return None
-
-
-def _problem_of_chat(spec: ModelSpec) -> str | None:
-    """That litellm has the provider for something else than writing texts: embeddings, speech, images, stores of vectors."""
-    litellm = load_litellm()
-    try:
-        model, provider, *_ = litellm.get_llm_provider(spec.model)
-        known = litellm.utils.ProviderConfigManager.get_provider_chat_config(model, litellm.LlmProviders(provider))
-    except Exception:  # no provider at all, which the transport says, or one that was added to litellm by hand
-        return None
-    # litellm has no settings of lemonade and asks it; it has some of openai_like and does not.
-    asks = known is not None or provider in litellm.openai_compatible_providers or provider == "lemonade"
-    return None if asks and provider != "openai_like" else f"litellm asks {provider} for no texts ({spec.model!r}); {_INSTEAD}"
 
 
 def _untranslated(spec: ModelSpec, error: Exception) -> str | None:

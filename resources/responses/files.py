@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from dtef_pipeline.asking.request import CANDIDATE, ROLES, Hash, Response
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import request_key
-from resources.responses.database import RESPONSE_COLUMNS, ResponseColumn
+from resources.responses.database import RESPONSE_COLUMNS
 from resources.responses.store import PAGE, RESPONSES, ResponseStore
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
@@ -166,12 +166,6 @@ def _parsed(where: str, line: bytes) -> object:
         raise StoreError(f"{where}: not JSON ({problem}); allowed: one JSON object per line") from None
 
 
-class _Check(NamedTuple):
-    allowed: str
-    takes: Callable[[Any], bool]
-    nullable: bool
-
-
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT
 
@@ -198,27 +192,20 @@ _CHECKS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
 _A_ROLE = (", ".join(ROLES), lambda value: value in ROLES)
 
 
-def _check(column: ResponseColumn) -> _Check:
-    allowed, takes = _A_ROLE if column.name == "role" else _CHECKS[column.type]
-    return _Check(allowed + (" or null" if column.nullable else ""), takes, column.nullable)
-
-
-_CHECK_OF = {column.name: _check(column) for column in RESPONSE_COLUMNS}
-
-
 def _response(where: str, row: object) -> Response:
     """The response of a row. Columns that may be null may also be absent, and so may the role, which earlier versions did not write."""
     if not isinstance(row, Mapping):
-        raise StoreError(f"{where}: got {_short(row)}; allowed: an object with the columns {', '.join(_CHECK_OF)}")
-    if unknown := sorted(row.keys() - _CHECK_OF.keys()):
-        raise StoreError(f"{where}: unknown column {', '.join(unknown)}; allowed: {', '.join(_CHECK_OF)}")
-    values = {name: row.get(name) for name in _CHECK_OF} | {"answered_at": _time(row.get("answered_at"))}
+        raise StoreError(f"{where}: got {_short(row)}; allowed: an object with the columns {', '.join(RESPONSES.names)}")
+    if unknown := sorted(row.keys() - set(RESPONSES.names)):
+        raise StoreError(f"{where}: unknown column {', '.join(unknown)}; allowed: {', '.join(RESPONSES.names)}")
+    values = {name: row.get(name) for name in RESPONSES.names} | {"answered_at": _time(row.get("answered_at"))}
     values["role"] = row.get("role", CANDIDATE)
-    for name, column in _CHECK_OF.items():
-        value = values[name]
-        if not (column.nullable if value is None else column.takes(value)):
+    for column in RESPONSE_COLUMNS:
+        name, value = column.name, values[column.name]
+        allowed, takes = _A_ROLE if name == "role" else _CHECKS[column.type]
+        if not (column.nullable if value is None else takes(value)):
             arrived = _short(row[name]) if name in row else "no such column"
-            raise StoreError(f"{where}: {name}: got {arrived}; allowed: {column.allowed}")
+            raise StoreError(f"{where}: {name}: got {arrived}; allowed: {allowed}{' or null' if column.nullable else ''}")
     return _checked_key(where, Response(**cast(dict[str, Any], values)))
 
 

@@ -1,6 +1,6 @@
-"""Responses that are taken out of the store, so that they are asked again: empty ones, truncated ones, those of a model or a day.
+"""Responses that are taken out of the store, so that they are asked again, and calls that brought none: what both cost stays known.
 
-They go to a table of their own, since they were paid for: the costs of their requests hold them on.
+Both stand in tables of their own: the costs of their requests hold them on.
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from dtef_pipeline.asking.addresses import shown
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER, LOCAL_MODELS, Budget, ModelSpec, load_models
+from dtef_pipeline.asking.variants import spec_of
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
 from tests.conftest import ROOT
@@ -297,3 +299,58 @@ def test_true_and_false_are_no_numbers(setting: str) -> None:
     """`temperature: false` was read as temperature 0."""
     with pytest.raises(ConfigError, match=rf"model 'a': {setting.partition(':')[0]}: true and false are no values"):
         load_models(f"models: {{a: {{model: x/y, {setting}}}}}")
+
+
+@pytest.mark.parametrize(
+    "variant", ["openai/gpt[max_tokens=256,temperature=0]", "openai/x", "local/smollm2-135m[temperature=0]"]
+)
+def test_a_variant_is_read_as_the_model_it_stands_for(variant: str) -> None:
+    spec = spec_of("name", variant)
+    assert spec is not None
+    assert spec.variant == variant
+    assert spec_of("name", "strange[x]") is None
+
+
+PLANTED = "planted-7f3a9c"
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("http://gpu:8000/v1", "http://gpu:8000/v1"),
+        ("http://gpu:port/v1", "http://gpu:port/v1"),
+        ("http://[::1]:8000/v1?key=hush@home#hush", "http://[::1]:8000/v1"),
+        ("http://gpu?hush", "http://gpu"),
+        ("http://user:hush@gpu:8000/v1?key=hush#hush", "http://[...]@gpu:8000/v1"),
+        ("http://user:pa@hush@gpu:8000/v1", "http://[...]@gpu:8000/v1"),
+        ("http://user:12/hush@gpu:8000/v1", "http://[...]@gpu:8000/v1"),
+        ("http://user:hu/sh@gpu:8000/v1", "http://[...]@gpu:8000/v1"),
+        ("http://hu/sh@gpu:8000/v1", "http://[...]@gpu:8000/v1"),
+        ("http://user:hu?sh@gpu:8000/v1?key=hush", "http://[...]@gpu:8000/v1"),
+        ("http://user:hu#sh@gpu:8000/v1", "http://[...]@gpu:8000/v1"),
+        ("user:hush@gpu:8000/v1", "[...]@gpu:8000/v1"),
+        ("//user:hush@gpu/v1", "//[...]@gpu/v1"),
+        ("http:/user:hush@gpu/v1", "http:/[...]@gpu/v1"),
+    ],
+)
+def test_an_address_is_shown_without_name_password_and_parameters(address: str, told: str) -> None:
+    assert shown(address) == told
+
+
+def test_an_address_whose_port_cannot_be_read_is_refused_without_its_password() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_models(f"models: {{mini: {{model: openai/x, api_base: 'http://user:a/{PLANTED}@gpu:8000/v1'}}}}")
+    assert "got http://[...]@gpu:8000/v1; allowed" in str(caught.value)
+    assert PLANTED not in str(caught.value)
+
+
+def test_two_models_of_one_variant_are_refused_without_the_passwords_of_their_addresses() -> None:
+    text = f"""
+models:
+  one: {{model: openai/x, api_base: 'http://user:{PLANTED}@gpu:8000/v1'}}
+  two: {{model: openai/x, api_base: 'http://user:{PLANTED}@gpu:8001/v1'}}
+"""
+    with pytest.raises(ConfigError) as caught:
+        load_models(text)
+    assert "(http://[...]@gpu:8000/v1 and http://[...]@gpu:8001/v1)" in str(caught.value)
+    assert PLANTED not in str(caught.value)

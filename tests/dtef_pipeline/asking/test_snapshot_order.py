@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 import hypothesis.strategies as st
-from hypothesis import given
+from hypothesis import given, settings
 
 from dtef_pipeline.asking.snapshot_order import among, in_order, snapshot_order, take_times, times
 from dtef_pipeline.boards.cells import load_cells, scores_by_metric
@@ -70,6 +70,7 @@ def snapshot_rows(asked: dict[tuple[str, str, str, str], int | None]) -> list[di
     ]
 
 
+@settings(max_examples=6)
 @given(
     st.dictionaries(
         st.tuples(*map(st.sampled_from, (("S1", "S2"), ("x:1", "x:2"), ("m", "n", "baseline/uniform"), LABELS))),

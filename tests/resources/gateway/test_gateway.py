@@ -107,15 +107,6 @@ class TestConcurrency:
         assert threads == {threading.current_thread()}
 
 
-class TestOddAnswers:
-    def test_text_is_kept_as_served(self, store: ResponseStore) -> None:
-        text = "So:\n\n<think>50?</think> [50, 50] ü\ud83d\ude00  "
-        with FakeLLM(reply=lambda call: text) as server:
-            gateway(store).answer(requests(model(server)))
-        (row,) = store.responses([request.key for request in requests(model(None))]).to_pylist()
-        assert row["text"] == text.encode("utf-16", "surrogatepass").decode("utf-16")
-
-
 class TestFailures:
     def test_a_refused_key_ends_its_model_and_no_other(self, store: ResponseStore) -> None:
         def fault(call: Call) -> Fault | None:
@@ -161,10 +152,6 @@ class TestBeforeTheFirstCall:
         bare = ModelSpec(name="openai/gpt-4.1-mini", model="openai/gpt-4.1-mini")
         with pytest.raises(GatewayError, match=r"openai/gpt-4\.1-mini: environment variable OPENAI_API_KEY is not set"):
             gateway(store, environ={}).answer(requests(bare))
-
-    def test_a_string_without_a_known_provider_is_refused(self, store: ResponseStore) -> None:
-        with pytest.raises(GatewayError, match="'foo/bar' names no provider"):
-            gateway(store).answer(requests(ModelSpec(name="foo/bar", model="foo/bar")))
 
     def test_a_full_replay_needs_no_key(self, store: ResponseStore, server: FakeLLM) -> None:
         gateway(store).answer(requests(model(server), 3))

@@ -151,14 +151,6 @@ def test_a_budget_holds_where_a_server_bills_more_than_is_estimated(
     assert "budget" in {failure.status for failure in answers.failures.values()}
 
 
-def test_calls_that_were_lost_before_the_first_reply_count_by_what_it_states(store: ResponseStore) -> None:
-    with FakeLLM(fault=lambda call: LOST if len(server.calls) <= 3 else LONGER_REPLY) as server:
-        asking = gateway(store, budget=Budget(max_cost_usd=100 * LONGER))
-        asking.answer(requests(model(server, **PRICED, retries=0), 5))
-    assert asking.accounts.run.spent.cost_usd >= 5 * LONGER
-    assert asking.accounts.run.spent.unpriced == 3
-
-
 def test_a_limit_of_tokens_holds_where_a_server_uses_more_than_is_estimated(store: ResponseStore) -> None:
     with FakeLLM(fault=half_lost) as server:
         asking = gateway(store, budget=Budget(max_tokens=8_500))

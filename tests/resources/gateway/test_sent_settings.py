@@ -11,7 +11,7 @@ import pytest
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER, Message, Request
 from dtef_pipeline.errors import GatewayError
-from resources.gateway.askable import quick_problem, refuse_early
+from resources.gateway.askable import refuse_early
 from resources.gateway.budget import Accounts, Budget
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.sent_settings import altered_settings, problem_of_sent, refuse_same_sent, sent_body
@@ -122,25 +122,6 @@ def test_the_gateway_refuses_two_that_send_the_same_before_it_asks(store: Respon
 
 def test_a_value_that_litellm_cannot_translate_is_told_with_those_it_can() -> None:
     assert "'medium'" in str(problem_of_sent(hosted("anthropic/claude-haiku-4-5", reasoning_effort="foo")))
-
-
-@pytest.mark.parametrize("name", ["custom/x", "petals/x", "oobabooga/x"])
-def test_a_provider_that_cannot_be_asked_is_refused_with_what_is_allowed(name: str, store: ResponseStore) -> None:
-    """It was taken, and each of its calls failed."""
-    spec = hosted(name, api_key_env="M_KEY")
-    assert "allowed: a provider that litellm asks" in str(quick_problem(spec, {"M_KEY": "k"}))
-    with pytest.raises(GatewayError, match=name):
-        refuse_early([spec], "base", FREE, store, {"M_KEY": "k"})
-
-
-@pytest.mark.parametrize("name", ["voyage/voyage-3", "elevenlabs/x", "recraft/x"])
-def test_a_provider_of_other_things_than_texts_is_refused(name: str) -> None:
-    assert "allowed: a provider that litellm asks" in str(problem_of_sent(hosted(name)))
-
-
-@pytest.mark.parametrize("name", ["xinference/x", "lemonade/x", "ollama/x", "bedrock/x", "openrouter/a/b"])
-def test_a_provider_that_can_be_asked_is_not(name: str) -> None:
-    assert problem_of_sent(hosted(name)) is None
 
 
 def test_a_line_says_which_settings_are_not_sent(store: ResponseStore) -> None:

@@ -12,12 +12,17 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import make_url
 
+from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import digest
 from resources.responses import database as db
+from resources.responses.damage import damage_of
 from resources.responses.database import SCHEMA_VERSION
-from resources.responses.store import RESPONSES, ResponseStore
+from resources.responses.store import RESPONSES, ResponseStore, StoredCost
+from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, distribution, ok, query, serve_as
+from tests.fake_llm_server import FakeLLM
 from tests.made.responses import keys, response, stored
 from tests.postgres import Postgres
 from tests.resources import forked
@@ -250,3 +255,109 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
         ResponseStore("postgresql://u:secret@127.0.0.1:1/db?connect_timeout=2")
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def write_store_without_runs(location: str) -> None:
+    """A store as the software left it before it noted code and configuration."""
+    with ResponseStore(location) as store:
+        store.add([response(1)])
+    engine = sa.create_engine(location)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE responses DROP COLUMN run_id")
+        connection.exec_driver_sql("DROP TABLE asking_runs")
+    engine.dispose()
+
+
+def test_the_run_is_noted_with_what_it_stores_and_not_with_what_was_there(location: str) -> None:
+    """A response that was there already got the run of the first batch that held it again."""
+    write_store_without_runs(location)
+    runs = [AskingRun("1", "c"), AskingRun("2", "c")]
+    for place, run in enumerate(runs):
+        with ResponseStore(location, lambda run=run: run) as store:  # type: ignore[misc]
+            assert store.add(response(number) for number in (1, 2, 2 + place)) == 1
+    with ResponseStore(location) as store:
+        noted = sa.select(db.responses.c.request_key, db.responses.c.run_id)
+        found = {row.request_key: row.run_id for row in store.database.read(lambda one: one.execute(noted).all())}
+    assert found == {digest(1): None, digest(2): runs[0].run_id, digest(3): runs[1].run_id}
+
+
+def test_what_an_evaluation_asked_for_itself_is_told_from_what_was_there(location: str) -> None:
+    """The cost of an evaluation was that of all calls it rests on, also where another run had paid for them."""
+    with ResponseStore(location) as store:
+        store.add([response(1, cost_usd=8.0)])
+    engine = sa.create_engine(location)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE evaluation_responses")
+    engine.dispose()
+    with ResponseStore(location, queue_id="a" * 32) as store:
+        assert store.add([response(1), response(2, cost_usd=0.5), response(3)]) == 2
+    with ResponseStore(location, queue_id="b" * 32) as store:
+        assert store.add([response(number) for number in (1, 2, 3, 4)]) == 1
+        assert store.bought(keys(1, 2, 3, 4, 5), "a" * 32) == StoredCost(2, 20, 10, 0.5, 1)
+        assert store.bought(keys(1, 2), "b" * 32) == StoredCost(0, 0, 0, 0.0, 0)
+        assert store.bought(keys(4), "b" * 32) == StoredCost(1, 10, 5, None, 1)
+
+
+def test_who_may_only_read_reads_a_store_of_before_runs_were_noted(postgres: Postgres) -> None:
+    write_store_without_runs(location := postgres.new_database())
+    with ResponseStore(f"{location}?options=-c%20default_transaction_read_only%3Don") as store:
+        assert store.responses(keys(1)).to_pylist() == [asdict(response(1))]
+        assert [len(page) for page in store.pages()] == [1]
+        with pytest.raises(StoreError, match="read-only transaction"):
+            store.add([response(2)])
+
+
+PAGE = 4096
+
+
+def test_a_damaged_page_is_found_and_a_sound_store_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "responses.sqlite"
+    with ResponseStore(path) as store:
+        store.add([response(number, text="x" * 500) for number in range(2_000)])
+        assert damage_of(path, 60) is None
+    assert damage_of(path, 60) is None
+    content = bytearray(path.read_bytes())
+    middle = len(content) // PAGE // 2 * PAGE
+    content[middle : middle + 40 * PAGE] = b"\xff" * 40 * PAGE
+    path.write_bytes(content)
+    assert damage_of(path, 60)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["responses.sqlite"]
+
+
+def test_what_is_no_database_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "responses.sqlite"
+    path.write_bytes(b"rubbish" * 900)
+    assert damage_of(path, 60) == "file is not a database"
+
+
+RUN = ["run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "3"]
+
+
+@pytest.mark.thorough
+def test_a_round_is_asked_replayed_and_moved_with_its_answers_in_postgresql(
+    postgres: Postgres, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres.new_database()
+    monkeypatch.setenv("DTEF_RESPONSES", url)
+    printed = ok("ingest", SAMPLE)
+    with FakeLLM(reply=lambda call: distribution(call, 30.0)) as server:
+        serve_as(server, state, monkeypatch)
+        printed += ok(*RUN)
+        assert server.answered == 6
+        printed += ok(*RUN, "--draws", "2")
+        assert server.answered == len(server.calls) == 12
+    assert query("SELECT DISTINCT status FROM scores") == [{"status": "ok"}]
+    shown = ok("responses", "show")
+    assert "12 responses, " in shown
+    file = state / "moved.parquet"
+    printed += shown + ok("responses", "export", file)
+    monkeypatch.setenv("DTEF_RESPONSES", str(state / "embedded.sqlite"))
+    assert "12 responses added" in ok("responses", "import", file)
+    assert str(make_url(url).password) not in printed
+    assert not (state / "responses.sqlite").exists()
+
+
+def test_a_plain_postgresql_url_is_enough(postgres: Postgres) -> None:
+    with ResponseStore(postgres.new_database().replace("postgresql+psycopg://", "postgresql://")) as store:
+        assert stored(store) == 0
+        assert store.name.startswith("postgresql+psycopg://dtef:***@127.0.0.1:")
