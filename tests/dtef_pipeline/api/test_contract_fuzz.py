@@ -96,7 +96,8 @@ def offence(answer: Any, operation: dict[str, Any], document: dict[str, Any]) ->
         return f"shows {shown}"
     if answer.status_code >= 400 and (kind != "application/problem+json" or answer.json()["status"] != answer.status_code):
         return f"an error as {kind}"
-    known = operation["responses"].get(str(answer.status_code))
+    status = str(answer.status_code)
+    known = operation["responses"].get("4XX" if status[0] == "4" else status)
     if known is None:
         return f"status {answer.status_code} is not described"
     if answer.status_code >= 400:
