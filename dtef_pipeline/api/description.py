@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from http import HTTPStatus
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -24,14 +23,7 @@ _ANY_REFUSAL = "4XX"
 """Whose schema the application gives for all."""
 _HTTP_VERBS = ("get", "post", "put", "patch", "delete")
 _NOT_NOW = {
-    "description": "The server cannot do this now: its store cannot be reached or written, or what it is configured with has a fault, such as "
-    "its file of tokens. Its log says which."
-}
-_RETRY_AFTER = {"Retry-After": {"schema": {"type": "string"}, "description": "In how many seconds to try again."}}
-_HEADERS_OF_REFUSALS: Mapping[str, dict[str, Any]] = {
-    "401": {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "Bearer"}},
-    "429": _RETRY_AFTER,
-    "503": _RETRY_AFTER,
+    "description": "The server cannot do this now: its store cannot be reached or written, or its configuration has a fault."
 }
 
 
@@ -69,35 +61,22 @@ def _completed(document: dict[str, Any], roles: Mapping[tuple[str, str], TokenRo
             operation[ROLE_MEMBER] = role
             operation["security"] = [{_BEARER_SCHEME: []}]
         answers = operation["responses"]
-        _add_headers(operation)
-        answers.setdefault("503", dict(_NOT_NOW))
-        problem = next(iter(answers.pop(_ANY_REFUSAL)["content"].values()))
-        for status in _refusals(method, path, operation):
-            answers.setdefault(str(status), {"description": f"{HTTPStatus(status).phrase}, as problem+json (RFC 9457)."})
-        for status, answer in answers.items():
-            if status[0] in "45":
-                answer["content"] = {PROBLEM_TYPE: problem}
-            if (headers := _HEADERS_OF_REFUSALS.get(status)) is not None:
-                answer["headers"] = headers
+        _add_headers(path, operation)
+        # What the framework says of its own errors, which are problems here.
+        answers.pop("422", None)
+        (problem,) = answers[_ANY_REFUSAL]["content"].values()
+        answers["503"] = dict(_NOT_NOW)
+        for status in (_ANY_REFUSAL, "503"):
+            answers[status]["content"] = {PROBLEM_TYPE: problem}
     return document
 
 
-def _refusals(method: str, path: str, operation: Mapping[str, Any]) -> set[int]:
-    """What an operation may refuse by its kind; what it refuses beside that, its route says."""
-    found = {401, 403} if ROLE_MEMBER in operation else set()
-    if "{" in path:
-        found.add(404)
-    if operation.get("parameters") or "requestBody" in operation:
-        found.add(422)
-    return found if method == "GET" else found | {400, 413}
-
-
-def _add_headers(operation: dict[str, Any]) -> None:
+def _add_headers(path: str, operation: dict[str, Any]) -> None:
     """The headers that routes read by themselves."""
     answers, given = operation["responses"], operation.setdefault("parameters", [])
     read = {
         "If-None-Match": ("304" in answers, "ETags of what is known already."),
-        "If-Match": ("412" in answers, "The ETag of what is to be changed, as it was read."),
+        "If-Match": (path.endswith("/status"), "The ETag of what is to be changed, as it was read."),
         "Last-Event-ID": ("text/event-stream" in answers.get("200", {}).get("content", {}), "The last event that came."),
     }
     known = {one["name"] for one in given}

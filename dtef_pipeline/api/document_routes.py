@@ -13,7 +13,7 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.answer_schemas import AnswerBody
 from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED
 from dtef_pipeline.api.manifests import schema_in_one
-from dtef_pipeline.api.problems import faulty, refused_with
+from dtef_pipeline.api.problems import faulty
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
 
@@ -100,7 +100,7 @@ def _add_routes_of_all(router: APIRouter, of: versioned.DocumentsOfKind) -> None
         "",
         status_code=201,
         response_model=of.model,
-        responses={201: _MADE, **refused_with(409)},
+        responses={201: _MADE},
         openapi_extra={"requestBody": _body_sent(of)},
     )
     def make_document(services: Used, holder: Operating, given: Annotated[Any, Body()]) -> Response:
@@ -112,7 +112,7 @@ def _add_routes_of_all(router: APIRouter, of: versioned.DocumentsOfKind) -> None
         """All versions of all, of files and made here, the same bytes as of `dtef games export`."""
         return versioned.export_answer(of, services)
 
-    @router.post(".jsonl", status_code=201, response_model=AddedRecords, responses=refused_with(409), openapi_extra=LINES_SENT)
+    @router.post(".jsonl", status_code=201, response_model=AddedRecords, openapi_extra=LINES_SENT)
     async def import_documents(request: Request, services: Used, holder: Operating) -> Response:
         """Add those of JSON lines, all or none of them, each with its version and status. 422 names the first line with a fault."""
         return await versioned.import_answer(of, request, services, holder.name)
@@ -140,7 +140,7 @@ def _add_routes_of_one(router: APIRouter, of: versioned.DocumentsOfKind, place: 
     @router.put(
         place,
         response_model=of.model,
-        responses={200: _TAGGED, **refused_with(409, 412, 428)},
+        responses={200: _TAGGED},
         openapi_extra={"requestBody": _body_sent(of), "parameters": [_IF_MATCH]},
     )
     def change_document(
@@ -153,7 +153,7 @@ def _add_routes_of_one(router: APIRouter, of: versioned.DocumentsOfKind, place: 
         """Make the next version, with the first status. If-Match names the ETag of the latest one, which stays readable."""
         return versioned.change(of, request, services, document_id, given, holder.name)
 
-    @router.post(f"{place}/status", response_model=of.model, responses={200: _TAGGED, **refused_with(409, 412)})
+    @router.post(f"{place}/status", response_model=of.model, responses={200: _TAGGED})
     def move_document(
         request: Request,
         services: Used,

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.manifests import manifest_schema, read_manifest
-from dtef_pipeline.api.problems import Problem, faulty, refused_with
+from dtef_pipeline.api.problems import Problem, faulty
 from dtef_pipeline.api.progress_of import ProgressStatus, progress_of
 from dtef_pipeline.api.queue_bodies import Asks
 from dtef_pipeline.api.queue_routes import QUEUE_PATH
@@ -73,7 +73,7 @@ class QueuedEvaluation(AnswerBody):
     "/api/evaluations",
     status_code=202,
     response_model=QueuedEvaluation,
-    responses={202: _TAKEN, **refused_with(404, 409, 429)},
+    responses={202: _TAKEN},
     dependencies=[Depends(_refuse_two_keys)],
     openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": manifest_schema()}}}},
 )

@@ -14,7 +14,7 @@ from dtef_pipeline.api.answer_schemas import FamilyName, VotedFamilyName
 from dtef_pipeline.api.feedback_bodies import BALLOT_SENT, ID_SENT
 from dtef_pipeline.api.feedback_services import UsedForVotes
 from dtef_pipeline.api.plans import checked_snapshot
-from dtef_pipeline.api.problems import Problem, is_json, not_json, refused_with
+from dtef_pipeline.api.problems import Problem, is_json, not_json
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.documents import Part
@@ -100,7 +100,7 @@ async def _require_json(request: Request, held: Reviewing) -> None:
         raise not_json(request)
 
 
-@router.post("/api/feedback/pairs", status_code=201, response_model=NewPairs, responses=refused_with(409))
+@router.post("/api/feedback/pairs", status_code=201, response_model=NewPairs)
 def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: UsedForVotes) -> NewPairs:
     """Make pairs of stored responses. 409: nothing is left to pair."""
     from dtef_pipeline.api.paired_answers import PairsAsked, pair_stored
@@ -140,7 +140,6 @@ def next_pair(
     "/api/feedback/votes",
     status_code=201,
     response_model=TakenVote,
-    responses=refused_with(404, 409, 429),
     dependencies=[Depends(_require_json)],
     openapi_extra=BALLOT_SENT,
 )

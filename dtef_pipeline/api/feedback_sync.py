@@ -18,7 +18,7 @@ from dtef_pipeline.api.etags import UNCHANGED, tagged
 from dtef_pipeline.api.feedback_bodies import PageOfActions, PreferenceBoard
 from dtef_pipeline.api.feedback_routes import FamilyAsked, TakenVote
 from dtef_pipeline.api.feedback_services import UsedForVotes
-from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, fault_of_line, refused_with
+from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, fault_of_line
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import SourceError, UnknownVote
@@ -67,7 +67,7 @@ async def import_over_http(request: Request, held: Administering, services: Used
     return JSONResponse(await run_in_threadpool(add), 201)
 
 
-@router.post("/api/feedback/votes/{vote_id}/void", status_code=201, response_model=TakenVote, responses=refused_with(409))
+@router.post("/api/feedback/votes/{vote_id}/void", status_code=201, response_model=TakenVote)
 def void_over_http(vote_id: str, given: VoidReason, held: Administering, services: Used) -> dict[str, str]:
     """Let a vote count no more. It stays where it is, and its reviewer cannot vote on the pair again. 409: it is voided already."""
     if not _VOTE_ID.fullmatch(vote_id):

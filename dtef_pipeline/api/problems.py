@@ -122,11 +122,6 @@ class ProblemBody(AnswerBody):
     """Of 409 where a status cannot follow the present one: those that can."""
 
 
-def refused_with(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """For the description of a route: what it refuses beside what all of its kind refuse."""
-    return {one: {"description": f"{HTTPStatus(one).phrase}, as problem+json (RFC 9457)."} for one in statuses}
-
-
 def problem_answer(
     status: int, detail: str, headers: Mapping[str, str] | None = None, members: Mapping[str, Any] | None = None
 ) -> JSONResponse:

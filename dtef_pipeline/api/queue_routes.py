@@ -23,7 +23,7 @@ from dtef_pipeline.api.event_stream import (
     server_is_closing,
     watchers_of,
 )
-from dtef_pipeline.api.problems import faulty, refused_with
+from dtef_pipeline.api.problems import faulty
 from dtef_pipeline.api.progress_of import ProgressStatus
 from dtef_pipeline.api.queue_bodies import PageOfEvaluations, PageOfEvents, WholeEvaluation
 from dtef_pipeline.api.services import Used
@@ -97,7 +97,7 @@ async def read_evaluation(
     f"{QUEUE_PATH}/{{queue_id}}/cancel",
     status_code=202,
     response_model=WholeEvaluation,
-    responses={202: {"description": "The evaluation as it is now.", "headers": TAG_TOLD}, **refused_with(409)},
+    responses={202: {"description": "The evaluation as it is now.", "headers": TAG_TOLD}},
 )
 def cancel_evaluation(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
     """Ask for the end of an evaluation; the event `cancelled` tells when it has ended. Asked again, nothing changes."""

@@ -39,6 +39,7 @@ def browsing(folder: Path, role: str | None = "operator") -> Iterator[TestClient
 
 def log_in(browser: Browser, address: str, role: str = "operator") -> None:
     """Log in by the form of the page, and wait for the queue."""
+    browser.call("Network.clearBrowserCookies")
     browser.visits(f"{address}/login")
     browser.does(f"document.querySelector('[name=token]').value = {ROLE_TOKENS[role]!r}")
     browser.does("document.querySelector('form').requestSubmit()")

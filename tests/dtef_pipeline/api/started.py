@@ -20,6 +20,15 @@ PATIENCE_OF_KILLS_S = 60.0
 AS_ADMIN = {"Authorization": f"Bearer {ROLE_TOKENS['admin']}"}
 
 
+_API = """
+from dtef_pipeline.cli import serve_api
+from dtef_pipeline.cli import main
+serve_api.load_slow_packages = lambda settings: None
+main()
+"""
+"""`dtef` that does not load what submissions need: it takes several seconds of the processor."""
+
+
 class StartedApi:
     """A process, from when it was started."""
 
@@ -30,7 +39,7 @@ class StartedApi:
         environment = {**os.environ, **{name: str(place) for name, place in places.items()}, "DTEF_API_TOKENS": str(tokens)}
         if not tokens.exists():
             written_tokens(folder)
-        command = [str(Path(sys.executable).with_name("dtef")), "api", "--port", str(port)]
+        command = [sys.executable, "-c", _API, "api", "--port", str(port)]
         with (folder / "api.log").open("ab") as log:
             self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
         self.address = ""

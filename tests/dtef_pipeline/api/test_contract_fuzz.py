@@ -96,7 +96,8 @@ def offence(answer: Any, operation: dict[str, Any], document: dict[str, Any]) ->
         return f"shows {shown}"
     if answer.status_code >= 400 and (kind != "application/problem+json" or answer.json()["status"] != answer.status_code):
         return f"an error as {kind}"
-    known = operation["responses"].get(str(answer.status_code))
+    status = str(answer.status_code)
+    known = operation["responses"].get("4XX" if status[0] == "4" else status)
     if known is None:
         return f"status {answer.status_code} is not described"
     if answer.status_code >= 400:
@@ -178,7 +179,11 @@ def fuzzed(fuzz: Fuzzed, mode: GenerationMode) -> list[Asker]:
     return askers
 
 
-@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.name.lower())
+@pytest.mark.parametrize(
+    "mode",
+    [GenerationMode.NEGATIVE, pytest.param(GenerationMode.POSITIVE, marks=pytest.mark.thorough)],
+    ids=lambda one: one.name.lower(),
+)
 def test_no_request_brings_an_error_of_the_server_or_shows_its_insides(fuzz: Fuzzed, mode: GenerationMode) -> None:
     askers = {f"{one.operation.method} {one.operation.path}": one for one in fuzzed(fuzz, mode)}
     assert {name: one.offence for name, one in askers.items() if one.offence is not None} == {}

@@ -11,7 +11,8 @@ from tests.dtef_pipeline.api.followed import operator_client
 from tests.dtef_pipeline.api.started import started
 from tests.postgres import Postgres
 
-HANGING = 100
+HANGING = 50
+"""More than the server has threads."""
 
 
 def ask(http: httpx2.Client, address: str, answers: list[int]) -> None:

@@ -74,13 +74,12 @@ def test_lines_go_out_and_in_and_out_as_the_same_bytes(client: TestClient, other
     assert (version["made_by"], [one["status"] for one in version["statuses"]]) == ("operator", [LAST[plural][0]])
 
 
-@pytest.mark.parametrize("plural", PLURALS)
-def test_of_lines_with_a_fault_nothing_comes_in(client: TestClient, other: TestClient, plural: str) -> None:
-    keep_versions(client, plural)
-    lines = client.get(f"/api/{plural}.jsonl").text.splitlines(keepends=True)
-    before = other.get(f"/api/{plural}.jsonl").content
+def test_of_lines_with_a_fault_nothing_comes_in(client: TestClient, other: TestClient) -> None:
+    keep_versions(client, "personas")
+    lines = client.get("/api/personas.jsonl").text.splitlines(keepends=True)
+    before = other.get("/api/personas.jsonl").content
     whole = json.loads(lines[0])
-    field = "display_name" if plural == "personas" else "description"
+    field = "display_name"
     faulty = {
         "no usable JSON": "{",
         "kind is not": '{"kind":"vote","schema":1}',
@@ -92,21 +91,20 @@ def test_of_lines_with_a_fault_nothing_comes_in(client: TestClient, other: TestC
     }
     for told, line in faulty.items():
         good = lines if told.startswith("line 1") else lines[1:]
-        answer = other.post(f"/api/{plural}.jsonl", content="".join([*good, "\n", line]).encode())
+        answer = other.post("/api/personas.jsonl", content="".join([*good, "\n", line]).encode())
         assert answer.status_code == 422, answer.text
         (error,) = answer.json()["errors"]
         assert (error["path"], told in error["message"]) == (f"body:{len(good) + 2}", True), error
-    assert other.post(f"/api/{plural}.jsonl", content="".join(lines).encode() + b"\xff\n").status_code == 422
-    assert other.get(f"/api/{plural}.jsonl").content == before
+    assert other.post("/api/personas.jsonl", content="".join(lines).encode() + b"\xff\n").status_code == 422
+    assert other.get("/api/personas.jsonl").content == before
 
 
-@pytest.mark.parametrize("plural", PLURALS)
-def test_an_earlier_status_changes_nothing(client: TestClient, plural: str) -> None:
-    old = client.get(f"/api/{plural}.jsonl").content
-    keep_versions(client, plural)
-    now = client.get(f"/api/{plural}.jsonl").content
-    assert client.post(f"/api/{plural}.jsonl", content=old).json()["added"] == {}
-    assert client.get(f"/api/{plural}.jsonl").content == now
+def test_an_earlier_status_changes_nothing(client: TestClient) -> None:
+    old = client.get("/api/personas.jsonl").content
+    keep_versions(client, "personas")
+    now = client.get("/api/personas.jsonl").content
+    assert client.post("/api/personas.jsonl", content=old).json()["added"] == {}
+    assert client.get("/api/personas.jsonl").content == now
 
 
 def test_a_scenario_that_its_engine_cannot_play_is_refused_with_its_line(client: TestClient) -> None:
@@ -126,15 +124,13 @@ def test_so_many_new_scenarios_are_tried_at_a_time(client: TestClient, monkeypat
     assert client.post("/api/scenarios.jsonl", content="\n".join(lines[:-1])).status_code == 201
 
 
-@pytest.mark.parametrize("plural", PLURALS)
-def test_imports_stand_in_the_record_of_actions(client: TestClient, other: TestClient, plural: str) -> None:
-    keep_versions(client, plural)
-    other.post(f"/api/{plural}.jsonl", content=client.get(f"/api/{plural}.jsonl").content)
-    kind = plural.removesuffix("s")
+def test_imports_stand_in_the_record_of_actions(client: TestClient, other: TestClient) -> None:
+    keep_versions(client, "personas")
+    other.post("/api/personas.jsonl", content=client.get("/api/personas.jsonl").content)
     admin = {"Authorization": f"Bearer {ROLE_TOKENS['admin']}"}
     (action,) = other.get("/api/feedback/actions", headers=admin).json()["actions"]
-    assert (action["who"], action["what"]) == ("operator", f"{kind}_import")
-    assert action["after"] == {"file": "HTTP", "new": {f"{kind}_version": 2, f"{kind}_status": 1}}
+    assert (action["who"], action["what"]) == ("operator", "persona_import")
+    assert action["after"] == {"file": "HTTP", "new": {"persona_version": 2, "persona_status": 1}}
 
 
 @pytest.mark.parametrize("plural", PLURALS)

@@ -34,14 +34,14 @@ def filled(store: VoteStore, items: int) -> list[str]:
 
 @pytest.mark.skipif(any(shutil.which(tool) is None for tool in TOOLS), reason=f"without {', '.join(TOOLS)}")
 def test_a_file_of_votes_comes_in_by_the_commands_of_the_guide(tmp_path: Path) -> None:
-    """Pieces of 20 kB in place of 900 kB, so that a small file has several."""
+    """Pieces of 4 kB in place of 900 kB, so that a small file has several."""
     commands = PIECES.findall((ROOT / "docs" / "preference.md").read_text(encoding="utf-8"))
     assert len(commands) == 1
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):
         folder.mkdir()
     with client_in(here) as client:
-        for pair_id in filled(client.app.state.services.votes, items=60):  # type: ignore[attr-defined]
+        for pair_id in filled(client.app.state.services.votes, items=12):  # type: ignore[attr-defined]
             for number in range(REVIEWERS):
                 ballot = {"pair_id": pair_id, "reviewer_id": f"r{number}", "choice": "A", "confidence": 3}
                 assert client.post(
@@ -53,7 +53,7 @@ def test_a_file_of_votes_comes_in_by_the_commands_of_the_guide(tmp_path: Path) -
     with served(services) as api:
         variables = {"api": f"{api.address}/api/feedback", "auth": f"Authorization: Bearer {ROLE_TOKENS['admin']}"}
         done = subprocess.run(
-            ["bash", "-c", commands[0].replace("-C 900000", "-C 20000")],
+            ["bash", "-c", commands[0].replace("-C 900000", "-C 4000")],
             cwd=tmp_path,
             env={**os.environ, **variables},
             capture_output=True,
@@ -81,7 +81,7 @@ def no_file_grows_beyond(size: int) -> Iterator[None]:
 def test_a_vote_for_which_there_is_no_room_is_stored_later_and_once(tmp_path: Path) -> None:
     with client_in(tmp_path) as client:
         votes: VoteStore = client.app.state.services.votes  # type: ignore[attr-defined]
-        pair_id, ballot = filled(votes, items=1)[0], {"reviewer_id": "r", "choice": "A", "confidence": 3}
+        pair_id, ballot = filled(votes, items=60)[0], {"reviewer_id": "r", "choice": "A", "confidence": 3}
         with no_file_grows_beyond((tmp_path / "responses.sqlite-wal").stat().st_size):
             refused = client.post("/api/feedback/votes", json={"pair_id": pair_id, **ballot})
             read = client.get("/api/feedback/next", params={"reviewer_id": "r"})

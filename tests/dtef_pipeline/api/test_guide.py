@@ -54,7 +54,6 @@ models: {mine: {model: hosted_vllm/mine, api_base: "http://127.0.0.1:9/v1"}}
     ("keys", "own", "named"),
     [
         (("OPENAI",), "", {"gpt-4.1"}),
-        (("ANTHROPIC",), "", {"claude-haiku-4.5"}),
         ((), OWN_SERVER, {"mine"}),
         ((), "", {"local/smollm2-135m"}),
     ],

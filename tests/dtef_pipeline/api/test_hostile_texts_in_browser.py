@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-import pytest
 
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.votes import PairedResponse
 from resources.evaluations import AskedRun
-from tests.apt import NotInstalled
 from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES, log_in
 from tests.dtef_pipeline.api.made import services_in
 from tests.dtef_pipeline.api.reviewed import fill
 from tests.dtef_pipeline.api.served import served
 from tests.dtef_pipeline.api.voted import with_board
-from tests.dtef_pipeline.report.browser import Browser, running_browser
+from tests.dtef_pipeline.report.browser import Browser
 from tests.made.told_runs import tell
 
 OBEYED = (
@@ -27,15 +24,6 @@ OBEYED = (
 )
 MADE_BY_TEXTS = ".foreign, img, [onload], main script:not([type='application/json'])"
 LONG = OBEYED + "w" * 50_000 + " word" * 10_000
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    try:
-        with running_browser(tmp_path / "profile") as found:
-            yield found
-    except NotInstalled as missing:
-        pytest.skip(str(missing))
 
 
 def filled(services: Services) -> Sequence[str]:

@@ -215,13 +215,6 @@ class TestNewEvaluations:
         assert "<script>alert" not in answer.text
         assert_inert(answer.text)
 
-    def test_a_persona_that_is_not_there_is_told_beside_the_personas(self, tmp_path: Path) -> None:
-        fields = {"persona_ids": "nobody", "scenario_ids": "poker/kuhn", "models": "baselines"}
-        with browsing(tmp_path) as client:
-            answer = client.post("/new", data=fields, headers=OWN_ORIGIN)
-        assert answer.status_code == 404
-        assert 'id="persona_ids-fault"' in answer.text
-
     def test_any_family_is_started_by_its_manifest(self, tmp_path: Path) -> None:
         manifest = {"family": "games", "persona_ids": ["none"], "scenario_ids": ["poker/kuhn"], "models": ["baselines"]}
         with browsing(tmp_path) as client:
@@ -272,16 +265,6 @@ def test_the_script_is_sent_a_part_again_only_when_it_has_changed(tmp_path: Path
             with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
                 tell(store, queue_id, "item", {"stage": path, "answered": 1, "of": 2})
             assert client.get(path, headers={"If-None-Match": tag}).status_code == 200
-
-
-def test_an_end_is_asked_for_by_a_second_press_alone(tmp_path: Path) -> None:
-    queue_id = submitted(tmp_path)
-    with browsing(tmp_path) as client:
-        shown = client.get(f"/queue/{queue_id}").text
-        assert 'class="confirm"' in shown
-        assert shown.index("<summary") < shown.index("Yes, cancel it")
-        client.post(f"/queue/{queue_id}/cancel", headers=OWN_ORIGIN)
-        assert "Its end was asked for by <bdi>operator</bdi>" in client.get(f"/queue/{queue_id}").text
 
 
 def test_what_is_wrong_is_a_page_with_a_way_back_and_for_programs_a_problem(tmp_path: Path) -> None:

