@@ -20,8 +20,14 @@ from dtef_pipeline.preference.published_scores import position
 from dtef_pipeline.preference.response_lengths import read_lengths
 from dtef_pipeline.preference.stored_votes import CountedVotes, columns_of_votes, text_lengths, why_unweighted
 from dtef_pipeline.preference.vote_files import read_votes, repeated_votes
-from dtef_pipeline.preference.vote_fit import FittedPreference, LengthEffect, PreferenceOptions, PreferenceScore, fit_votes
-from dtef_pipeline.preference.vote_settings import VoteSettings
+from dtef_pipeline.preference.vote_fit import (
+    FittedPreference,
+    LengthEffect,
+    PreferenceOptions,
+    PreferenceScore,
+    VoteSettings,
+    fit_votes,
+)
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.printable import printable
 from resources.settings import Settings

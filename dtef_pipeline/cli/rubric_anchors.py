@@ -21,7 +21,7 @@ from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.rubric.anchor_rows import NOTHING_TO_JUDGE_AGAIN
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.model import TEXT_KIND
-from dtef_pipeline.rubric.validity_tables import RUBRIC_JUDGE_DRIFT
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_JUDGE_DRIFT
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse

@@ -14,7 +14,7 @@ from dtef_pipeline.cli.rubric_labels import board as corrected_board
 from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.rubric.board import TEST_TAG
+from dtef_pipeline.rubric.board import TEST_TAG, rubric_snapshot_order
 from dtef_pipeline.rubric.board_views import (
     BOARD_VIEW_BY_NAME,
     BOARD_VIEWS,
@@ -23,10 +23,8 @@ from dtef_pipeline.rubric.board_views import (
     CORRECTED_VIEW,
     RubricView,
 )
-from dtef_pipeline.rubric.models_compared import MODELS_COMPARED, compare_models
-from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
 from dtef_pipeline.rubric.report.verdicts import criteria_counted
-from dtef_pipeline.rubric.runs_alike import averaged_runs, several_policies, unlike_runs
+from dtef_pipeline.rubric.runs_compared import MODELS_COMPARED, averaged_runs, compare_models, several_policies, unlike_runs
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
 from dtef_pipeline.tables import description

@@ -17,8 +17,8 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.fitting import shown_columns
 from dtef_pipeline.report.terminal import intervals_of, render
-from dtef_pipeline.rubric.documented_drift import documented_drift, times_of
 from dtef_pipeline.rubric.runs_compared import compare_runs, has_regression, moved_prompts
+from dtef_pipeline.rubric.watched_drift import documented_drift, times_of
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest

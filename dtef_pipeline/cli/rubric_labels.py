@@ -22,8 +22,7 @@ from dtef_pipeline.judging.classes import FIVE_CLASSES
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.fitting import shown_columns
 from dtef_pipeline.report.terminal import intervals_of, render
-from dtef_pipeline.rubric.label_tables import RUBRIC_CORRECTED_ROWS
-from dtef_pipeline.rubric.validity_tables import RUBRIC_KNOWN_CLASSES
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED_ROWS, RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
@@ -59,8 +58,7 @@ def sample(options: SampleOptions) -> None:
     """Raises ConfigError where the file is there already, and where there is nothing to label."""
     if options.out.exists():
         raise ConfigError(f"--out {options.out}: it is there already, perhaps filled in; allowed: a new file")
-    from dtef_pipeline.rubric.label_draws import draw_id, with_draw
-    from dtef_pipeline.rubric.label_sheet import sampled, sheet_csv
+    from dtef_pipeline.rubric.label_sheet import draw_id, sampled, sheet_csv, with_draw
 
     warehouse = open_warehouse()
     house = warehouse
@@ -102,7 +100,7 @@ def sample(options: SampleOptions) -> None:
 def import_sheet(sheet: Path, author: str | None) -> None:
     """Raises SourceError for a faulty row: then nothing is kept of the sheet."""
     from dtef_pipeline.rubric.human_labels import named_draws, read_labels
-    from dtef_pipeline.rubric.label_draws import draws_of, imported, label_rows
+    from dtef_pipeline.rubric.label_sheet import draws_of, imported, label_rows
 
     warehouse = open_warehouse()
     house = warehouse

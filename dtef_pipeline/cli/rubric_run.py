@@ -22,9 +22,8 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.rubric.candidates import Candidates, candidate_names, chosen_selectors
-from dtef_pipeline.rubric.extractions import will_be_judged
+from dtef_pipeline.rubric.extractions import extracting_model, will_be_judged
 from dtef_pipeline.rubric.judge_requests import chosen_judges
-from dtef_pipeline.rubric.key_points import extracting_model
 from dtef_pipeline.rubric.model import EXTRACTED
 from dtef_pipeline.rubric.score_rows import chosen_embedder
 from dtef_pipeline.rubric.summary_rows import chosen_analysts

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.rubric.files import known_blueprints, remove
+from assets.rubric.files import known_blueprints
 from assets.rubric.watched_folder import new_blueprint
 from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import ConfigError
