@@ -30,7 +30,7 @@ from dtef_pipeline.rubric.anchor_rows import (
 )
 from dtef_pipeline.rubric.corrected_rows import board_runs, label_material
 from dtef_pipeline.rubric.judge_requests import chosen_judges
-from dtef_pipeline.rubric.validity_tables import RUBRIC_ANCHORS
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHORS
 from dtef_pipeline.statistics.drawing import SEED
 
 _ANCHORS_READ = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs")

@@ -18,9 +18,8 @@ from assets.stage.versions import content_version
 from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.rubric.blueprint_rows import BlueprintTables, blueprint_tables
-from dtef_pipeline.rubric.extractions import extracted, extractings, extraction_rows
+from dtef_pipeline.rubric.extractions import extracted, extracting_model, extractings, extraction_rows, with_key_points
 from dtef_pipeline.rubric.findings import leaves_out
-from dtef_pipeline.rubric.key_points import extracting_model, with_key_points
 from dtef_pipeline.rubric.model import Blueprint, ReadBlueprint
 from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_SPACE
 from dtef_pipeline.rubric.summary_rows import ANALYSTS

@@ -14,8 +14,8 @@ from assets.rubric.summaries import rubric_summaries
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published, require_made
 from assets.stage.resources import Store
+from dtef_pipeline.rubric.board import BOARD_READS, rubric_boards
 from dtef_pipeline.rubric.corrected_rows import CORRECTED_READS, corrected_tables
-from dtef_pipeline.rubric.published_boards import BOARD_READS, rubric_boards
 from dtef_pipeline.rubric.rolled_up import (
     CHAMPIONS_READ,
     COSTS_READ,

@@ -51,7 +51,7 @@ def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEva
     with refused("models"):
         candidates = Candidates(models, manifest.models)
     # These bring pandas, which the API starts without.
-    from dtef_pipeline.rubric.key_points import extracting_model
+    from dtef_pipeline.rubric.extractions import extracting_model
     from dtef_pipeline.rubric.summary_rows import chosen_analysts
 
     with refused("analysts"):

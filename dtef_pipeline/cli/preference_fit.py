@@ -28,8 +28,14 @@ from dtef_pipeline.preference.stored_votes import (
     why_unweighted,
 )
 from dtef_pipeline.preference.vote_files import read_votes, repeated_votes
-from dtef_pipeline.preference.vote_fit import FittedPreference, LengthEffect, PreferenceOptions, PreferenceScore, fit_votes
-from dtef_pipeline.preference.vote_settings import VoteSettings
+from dtef_pipeline.preference.vote_fit import (
+    FittedPreference,
+    LengthEffect,
+    PreferenceOptions,
+    PreferenceScore,
+    VoteSettings,
+    fit_votes,
+)
 from dtef_pipeline.preference.votes import PlayersVote
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.printable import printable

@@ -18,7 +18,7 @@ from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import intervals_of, render
-from dtef_pipeline.rubric.board import TEST_TAG
+from dtef_pipeline.rubric.board import TEST_TAG, rubric_snapshot_order
 from dtef_pipeline.rubric.board_views import (
     BOARD_VIEW_BY_NAME,
     BOARD_VIEWS,
@@ -27,11 +27,9 @@ from dtef_pipeline.rubric.board_views import (
     CORRECTED_VIEW,
     RubricView,
 )
-from dtef_pipeline.rubric.models_compared import MODELS_COMPARED, compare_models
-from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.report.verdicts import criteria_counted
-from dtef_pipeline.rubric.runs_alike import averaged_runs, several_policies, unlike_runs
+from dtef_pipeline.rubric.runs_compared import MODELS_COMPARED, averaged_runs, compare_models, several_policies, unlike_runs
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
 from dtef_pipeline.rubric.watched_drift import DRIFT_READS, WATCHED, net_drift, watched_drift

@@ -19,7 +19,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.classes import FIVE_CLASSES
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.rubric.validity_tables import RUBRIC_KNOWN_CLASSES
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -50,8 +50,7 @@ def sample(options: SampleOptions) -> None:
     """Raises ConfigError where the file is there already, and where there is nothing to label."""
     if options.out.exists():
         raise ConfigError(f"--out {options.out}: it is there already, perhaps filled in; allowed: a new file")
-    from dtef_pipeline.rubric.label_draws import draw_id, with_draw
-    from dtef_pipeline.rubric.label_sheet import sampled, sheet_csv
+    from dtef_pipeline.rubric.label_sheet import draw_id, sampled, sheet_csv, with_draw
 
     warehouse = open_warehouse()
     house = warehouse
@@ -96,7 +95,7 @@ def sample(options: SampleOptions) -> None:
 def import_sheet(sheet: Path, author: str | None) -> None:
     """Raises SourceError for a faulty row: then nothing is kept of the sheet."""
     from dtef_pipeline.rubric.human_labels import named_draws, read_labels
-    from dtef_pipeline.rubric.label_draws import draws_of, imported, label_rows
+    from dtef_pipeline.rubric.label_sheet import draws_of, imported, label_rows
 
     warehouse = open_warehouse()
     house = warehouse

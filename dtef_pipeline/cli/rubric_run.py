@@ -33,9 +33,8 @@ from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths
 from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.judging.judges import JudgeConfig, judge_hash
 from dtef_pipeline.rubric.candidates import Candidates, candidate_names, chosen_selectors
-from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS, USUAL_POINTS, will_be_judged
+from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS, USUAL_POINTS, extracting_model, will_be_judged
 from dtef_pipeline.rubric.judge_requests import chosen_judges
-from dtef_pipeline.rubric.key_points import extracting_model
 from dtef_pipeline.rubric.model import EXTRACTED
 from dtef_pipeline.rubric.plan import EARLIER_COLUMNS, AskedBlueprint, plan
 from dtef_pipeline.rubric.policy import ScoringPolicy

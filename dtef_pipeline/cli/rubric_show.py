@@ -19,7 +19,6 @@ from dtef_pipeline.cli.terminal import print_table, say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.report.terminal import intervals_of, render
-from dtef_pipeline.rubric.documented_drift import documented_drift, times_of
 from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.rubric.model import EXTRACTED
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, read_run, response_key
@@ -27,6 +26,7 @@ from dtef_pipeline.rubric.report.result_file import assessments, plain, result_c
 from dtef_pipeline.rubric.report.stored import ByPrompt
 from dtef_pipeline.rubric.report.verdicts import judged, judges_answered
 from dtef_pipeline.rubric.runs_compared import compare_runs, has_regression, moved_prompts
+from dtef_pipeline.rubric.watched_drift import documented_drift, times_of
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest

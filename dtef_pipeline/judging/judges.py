@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dtef_pipeline.asking.makers import maker_of
 from dtef_pipeline.asking.models import Models, ModelSpec, base_selector
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
@@ -155,3 +156,13 @@ def _judging(spec: ModelSpec, settings: Mapping[str, float], models: Models) -> 
     own = {key: value for key, value in settings.items() if key != "temperature" or spec.temperature is not None}
     (judging,) = models.resolve([spec.name], own)
     return judging.model_copy(update={"name": spec.name})
+
+
+def is_self_judged(judge: str, judged: str, own_servers: Collection[str] = ()) -> bool:
+    """Whether judge and judged, as model strings or variants, are of one maker; where that of either is unknown, whether they are one model.
+
+    `own_servers`: the model strings that are asked at an address of their own, as of `Models.own_servers`.
+    """
+    judge, judged = (model.partition("[")[0] for model in (judge, judged))
+    maker, other = (maker_of(model, own_server=model in own_servers) for model in (judge, judged))
+    return judge == judged or (maker is not None and maker == other)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from dtef_pipeline.asking.makers import maker_of
-from dtef_pipeline.judging.own_maker import is_self_judged
+from dtef_pipeline.judging.judges import is_self_judged
 from dtef_pipeline.preference.votes import PlayersVote
 
 _JUDGE_ID = re.compile(r"pairs\(([^\[\]]{1,200})(?:\[[^\n]{0,200}\])?\)#[0-9a-f]{8}")

@@ -11,8 +11,7 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import LAST_ERROR, Failure, Request, Response
 from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, JUDGE_ROLE, OVER_BUDGET
-from dtef_pipeline.judging.judges import with_sampling
-from dtef_pipeline.judging.own_maker import is_self_judged
+from dtef_pipeline.judging.judges import is_self_judged, with_sampling
 from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, Arbiter
 from dtef_pipeline.qa.arbiter_prompts import ARBITER_REPLY_SCHEMA, arbiter_messages, shown_answer
 from dtef_pipeline.qa.arbiter_replies import ArbiterReply, read_arbiter_reply

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Request, Response
-from dtef_pipeline.judging.own_maker import is_self_judged
+from dtef_pipeline.judging.judges import is_self_judged
 from dtef_pipeline.qa.arbiter import RATIONALE, Arbiter, in_sample
 from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE, Arbitration, arbitrations, verdict_row
 from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER

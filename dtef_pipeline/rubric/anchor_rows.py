@@ -19,12 +19,10 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.judges import JudgeConfig, judging_model
 from dtef_pipeline.judging.prompts import Case
 from dtef_pipeline.rubric.judge_requests import Judging, judgement_rows
-from dtef_pipeline.rubric.label_draws import as_table
-from dtef_pipeline.rubric.label_sheet import label_items
-from dtef_pipeline.rubric.label_tables import RUBRIC_ANCHOR_ITEMS
+from dtef_pipeline.rubric.label_sheet import as_table, label_items
 from dtef_pipeline.rubric.model import SHOULD_NOT, TEXT_KIND, Turn
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHOR_ITEMS, RUBRIC_ANCHORS, RUBRIC_JUDGE_DRIFT
 from dtef_pipeline.rubric.space import ITEM_KEYS
-from dtef_pipeline.rubric.validity_tables import RUBRIC_ANCHORS, RUBRIC_JUDGE_DRIFT
 from dtef_pipeline.text.counted import and_more, counted
 
 COVERAGE_PART = 0.65

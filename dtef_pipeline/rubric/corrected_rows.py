@@ -11,15 +11,12 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.rubric.board import TEST_TAG, latest_runs
+from dtef_pipeline.rubric.board import TEST_TAG, latest_runs, rubric_snapshot_order
 from dtef_pipeline.rubric.human_labels import in_force
-from dtef_pipeline.rubric.label_draws import as_table
-from dtef_pipeline.rubric.label_sheet import label_items
-from dtef_pipeline.rubric.label_tables import RUBRIC_CORRECTED_ROWS
+from dtef_pipeline.rubric.label_sheet import as_table, label_items
 from dtef_pipeline.rubric.labelled_scores import LABELLED_SCORES_READ, labelled_scores
-from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED_ROWS, RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.rubric.space import ITEM_KEYS
-from dtef_pipeline.rubric.validity_tables import RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, why_none
 from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, Corrected, Labelled, corrected_means
 from dtef_pipeline.text.counted import counted

@@ -15,8 +15,7 @@ from dtef_pipeline.rubric.conversations import OK
 from dtef_pipeline.rubric.coverage import coverage
 from dtef_pipeline.rubric.human_labels import with_labels
 from dtef_pipeline.rubric.hybrid import hybrid
-from dtef_pipeline.rubric.label_draws import as_table
-from dtef_pipeline.rubric.label_sheet import label_items
+from dtef_pipeline.rubric.label_sheet import as_table, label_items
 from dtef_pipeline.rubric.levels import RESPONSE_KEYS, in_order
 from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.policy import ScoringPolicy

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from dtef_pipeline.rubric.space import ITEM_KEYS
 from dtef_pipeline.rubric.summary import GRADES, SUMMARIES
-from dtef_pipeline.rubric.tables import BLUEPRINT_FIELD, CALLS_USED
-from dtef_pipeline.rubric.validity_tables import (
-    RUBRIC_AGREEMENT,
-    RUBRIC_DISAGREED,
-    RUBRIC_JUDGES,
-    RUBRIC_SELF_PREFERENCE,
-    RUBRIC_VARIANCE_SHARES,
-    SCALE_FIELD,
+from dtef_pipeline.rubric.tables import (
+    BLUEPRINT_FIELD,
+    CALLS_USED,
+    CONVERSATION,
+    PROMPT_OF_BLUEPRINT,
+    RUBRIC_CRITERIA,
+    RUBRIC_JUDGEMENTS,
+    RUBRIC_POINTS,
 )
 from dtef_pipeline.tables import (
     EVIDENCE,
@@ -29,6 +30,256 @@ from dtef_pipeline.tables import (
     UNKNOWN_COST_FIELDS,
     field,
 )
+
+_IN_95 = "end of the 95 % interval"
+OF_CRITERION_FIELDS = tuple(RUBRIC_CRITERIA.field(name) for name in ("block", "path", "position"))
+_JUDGE = RUBRIC_JUDGEMENTS.field("judge")
+SCALE_FIELD = field(
+    "scale", pa.int64(), "Classes that judges chose from, 5 or 10, whose numbers are never compared; null: none"
+)
+_ANCHOR_ITEM = field("item", pa.string(), "Hash of the prompt, the response's text and the criterion")
+
+RUBRIC_AGREEMENT = pa.schema(
+    [
+        field(
+            "cut",
+            pa.string(),
+            "Kind of the cut: overall, blueprint, judges (a pair), criterion (its kind) or language (its script)",
+        ),
+        field("value", pa.string(), "Value of the cut, such as a blueprint's id"),
+        SCALE_FIELD,
+        field("alpha", pa.float64(), "Krippendorff's alpha of classes as numbers: 1 is agreement, 0 chance; null: one judge"),
+        field("low", pa.float64(), f"Lower {_IN_95} of alpha, by prompts; null: fewer than 5 prompts"),
+        field("high", pa.float64(), f"Upper {_IN_95} of alpha, by prompts; null: fewer than 5 prompts"),
+        field(
+            "reading", pa.string(), "Reading of alpha: reliable from .8, tentative from .667, else unreliable; empty: no alpha"
+        ),
+        field("n_units", pa.int64(), "Criteria of responses with classes of two judges or more"),
+        field("n_values", pa.int64(), "Judgements of these"),
+        field("n_clusters", pa.int64(), "Prompts of these"),
+        field("reason", pa.string(), "Reason why there is no alpha or no interval; empty: there is"),
+    ]
+)
+"""One row per scale, cut and value."""
+
+RUBRIC_DISAGREED = pa.schema(
+    [
+        BLUEPRINT_FIELD,
+        PROMPT_OF_BLUEPRINT,
+        *OF_CRITERION_FIELDS,
+        field("spread", pa.float64(), "Mean standard deviation of the judges of one response, 0-0.5: lower is better"),
+        field("worst", pa.float64(), "Largest standard deviation of the judges of one response, 0-0.5"),
+        field("n_responses", pa.int64(), "Responses with two judges or more"),
+        field("text", pa.string(), "Criterion as judges see it"),
+    ]
+)
+"""One row per criterion that judges disagree on."""
+
+RUBRIC_JUDGES = pa.schema(
+    [
+        _JUDGE,
+        field("n", pa.int64(), "Judgements planned"),
+        field("n_scored", pa.int64(), "Judgements with a class"),
+        field("n_unreadable", pa.int64(), "Judgements whose reply says no class"),
+        field("n_failed", pa.int64(), "Judgements whose call failed, or that a budget stopped"),
+        field("unreadable", pa.float64(), "Share of the judge's replies without a class, 0-1: lower is better"),
+        field("partial", pa.float64(), "Share of judgements that are missing where another judge of the point answered, 0-1"),
+        field("mean", pa.float64(), "Mean class number, 0-1, before should_not is inverted"),
+        field(
+            "calls",
+            pa.int64(),
+            "Calls answered, second attempts included; each counts once, however many judgements rest on it",
+        ),
+        field("cost_usd", pa.float64(), "Sum of the known costs of these calls in US dollars; null: no cost is known"),
+        field("flagged", pa.bool_(), "Flag: true where more than 5 % of the replies are unreadable"),
+    ]
+)
+"""One row per judge."""
+
+RUBRIC_SELF_PREFERENCE = pa.schema(
+    [
+        field("judge", pa.string(), "Judge, as approach(model); all: all judges together"),
+        field("model", pa.string(), "Model of the judge's own maker; all: all of them"),
+        field("maker", pa.string(), "Maker of both; null: in the row of all judges"),
+        field(
+            "gamma", pa.float64(), "Score given to the own maker beyond what other judges give, -1 to 1: above 0 it is favoured"
+        ),
+        field("se", pa.float64(), "Standard error of gamma, by prompts"),
+        field("low", pa.float64(), f"Lower {_IN_95} of gamma"),
+        field("high", pa.float64(), f"Upper {_IN_95} of gamma"),
+        field("p", pa.float64(), "Two-sided p of gamma being 0"),
+        field("p_adjusted", pa.float64(), "P adjusted over all pairs (Holm); in the row of all judges, p"),
+        field("n", pa.int64(), "Judgements of the own maker that bear on it"),
+        field("n_prompts", pa.int64(), "Prompts with any of these"),
+        field("flagged", pa.bool_(), "Flag: true where gamma is above 0 and p_adjusted below .05"),
+        field("reason", pa.string(), "Reason why there is no estimate or no interval; empty: there is"),
+    ]
+)
+"""One row for all judges together, and one per judge and model of one maker."""
+
+RUBRIC_VARIANCE_SHARES = pa.schema(
+    [
+        field("answers", pa.float64(), "Share of the variance that is between criteria of responses, 0-1: higher is better"),
+        field("judges", pa.float64(), "Share of the variance that is between judges of the same text, 0-1; null: one judge"),
+        field("repeats", pa.float64(), "Share of the variance that is between repeats of one judge, 0-1; null: no repeats"),
+        field("variance", pa.float64(), "Variance of a single class number"),
+        field("n", pa.int64(), "Judgements that have a class"),
+        field("n_items", pa.int64(), "Criteria of responses with any of these"),
+        field("reason", pa.string(), "Account of what could not be told apart; empty: all could"),
+    ]
+)
+"""One row, or one per group."""
+
+RUBRIC_CORRECTED = pa.schema(
+    [
+        field("model", pa.string(), "Model, as on the board"),
+        field("judged", pa.float64(), "Score by judges, as on the board, 0-1: higher is better"),
+        field(
+            "corrected",
+            pa.float64(),
+            "Score corrected by people's labels, 0-1: higher is better; null: fewer than 2 labelled prompts",
+        ),
+        field(
+            "corrected_low", pa.float64(), f"Lower {_IN_95} of the corrected score, other prompts being possible; null: too few"
+        ),
+        field(
+            "corrected_high",
+            pa.float64(),
+            f"Upper {_IN_95} of the corrected score, other prompts being possible; null: too few",
+        ),
+        field(
+            "here_low", pa.float64(), f"Lower {_IN_95} of the score on these very prompts, had people judged all; null: too few"
+        ),
+        field(
+            "here_high",
+            pa.float64(),
+            f"Upper {_IN_95} of the score on these very prompts, had people judged all; null: too few",
+        ),
+        field(
+            "power",
+            pa.float64(),
+            "Weight of the judges on unlabelled prompts, 0-1, the lambda of PPI++: 0 they do not count, 1 in full, less their bias",
+        ),
+        field("n_prompts", pa.int64(), "Prompts of the board row, with those that judges decide nothing of"),
+        field("n_prompts_labelled", pa.int64(), "Prompts of these that judges decide and that are labelled in full"),
+        field(
+            "prompts_needed",
+            pa.float64(),
+            "Prompts to label for the interval of the score on these very prompts to be .06 wide; null: too few labels to say",
+        ),
+        field("reason", pa.string(), "Reason why there is no interval; empty: there is one"),
+    ]
+)
+"""One row per board row; of a blueprint's board, with the column blueprint before it."""
+
+RUBRIC_KNOWN_CLASSES = pa.schema(
+    [
+        _JUDGE,
+        field("said", pa.float64(), "Class number that people chose, mean of the authors rounded to quarters, 0-1"),
+        field("n", pa.int64(), "Judgements of what people said this of"),
+        field("same", pa.float64(), "Share of judgements of the same class, the judge's sensitivity, 0-1: higher is better"),
+        field("near", pa.float64(), "Share of judgements at most one class off, 0-1: higher is better"),
+        field("bias", pa.float64(), "Mean class number of the judge less people's, -1 to 1: above 0 it is too generous"),
+        field("note", pa.string(), "Note where fewer than 5 prompts are behind the row; empty: there are more"),
+    ]
+)
+"""One row per judge and class that people chose."""
+
+RUBRIC_DRAWN = pa.schema(
+    [
+        BLUEPRINT_FIELD,
+        PROMPT_OF_BLUEPRINT,
+        field("probability", pa.float64(), "Chance of the prompt to be drawn to be labelled, above 0, at most 1"),
+        field("drawn", pa.bool_(), "Flag: true where the prompt was drawn"),
+        field("seed", pa.int64(), "Seed of the draw"),
+    ]
+)
+"""One row per draw and prompt that could have been drawn to be labelled."""
+
+RUBRIC_ANCHORS = pa.schema(
+    [
+        SNAPSHOT_FIELD,
+        BLUEPRINT_FIELD,
+        PROMPT_OF_BLUEPRINT,
+        OF_CRITERION_FIELDS[0],
+        _ANCHOR_ITEM,
+        _JUDGE,
+        field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
+        field("class", pa.string(), "Class that the judge chose, such as CLASS_PARTIALLY_MET; null: none"),
+        field(
+            "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"
+        ),
+        field("reason", pa.string(), "Reason of a missing class: unreadable, cut, empty, declined, error or budget"),
+    ]
+)
+"""One row per judgement of an anchor in a night."""
+
+RUBRIC_JUDGE_DRIFT = pa.schema(
+    [
+        _JUDGE,
+        field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
+        field("n_anchors", pa.int64(), "Anchors that the judge was shown in any night"),
+        field("latest_snapshot", pa.string(), "Latest night"),
+        field("n_snapshots", pa.int64(), "Nights that are compared"),
+        field("n_items", pa.int64(), "Anchors with a class in every night"),
+        *RULE,
+        *(one for one in EVIDENCE),
+    ]
+)
+"""One row per judge: whether what it says of anchors has moved."""
+
+
+_DRAW_OF_LABELS = field(
+    "draw_id", pa.string(), "Hash of a draw of prompts to be labelled: equal for the same draw of the same tables"
+)
+_POINT_FIELDS = tuple(RUBRIC_POINTS.field(name) for name in ITEM_KEYS)
+_LABEL_ITEM = field("item", pa.string(), "Hash of the prompt, the response's text and the criterion")
+
+RUBRIC_LABEL_DRAWS = pa.schema(
+    [
+        _DRAW_OF_LABELS,
+        field("drawn_at", pa.timestamp("us", tz="UTC"), "Time of the draw"),
+        field("imported", pa.bool_(), "Flag: true once labels of the draw's sheet were imported, from when on the draw counts"),
+        *RUBRIC_DRAWN,
+    ]
+)
+"""One row per draw and prompt that could have been drawn to be labelled."""
+
+RUBRIC_LABEL_ITEMS = pa.schema([_DRAW_OF_LABELS, *_POINT_FIELDS, _LABEL_ITEM])
+"""One row per draw and point that a label of its sheet is about."""
+
+_AFTER_PROMPTS_NEEDED = RUBRIC_CORRECTED.get_field_index("prompts_needed") + 1
+RUBRIC_CORRECTED_ROWS = pa.schema(
+    [
+        field("blueprint", pa.string(), "Id of the blueprint, from its path: / is written __; null: over all blueprints"),
+        *list(RUBRIC_CORRECTED)[:_AFTER_PROMPTS_NEEDED],
+        field(
+            "labels_needed",
+            pa.int64(),
+            "Labels to give, of all models, for the interval of the score on these very prompts to be .06 wide; null: too few labels to say",
+        ),
+        *list(RUBRIC_CORRECTED)[_AFTER_PROMPTS_NEEDED:],
+    ]
+)
+"""One row per model over all blueprints, then one per blueprint and model."""
+
+RUBRIC_ANCHOR_ITEMS = pa.schema(
+    [
+        *_POINT_FIELDS,
+        _LABEL_ITEM,
+        field("criterion_id", pa.string(), "Hash of what is judged: kind, text, function and its argument"),
+        field("text", pa.string(), "Response's text as judges see it"),
+        field("criterion", pa.string(), "Criterion that is labelled, as judges see it"),
+        field("messages", CONVERSATION, "Conversation without the system prompt; a null text is a turn that the model writes"),
+        field("criteria", pa.list_(pa.string()), "All criteria in words of the prompt, for judges that see the list"),
+        field("seed", pa.int64(), "Seed of the choice"),
+    ]
+)
+"""One row per anchor: a stored response and a criterion that judges are shown again and again, whatever became of the blueprint."""
+
+RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED_ROWS, "rubric_known_classes": RUBRIC_KNOWN_CLASSES}
+"""By name: what follows from the labels."""
+
 
 RUN_LABEL = field("run_label", pa.string(), "Hash of test, judges and policy: runs with another one are never compared")
 

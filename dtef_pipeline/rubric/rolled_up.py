@@ -17,19 +17,20 @@ from dtef_pipeline.asking.snapshot_order import among
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.boards.used_calls import StoredUsage, count_calls_once
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.board import TEST_TAG, latest_runs
+from dtef_pipeline.rubric.board import TEST_TAG, latest_runs, rubric_snapshot_order
 from dtef_pipeline.rubric.levels import grouped, in_order, weighted_mean, with_key_types
-from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_COSTS, RUBRIC_VARIANCE
-from dtef_pipeline.rubric.self_preference import makers_by_name, self_preference
-from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
-from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table, variance_shares
-from dtef_pipeline.rubric.validity_tables import (
+from dtef_pipeline.rubric.roll_up_tables import (
     RUBRIC_AGREEMENT,
+    RUBRIC_CHAMPIONS,
+    RUBRIC_COSTS,
     RUBRIC_DISAGREED,
     RUBRIC_JUDGES,
     RUBRIC_SELF_PREFERENCE,
+    RUBRIC_VARIANCE,
 )
+from dtef_pipeline.rubric.self_preference import makers_by_name, self_preference
+from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
+from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table, variance_shares
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.tables import in_schema
 from dtef_pipeline.text.counted import counted

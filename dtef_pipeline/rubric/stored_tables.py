@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dtef_pipeline.rubric import label_tables, roll_up_tables, tables
+from dtef_pipeline.rubric import roll_up_tables, tables
 from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHORS, RUBRIC_JUDGE_DRIFT
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
-from dtef_pipeline.rubric.validity_tables import RUBRIC_ANCHORS, RUBRIC_JUDGE_DRIFT
 from dtef_pipeline.tables import TableSpec
 
-RESULTS_OF_ALL = (*tables.RUBRIC_BOARDS, *roll_up_tables.RUBRIC_ROLLED_UP, *label_tables.RUBRIC_CORRECTIONS)
+RESULTS_OF_ALL = (*tables.RUBRIC_BOARDS, *roll_up_tables.RUBRIC_ROLLED_UP, *roll_up_tables.RUBRIC_CORRECTIONS)
 """The tables that follow from the scores of all blueprints."""
 _BY_ADD = "dtef rubric run {options} {models} --max-calls 0 --from ingest"
 _BY_RUBRIC_RUN = "dtef rubric run {options} {models} --max-calls 0"
@@ -40,13 +40,13 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_summaries": TableSpec(roll_up_tables.RUBRIC_SUMMARIES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
     "rubric_grades": TableSpec(roll_up_tables.RUBRIC_GRADES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
     "analyst_ids": TableSpec(ANALYST_IDS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
-    "rubric_label_draws": TableSpec(label_tables.RUBRIC_LABEL_DRAWS, remake=_BY_DRAW),
-    "rubric_label_items": TableSpec(label_tables.RUBRIC_LABEL_ITEMS, remake=_BY_DRAW),
+    "rubric_label_draws": TableSpec(roll_up_tables.RUBRIC_LABEL_DRAWS, remake=_BY_DRAW),
+    "rubric_label_items": TableSpec(roll_up_tables.RUBRIC_LABEL_ITEMS, remake=_BY_DRAW),
     "rubric_labels": TableSpec(RUBRIC_LABELS, remake=_BY_IMPORT),
-    "rubric_anchor_items": TableSpec(label_tables.RUBRIC_ANCHOR_ITEMS, remake=_BY_ANCHORS),
+    "rubric_anchor_items": TableSpec(roll_up_tables.RUBRIC_ANCHOR_ITEMS, remake=_BY_ANCHORS),
     "rubric_anchors": TableSpec(RUBRIC_ANCHORS, levels=("snapshot",), remake=_BY_ANCHORS),
     "rubric_judge_drift": TableSpec(RUBRIC_JUDGE_DRIFT, remake=_BY_ROLL_UP),
-    **{name: TableSpec(schema, remake=_BY_ROLL_UP) for name, schema in label_tables.RUBRIC_CORRECTIONS.items()},
+    **{name: TableSpec(schema, remake=_BY_ROLL_UP) for name, schema in roll_up_tables.RUBRIC_CORRECTIONS.items()},
     **{
         name: TableSpec(schema, remake=_BY_ROLL_UP)
         for name, schema in {**tables.RUBRIC_BOARDS, **roll_up_tables.RUBRIC_ROLLED_UP}.items()

@@ -18,7 +18,7 @@ from dtef_pipeline.rubric.report.marks import own_file
 from dtef_pipeline.rubric.report.shared_tables import agreement_section, champions_section, drift_section
 from dtef_pipeline.rubric.report.slider import board_section
 from dtef_pipeline.rubric.report.spending import all_costs_section
-from dtef_pipeline.rubric.runs_alike import averaged_runs, unlike_runs
+from dtef_pipeline.rubric.runs_compared import averaged_runs, unlike_runs
 
 _BLUEPRINTS_HOW = (
     "Every blueprint that was read, with the run that its page shows. Best: the model with the highest hybrid score in that run. A blueprint "

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assets.launch import RUBRIC_STAGE_NAMES
 from assets.stage.asked import groups
 from dtef_pipeline.errors import DtefError
 from tests.assets.rubric.conftest import RubricPipeline
@@ -30,7 +31,7 @@ def test_small_blueprints_are_judged_together(rubric: RubricPipeline, monkeypatc
     rubric.players.unreadable = False
     for name in ("one", "two"):
         rubric.write(name, [ONE, ONE_PROMPTS])
-    assert rubric.run().failures == ()
+    assert rubric.run(RUBRIC_STAGE_NAMES[:3]).failures == ()
     assert windows == [sum(len(rubric.rows("rubric_judgements", key)) for key in rubric.keys)]
 
 
@@ -41,7 +42,7 @@ def test_a_blueprint_that_cannot_be_judged_keeps_no_other_from_it(
     for name in ("one", "two"):
         rubric.write(name, [ONE, ONE_PROMPTS])
     _refuse(monkeypatch, "two")
-    (failure,) = rubric.run().failures
+    (failure,) = rubric.run(RUBRIC_STAGE_NAMES[:3]).failures
     assert "two (its criteria are nowhere)" in failure
     assert rubric.status("rubric_judgements") == {"one": "MATERIALIZED", "two": "FAILED"}
     assert rubric.players.asked["judge"] == len(rubric.rows("rubric_judgements", "one")) > 0

@@ -14,6 +14,8 @@ from tests.made.rubric_documents import ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import faulty, listed_points
 
 EXTRACTING: dict[str, Any] = {"extract_points": True, "analysts": ["analyst-z"]}
+FROM_POINTS = ["rubric_blueprints", "rubric_judgements", "rubric_points", "rubric_scores"]
+"""The stages that key points change."""
 LACKING = [
     ONE_PROMPTS[0],
     {"id": "second", "prompt": "Why?", "ideal": "For it is so. It was ever so."},
@@ -48,7 +50,7 @@ def faults(state: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[RubricPipeli
 
 def test_points_are_asked_once_and_judged_and_marked(lacking: RubricPipeline) -> None:
     before = lacking.rows("rubric_runs")[0]
-    assert lacking.run(rubric_blueprints=EXTRACTING).failures == ()
+    assert lacking.run(FROM_POINTS, rubric_blueprints=EXTRACTING).failures == ()
     # Three key points of two ideal answers; each in one response, by two judges.
     assert dict(lacking.players.asked) == {"extractor": 2, "judge": 6}
     assert [(row["prompt"], row["text"], row["weight"]) for row in extracted(lacking, "rubric_criteria")] == [
@@ -73,12 +75,12 @@ def test_points_are_asked_once_and_judged_and_marked(lacking: RubricPipeline) ->
     ]
     assert "[max_tokens=256,temperature=0]" in rows[0]["analyst_variant"]
 
-    assert lacking.run(rubric_blueprints=EXTRACTING).failures == ()
+    assert lacking.run(FROM_POINTS, rubric_blueprints=EXTRACTING).failures == ()
     assert not lacking.players.asked
     assert lacking.rows("rubric_runs")[0] == of_points
 
     # Without the switch all is as it was.
-    assert lacking.run().failures == ()
+    assert lacking.run(FROM_POINTS).failures == ()
     assert not lacking.players.asked
     assert lacking.rows("rubric_runs", "one")[0] == before
     assert lacking.rows("rubric_extractions") == []
@@ -105,7 +107,7 @@ def test_what_cannot_be_read_is_asked_for_once_more_then_similarity_alone_counts
         return listed_points(call) if len(call.body["messages"]) > 2 else "<point>Half a"
 
     lacking.players.extractor = says
-    assert lacking.run(rubric_blueprints=EXTRACTING).failures == ()
+    assert lacking.run(FROM_POINTS, rubric_blueprints=EXTRACTING).failures == ()
     assert dict(lacking.players.asked) == {"extractor": 4, "judge": 4}
     assert [(row["prompt"], row["n_points"], row["reason"], row["attempts"]) for row in lacking.rows("rubric_extractions")] == [
         ("second", 2, None, 2),

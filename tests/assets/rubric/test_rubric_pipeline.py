@@ -64,7 +64,7 @@ class TestTables:
         assert variants == {at: near(score) for at, score in hand.variants.items()}
         models = {row["model"]: row["hybrid"] for row in found if row["level"] == "model"}
         assert models == {at: near(score) for at, score in hand.models.items()}
-        paths.roll_up()
+        paths.roll_up(["rubric_board"])
         board = {row["model"]: (row["score"], row["rank"]) for row in paths.rows("rubric_board")}
         assert board == {model: (near(score), None) for model, score in hand.models.items()}
 

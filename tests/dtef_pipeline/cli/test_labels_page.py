@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dtef_pipeline.judging.classes import FIVE_CLASSES
-from dtef_pipeline.rubric.label_tables import RUBRIC_CORRECTED_ROWS
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED_ROWS
 from resources.warehouse import TABLES
 from tests.conftest import ROOT
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from dtef_pipeline.preference.vote_settings import VoteSettings
+from dtef_pipeline.preference.vote_fit import VoteSettings
 from dtef_pipeline.statistics.bradley_terry import TIES
 from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused
 from tests.made.stored_votes import add_judged, store_votes

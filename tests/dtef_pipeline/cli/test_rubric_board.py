@@ -12,8 +12,8 @@ import pytest
 
 from assets.rubric.roll_ups import rubric_champions
 from assets.stage.resources import Store
+from dtef_pipeline.rubric.board import BOARD_READS, rubric_boards
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
-from dtef_pipeline.rubric.published_boards import BOARD_READS, rubric_boards
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, agreement_tables, validity_tables
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES

@@ -10,7 +10,7 @@ import pytest
 from dtef_pipeline.asking.episodes import Played, play
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.judging.own_maker import is_self_judged
+from dtef_pipeline.judging.judges import is_self_judged
 from dtef_pipeline.qa.arbiter import EVALUATORS, Arbiter
 from dtef_pipeline.qa.arbitration import (
     Arbitration,

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.documented_drift import DOCUMENTED_DRIFT, documented_drift, times_of
+from dtef_pipeline.rubric.watched_drift import DOCUMENTED_DRIFT, documented_drift, times_of
 from tests.dtef_pipeline.rubric.score_tables import scores_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.models import Models, ModelSpec, load_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.prompts import APPROACHES, Case, judge_messages
-from dtef_pipeline.rubric.key_points import (
+from dtef_pipeline.rubric.extractions import (
     POINT_CHARACTERS,
     POINTS_AT_MOST,
     PointsReply,

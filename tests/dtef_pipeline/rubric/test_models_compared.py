@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dtef_pipeline.rubric.models_compared import MODELS_COMPARED, compare_models
+from dtef_pipeline.rubric.runs_compared import MODELS_COMPARED, compare_models
 from tests.dtef_pipeline.rubric.score_tables import runs_of, scores_of
 
 NAMES = [f"b{at:02d}" for at in range(40)]

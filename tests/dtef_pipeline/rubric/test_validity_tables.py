@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.rubric import validity_tables as tables
+from dtef_pipeline.rubric import roll_up_tables as tables
 from dtef_pipeline.rubric.anchor_rows import judge_drifts
 from dtef_pipeline.rubric.corrected_rows import corrected, known_classes
 from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
