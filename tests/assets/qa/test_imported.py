@@ -120,6 +120,16 @@ def test_published_programs_have_their_published_verdicts(qa: QaPipeline, tmp_pa
     }
 
 
+UNFIT_OPTIONS = {
+    "--suite gsm9k": "--suite 'gsm9k': no questions of it were added; known: gsm8k",
+    "--part all": "--part: of use only with --suite",
+    "--repeats-are-draws": "--repeats-are-draws: of use only with --suite",
+    "--suite gsm8k --condition plane": "template 'plane': allowed: letters, parens, cot, plain",
+    "--suite gsm8k --condition bm25,5-chunks": "gsm8k/all is not asked under the condition 'bm25,5-chunks'",
+    "--suite gsm8k --snapshot a/b/": "snapshot",
+}
+
+
 class TestCommand:
     """Without any shared file: three of the shipped sums."""
 
@@ -173,23 +183,11 @@ class TestCommand:
         assert "1 there already" in again.stdout
         assert "had another text, which stays" in again.stderr
 
-    @pytest.mark.parametrize(
-        ("options", "told"),
-        [
-            (("--suite", "gsm9k"), "--suite 'gsm9k': no questions of it were added; known: gsm8k"),
-            (("--part", "all"), "--part: of use only with --suite"),
-            (("--repeats-are-draws",), "--repeats-are-draws: of use only with --suite"),
-            (("--suite", "gsm8k", "--condition", "plane"), "template 'plane': allowed: letters, parens, cot, plain"),
-            (
-                ("--suite", "gsm8k", "--condition", "bm25,5-chunks"),
-                "gsm8k/all is not asked under the condition 'bm25,5-chunks'",
-            ),
-            (("--suite", "gsm8k", "--snapshot", "a b/"), "snapshot"),
-        ],
-    )
-    def test_options_that_do_not_fit_are_refused(self, answers: Path, options: tuple[str, ...], told: str) -> None:
+    def test_options_that_do_not_fit_are_refused(self, answers: Path, subtests: pytest.Subtests) -> None:
         self.write(answers, {"index": 0, "model": "m", "text": "#### 1"})
-        assert told in refused("responses", "import", answers, *options)
+        for options, told in UNFIT_OPTIONS.items():
+            with subtests.test(options):
+                assert told in refused("responses", "import", answers, *options.split())
         assert _stored() == 0
 
     def test_a_model_of_which_nothing_was_imported_is_refused_with_those_there_are(self, answers: Path) -> None:

@@ -92,10 +92,6 @@ def test_failed_calls_and_judgements_without_a_reply_cost_nothing() -> None:
     assert costs([response("a", call_status="error", cost=None)], [judgement(raw=[], cost=None)]) == []
 
 
-def test_without_judgements_candidates_alone_are_counted() -> None:
-    assert [row["role"] for row in costs([response("a")])] == ["candidate"]
-
-
 def test_attempts_of_unknown_cost_are_counted_with_the_most_that_they_may_have_cost() -> None:
     """They were in no table of costs of questions; of a model that always timed out there was not even a row."""
     failed = response(

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.latest_scores import latest_scores
+from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
 from dtef_pipeline.qa.result_tables import QA_BOARDS
 from dtef_pipeline.qa.suite_boards import qa_boards, suite_board
+from dtef_pipeline.tables import in_schema
 from tests.made.qa_scores import connected, night, score_row, table_of
 
 Row = Mapping[str, Any]
@@ -23,6 +24,12 @@ Row = Mapping[str, Any]
 
 def boards(rows: Sequence[Row], **told: Any) -> dict[str, list[dict[str, Any]]]:
     return {name: table.to_pylist() for name, table in qa_boards(connected(rows), **told).items()}
+
+
+def board(rows: Sequence[Row], by: str = "overall") -> list[dict[str, Any]]:
+    connection, schema = connected(rows), QA_BOARDS["qa_board" if by == "overall" else f"qa_board_{by}"]
+    frame = suite_board(latest_scores(connection), by, order=qa_snapshot_order(connection))
+    return in_schema(frame, schema).to_pylist()
 
 
 def world(levels: Mapping[str, float], parts: Mapping[str, int], seed: int = 0, **given: Any) -> list[dict[str, Any]]:
@@ -50,18 +57,18 @@ def test_items_and_subjects_are_averaged_by_hand() -> None:
         for part, values in {"A": (1.0, 0.5, 0.0), "B": (1.0,)}.items()
         for at, value in enumerate(values)
     ]
-    (row,) = boards(rows)["qa_board"]
+    (row,) = board(rows)
     assert (row["score"], row["macro_score"], row["n_parts"], row["n_items"], row["rank"]) == (0.625, 0.75, 2, 4, 1)
     assert row["score_low"] is None
     assert "no interval: 4 items, at least 5 are needed" in row["note"]
-    assert [part["score"] for part in boards(rows)["qa_board_part"]] == [0.5, 1.0]
+    assert [part["score"] for part in board(rows, "part")] == [0.5, 1.0]
 
 
 def test_draws_are_averaged_inside_an_item_first() -> None:
     rows = [score_row(value, item_id="a", draw=at) for at, value in enumerate((1.0, 0.0, 0.0, 0.0))] + [
         score_row(1.0, item_id="b")
     ]
-    (row,) = boards(rows)["qa_board"]
+    (row,) = board(rows)
     assert row["score"] == pytest.approx((0.25 + 1) / 2)
 
 
@@ -79,7 +86,7 @@ def test_equal_scores_share_the_best_of_their_places() -> None:
     rows = [
         score_row(float(v), model=model, item_id=f"i{at}") for model, values in right.items() for at, v in enumerate(values)
     ]
-    assert [(row["model"], row["rank"]) for row in boards(rows)["qa_board"]] == [("c", 1), ("a", 2), ("b", 2), ("d", 4)]
+    assert [(row["model"], row["rank"]) for row in board(rows)] == [("c", 1), ("a", 2), ("b", 2), ("d", 4)]
 
 
 def test_the_latest_snapshot_of_each_part_counts() -> None:
@@ -89,7 +96,7 @@ def test_the_latest_snapshot_of_each_part_counts() -> None:
         *(score_row(0.5, item_id=f"b{at}", part="b", **night(0)) for at in range(3)),
         *(score_row(None, item_id=f"b{at}", part="b", **night(1)) for at in range(3)),
     ]
-    (row,) = boards(rows)["qa_board"]
+    (row,) = board(rows)
     assert row["score"] == 0.75
     assert row["snapshots"] == ["2026-01-01", "2026-01-02"]
     assert len(boards(rows)["qa_results"]) == 4
@@ -97,7 +104,7 @@ def test_the_latest_snapshot_of_each_part_counts() -> None:
 
 def test_a_night_of_a_few_items_hides_no_whole_snapshot() -> None:
     rows = [score_row(0.5, item_id=f"i{at}", **night(0)) for at in range(10)] + [score_row(1.0, item_id="i0", **night(1))]
-    (row,) = boards(rows)["qa_board"]
+    (row,) = board(rows)
     assert (row["score"], row["n_items"], row["snapshots"]) == (0.5, 10, ["2026-01-01"])
 
 
@@ -124,7 +131,7 @@ def test_a_model_that_was_asked_few_of_the_items_is_not_ranked_and_one_whose_sam
             for at in range(20)
         ),
     ]
-    found = {row["model"]: row for row in boards(rows)["qa_board"]}
+    found = {row["model"]: row for row in board(rows)}
     assert {model: row["rank"] for model, row in found.items()} == {"whole": 1, "few": None, "sample": 2}
     assert "not ranked: it has scores for 10 of 20 items, at least 9 of 10 are needed" in found["few"]["note"]
     assert (found["sample"]["coverage"], found["sample"]["n_sampled_out"]) == (1.0, 16)
@@ -136,7 +143,7 @@ def test_what_a_sample_leaves_out_is_neither_scored_nor_missing() -> None:
     rows = [score_row(0.5, model="half", item_id=f"i{at}", status=kind) for at, kind in enumerate(kinds)]
     rows += [score_row(0.5, model="none", item_id=f"i{at}", status="skipped_sample") for at in range(20)]
     rows.append(score_row(None, model="none", item_id="i0", draw=1, status="skipped_sample"))
-    found = {row["model"]: row for row in boards(rows)["qa_board"]}
+    found = {row["model"]: row for row in board(rows)}
     assert (found["half"]["coverage"], found["half"]["n_sampled_out"], found["half"]["rank"]) == (0.5, 16, None)
     assert "not ranked: it has scores for 2 of 4 items" in found["half"]["note"]
     assert (found["none"]["coverage"], found["none"]["n_sampled_out"]) == (None, 20)
@@ -144,12 +151,13 @@ def test_what_a_sample_leaves_out_is_neither_scored_nor_missing() -> None:
 
 def test_an_interval_is_wilsons_within_a_part_and_of_whole_subjects_over_parts() -> None:
     rows = world({"a": 0.5}, {f"s{at}": 12 for at in range(6)}, metric="correct")
-    (row,) = boards(rows)["qa_board"]
+    (row,) = board(rows)
     assert row["interval_kind"] == "clustered"
     assert row["score_low"] < row["score"] < row["score_high"]
     assert row["macro_low"] < row["macro_score"] < row["macro_high"]
-    assert {part["interval_kind"] for part in boards(rows)["qa_board_part"]} == {"wilson"}
-    assert all("macro" not in part["note"] for part in boards(rows)["qa_board_part"])
+    parts = board(rows, "part")
+    assert {part["interval_kind"] for part in parts} == {"wilson"}
+    assert all("macro" not in part["note"] for part in parts)
 
 
 def test_boards_by_transcript_have_each_of_them_and_no_item_that_is_by_itself() -> None:
@@ -161,7 +169,7 @@ def test_boards_by_transcript_have_each_of_them_and_no_item_that_is_by_itself() 
         score_row(None, item_id="q7", cluster="talk3", **asked),
         *(score_row(1.0, suite="gsm8k", item_id=f"g{at}") for at in range(6)),
     ]
-    found = boards(rows)["qa_board_cluster"]
+    found = board(rows, "cluster")
     assert [(row["cluster"], row["n_items"]) for row in found] == [("talk0", 3), ("talk1", 3), ("talk2", 1), ("talk3", 0)]
     assert [row["score"] for row in found] == [*map(pytest.approx, (0.4, 0.6, 0.5)), None]
     assert found[2]["score_low"] is None
@@ -301,5 +309,5 @@ def test_the_order_of_rows_and_the_names_of_models_change_no_number() -> None:
 
 def test_a_cluster_that_is_not_told_is_the_item_itself() -> None:
     rows = [score_row(at / 7, item_id=f"i{at}", cluster="") for at in range(7)]
-    (row,) = boards(rows)["qa_board"]
+    (row,) = board(rows)
     assert (row["n_clusters"], row["interval_kind"]) == (7, "t")

@@ -31,14 +31,6 @@ def test_shared_vectors_of_averages(case: Any) -> None:
     assert found == pytest.approx(case["out"], abs=case["tol"])
 
 
-def test_values_worked_out_by_hand() -> None:
-    scores = retrieval_scores(["a", "x", "b", "y", "c"], {"b", "c", "gone"}, 3)
-    assert scores is not None
-    assert (scores.precision, scores.recall, scores.hit) == pytest.approx((1 / 3, 1 / 3, 1.0))
-    assert scores.mrr == pytest.approx(1 / 3)
-    assert scores.ndcg == pytest.approx((1 / 2 + 1 / math.log2(6)) / (1 + 1 / math.log2(3) + 1 / 2))
-
-
 def naive(ranking: list[str], relevant: set[str], k: int) -> tuple[float, ...]:
     gains = []
     for place, one in enumerate(ranking):
