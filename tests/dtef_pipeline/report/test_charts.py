@@ -21,7 +21,7 @@ MARKS = [Mark("ceiling", 0.9, "ceiling"), Mark("others", 0.75, "others"), Mark("
 def snapshots() -> pd.DataFrame:
     rows = pd.DataFrame({"snapshot": ["base", "2026-01-02"], "score": [0.5, 0.6], "model": "<b>", "model_variant": "v"})
     rows = rows.assign(difference=[0.0, 0.1], compared=True, in_baseline=[True, False], n_shared=10, n_prompts=10)
-    rows = rows.assign(parse_rate=1.0, log10_e=0.0, served_models=[[], []], fingerprints=[[], []], answers_difference=0.0)
+    rows = rows.assign(parse_rate=1.0, log10_e=0.0, served_models=[[], []], fingerprints=[[], []])
     return rows.assign(context_level="0", condition="c")
 
 
