@@ -137,13 +137,12 @@ def _views(tables: Any, targets: str) -> dict[str, Any]:
     from dtef_pipeline.boards.held import held
     from dtef_pipeline.survey.boards.published import PUBLISHED
     from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-    from dtef_pipeline.survey.boards.views import gap_tables, view
+    from dtef_pipeline.survey.boards.views import view
 
     options = SurveyBoardOptions(targets=targets)
     with held(tables) as connection:
         evidence = load_evidence(connection, options)
-        made = gap_tables(connection, options, evidence)
-        made |= {one.table: view(connection, one.name, options, evidence) for one in PUBLISHED if one.table not in made}
+        made = {one.table: view(connection, one.name, options, evidence) for one in PUBLISHED}
     return {table: frame.assign(targets=targets) for table, frame in made.items()}
 
 

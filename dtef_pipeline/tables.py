@@ -213,11 +213,9 @@ TIMELINE = (
     field("in_baseline", pa.bool_(), "Flag: true where the snapshot is part of the baseline"),
     field("score", pa.float64(), "Mean score over the prompts in the baseline too (not compared: all), 0-1: higher is better"),
     field("difference", pa.float64(), "Mean paired difference of the score to the baseline: above 0 is better"),
-    field("answers_difference", pa.float64(), "Mean paired difference to the baseline over prompts read in both"),
     PARSE_RATE_FIELD,
     field("n_shared", pa.int64(), "Prompts shared with the baseline"),
     field("n_prompts", pa.int64(), "Prompts of the snapshot"),
-    field("apart", pa.float64(), "Mean paired difference beyond that of the other models of the night; null: no control"),
     field(
         "log10_e",
         pa.float64(),

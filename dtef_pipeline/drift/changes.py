@@ -78,12 +78,6 @@ def parse_changes(found: AnsweredShares, first: int) -> list[Change]:
     return [Change("parse_rate", found.labels[first], f"parsed {100 * was:.1f} %", f"parsed {100 * now:.1f} %")]
 
 
-def mean_differences(found: AnsweredShares, baseline: Sequence[str]) -> Floats:
-    """(snapshots,) mean difference to the baseline over the items that were parsed in it and in the snapshot; NaN where there are none."""
-    reference = _means(found.parsed[:, [label in baseline for label in found.labels]])
-    return _means((found.parsed - reference[:, None]).T)
-
-
 def _means(values: Floats) -> Floats:
     """(rows,) means of what is known, NaN where nothing is."""
     known = np.isfinite(values)

@@ -24,7 +24,6 @@ from dtef_pipeline.drift.changes import (
     answer_changes,
     differences,
     item_changes,
-    mean_differences,
     parse_changes,
     parted,
     provider_changes,
@@ -264,7 +263,6 @@ class _Compared:
     def timeline(self) -> list[dict[str, Any]]:
         """The rows of DRIFT_SERIES."""
         compared = {label: at for at, label in enumerate(self._pairs.snapshots)}
-        answers = mean_differences(self._answers, self._pairs.snapshots[: self._pairs.baseline])
         rows = []
         for snapshot in self._snapshots:
             at = compared.get(snapshot.label)
@@ -278,28 +276,22 @@ class _Compared:
                 "served_models": sorted(snapshot.served),
                 "fingerprints": sorted(snapshot.fingerprints),
             }
-            rows.append({**row, **(self._own(snapshot) if at is None else self._shared(snapshot.label, at, answers))})
+            rows.append({**row, **(self._own(snapshot) if at is None else self._shared(snapshot.label, at))})
         return rows
 
     def _own(self, snapshot: Snapshot) -> dict[str, Any]:
         """Numbers of a snapshot that is not compared: over all that it asked."""
         return {"score": _mean(snapshot.score), "parse_rate": parse_rate(snapshot.ok, snapshot.answered)}
 
-    def _shared(self, label: str, at: int, answers: Any) -> dict[str, Any]:
+    def _shared(self, label: str, at: int) -> dict[str, Any]:
         found = self._answers
         return {
             "score": _mean(self._values[label].to_numpy()),
             "difference": float(self._pairs.means[at]),
-            "answers_difference": _known(answers[at]),
             "parse_rate": parse_rate(found.ok[:, at], found.answered[:, at]),
             "log10_e": float(self._verdict.seen.log10_e[at]) if self._verdict else None,
-            "apart": _known(self._verdict.apart[at]) if self._verdict and self._verdict.apart is not None else None,
         }
 
 
 def _mean(values: Any) -> float | None:
     return float(np.nanmean(values)) if np.isfinite(values).any() else None
-
-
-def _known(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

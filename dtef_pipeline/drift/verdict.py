@@ -60,7 +60,6 @@ class Verdict:
     seen: Evidence
     since: int
     off: frozenset[int]
-    apart: Floats | None
     controls: tuple[str, ...]
     notes: tuple[str, ...] = ()
     apart_shift: float | None
@@ -155,7 +154,6 @@ def _of_scores(found: _Found, threshold: float, off: frozenset[int]) -> Verdict:
         seen=seen,
         since=since,
         off=off,
-        apart=found.control.apart if found.control else None,
         controls=found.control.models if found.control else (),
         apart_shift=found.apart_shift,
     )

@@ -14,7 +14,6 @@ Source: PPI++ (Angelopoulos, Duchi & Zrnic 2023), equivalently the difference es
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,6 @@ from scipy.special import stdtrit
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, effective_clusters
-from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,35 +29,6 @@ HALF_WIDTH = 0.03
 """Half the width of an interval that is wished for, in units of the score."""
 _NO_WEIGHT, _EQUAL_PREDICTIONS = 1e-12, 1e-18
 """A part of weights, and a variance of predictions, below which there is none but rounding."""
-
-
-class PoweredMean(NamedTuple):
-    """A mean, its standard error, and how much the predictions count: `power` 0 not at all, 1 as if they were labels with a bias."""
-
-    value: float
-    se: float
-    power: float
-
-
-def powered_mean(
-    labels: npt.ArrayLike, predicted: npt.ArrayLike, unlabelled: npt.ArrayLike, *, power: float | None = None
-) -> PoweredMean:
-    """The PPI++ mean of independent items. `labels` Y and `predicted` f (n,) of the labelled ones, `unlabelled` F (N,) predictions of others.
-
-    mean(Y) + power (mean(F) - mean(f)), with variance power^2 var(F) / N + var(Y - power f) / n. `power` None: cov(Y, f) / ((1 + n / N) var of f
-    and F together), clipped to 0-1. Raises ConfigError for fewer than two labelled or unlabelled items, or arrays of unequal length.
-    """
-    y, f, others = (np.asarray(part, dtype=np.float64) for part in (labels, predicted, unlabelled))
-    if len(y) != len(f) or len(y) < 2 or len(others) < 2:
-        raise ConfigError(
-            f"prediction-powered mean: got {counted(len(y), 'label')}, {counted(len(f), 'prediction')} of them and {len(others)} of others; "
-            "allowed: as many predictions as labels, 2 or more of each"
-        )
-    if power is None:
-        spread = float(np.var(np.concatenate([f, others]), ddof=1)) * (1 + len(y) / len(others))
-        power = float(np.clip(np.cov(y, f)[0, 1] / spread, 0, 1)) if spread > 0 else 0.0
-    variance = power**2 * np.var(others, ddof=1) / len(others) + np.var(y - power * f, ddof=1) / len(y)
-    return PoweredMean(float(y.mean() + power * (others.mean() - f.mean())), math.sqrt(variance), power)
 
 
 class Labelled(NamedTuple):
@@ -107,7 +76,7 @@ def corrected_means(
     With w a cluster's weight, a = w / probability of those with labels (made to sum to 1), f and y predictions and labels:
     sum over all of w power f + sum over labelled of a (y - power f). With power 1 it is the mean of the predictions, corrected by the labelled
     ones' mean error. `power` None: cov(y, f) / var(f) by those weights, 0 or more, and at most as much as gives the predictions of unlabelled
-    clusters the weight 1. With equal weights value and `tuned` are value and power of `powered_mean`.
+    clusters the weight 1.
 
     The squared error of `low` to `high` is (n - 1) / n times the sum of squares of how far the value moves when a cluster is left out, added up
     over the n labelled ones, and the same of the others. That of `here` is of the labels left out alone, each square times 1 - probability.

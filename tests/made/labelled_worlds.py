@@ -14,10 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.statistics.drawing import chances, drawn
-from dtef_pipeline.statistics.prediction_powered import Labelled, powered_mean
+from dtef_pipeline.statistics.prediction_powered import Labelled
 
 Floats = npt.NDArray[np.float64]
 _Z = 1.959964
+
+
+def powered_mean(labels: Floats, predicted: Floats, unlabelled: Floats) -> tuple[float, float]:
+    """The PPI++ mean of independent items and its standard error, with the power of least variance."""
+    spread = float(np.var(np.concatenate([predicted, unlabelled]), ddof=1)) * (1 + len(labels) / len(unlabelled))
+    power = float(np.clip(np.cov(labels, predicted)[0, 1] / spread, 0, 1)) if spread > 0 else 0.0
+    rest = labels - power * predicted
+    variance = power**2 * np.var(unlabelled, ddof=1) / len(unlabelled) + np.var(rest, ddof=1) / len(labels)
+    return float(rest.mean() + power * unlabelled.mean()), float(np.sqrt(variance))
 
 
 class Prompts(NamedTuple):
@@ -49,8 +58,8 @@ class Prompts(NamedTuple):
         drawn = np.isfinite(given.labels[:, 0])[self.prompt]
         held = []
         for people, judges, true in zip(self.people.T, self.judges.T, truth, strict=True):
-            found = powered_mean(people[drawn], judges[drawn], judges[~drawn])
-            held.append(bool(abs(found.value - true) <= _Z * found.se))
+            value, se = powered_mean(people[drawn], judges[drawn], judges[~drawn])
+            held.append(bool(abs(value - true) <= _Z * se))
         return held
 
 

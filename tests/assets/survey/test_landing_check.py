@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteInstigatorOrigin, RemoteRepositoryOrigin
-from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData
 
-from assets.definitions import defs
 from assets.survey.rounds import survey_files
 from tests.assets.survey.landing_folder import Landing
 
@@ -31,19 +26,3 @@ class TestCheck:
         assert not landing.look().asset_events
         (landing.folder / "notes.txt").unlink()
         assert self.said(landing.look())[0]
-
-    def test_executed_by_hand_it_says_what_the_sensor_saw_last(self, landing: Landing, tmp_path: Path) -> None:
-        (landing.folder / "notes.txt").write_text("call me", encoding="utf-8")
-        landing.look()
-        landing.look()
-        origin = RemoteInstigatorOrigin(
-            RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("dtef"), "__repository__"), "new_round"
-        )
-        data = SensorInstigatorData(cursor=landing.cursor)
-        checks = dg.AssetSelection.checks_for_assets(survey_files.key)
-        job = dg.define_asset_job("by_hand", checks).resolve(asset_graph=defs.resolve_asset_graph())
-        with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-            instance.add_instigator_state(InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.RUNNING, data))
-            result = job.execute_in_process(instance=instance)
-        (found,) = result.get_asset_check_evaluations()
-        assert (found.passed, found.description) == (False, "1 of 1 cannot be read, or not wholly: notes.txt")

@@ -91,17 +91,6 @@ def test_rows_of_requests_that_are_made_no_more_are_replaced(house: Warehouse) -
     assert {row["call_status"] for row in rows} == {"answered"}
 
 
-def test_what_fails_fails_for_every_question_of_the_text(house: Warehouse) -> None:
-    answers = Answers(refused=[own_key(prompt) for prompt in prompts_of(house, "q0")])
-    rows = predict(house, answers, [KEY], LLM)[KEY].to_pylist()
-    assert {row["question_id"]: (row["call_status"], row["error"]) for row in rows} == {
-        "q0": ("error", "HTTP 400: no"),
-        "q1": ("answered", None),
-        "q2": ("error", "HTTP 400: no"),
-        "q3": ("error", "HTTP 400: no"),
-    }
-
-
 def prompts_of(house: Warehouse, question: str) -> set[str]:
     rows = house.read("blueprints", round="S1", segment="country:kenya").to_pylist()
     return {row["prompt_id"] for row in rows if row["question_id"] == question}

@@ -32,13 +32,6 @@ def test_a_model_asked_easy_cells_alone_gains_nothing_by_it() -> None:
     assert found[0] == pytest.approx(np.mean([0.80, 0.82, 0.50, 0.52]))
 
 
-def test_what_does_not_count_is_placed_and_moves_nobody() -> None:
-    alone = _adjusted([[0.5, 0.6, 0.7], [0.6, 0.7, _NONE]])
-    beside = _adjusted([[0.5, 0.6, 0.7], [0.6, 0.7, _NONE], [1.0, 0.2, 1.0]], counts=[True, True, False])
-    assert beside[:2] == pytest.approx(alone)
-    assert beside[2] == pytest.approx(0.6)  # on the first two cells .05 above the first model, which has .55
-
-
 def test_models_without_shared_cells_have_no_adjusted_score() -> None:
     found = _adjusted([[0.5, 0.6, _NONE, _NONE], [0.4, 0.7, _NONE, _NONE], [_NONE, _NONE, 0.9, 0.9]], reference=0)
     assert np.isfinite(found[:2]).all()

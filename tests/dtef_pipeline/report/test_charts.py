@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.report.charts import Mark, drift_lines, forest, heat_map
-from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import DARK, LIGHT, across, domain, ticks
 from dtef_pipeline.survey.report.terms import NAMES
-from tests.made.boards import MARGINAL, OTHERS, board, segments
+from tests.made.boards import board, segments
 
 MARKS = [Mark("ceiling", 0.9, "ceiling"), Mark("others", 0.75, "others"), Mark("population", 0.8, "population")]
 
@@ -21,7 +20,7 @@ MARKS = [Mark("ceiling", 0.9, "ceiling"), Mark("others", 0.75, "others"), Mark("
 def snapshots() -> pd.DataFrame:
     rows = pd.DataFrame({"snapshot": ["base", "2026-01-02"], "score": [0.5, 0.6], "model": "<b>", "model_variant": "v"})
     rows = rows.assign(difference=[0.0, 0.1], compared=True, in_baseline=[True, False], n_shared=10, n_prompts=10)
-    rows = rows.assign(parse_rate=1.0, log10_e=0.0, served_models=[[], []], fingerprints=[[], []], answers_difference=0.0)
+    rows = rows.assign(parse_rate=1.0, log10_e=0.0, served_models=[[], []], fingerprints=[[], []])
     return rows.assign(context_level="0", condition="c")
 
 
@@ -50,18 +49,6 @@ def test_a_chart_that_stands_alone_is_an_image_with_a_name(chart: object, frame:
 @pytest.mark.parametrize(("chart", "frame"), ALL)
 def test_a_chart_of_no_rows_is_a_drawing_all_the_same(chart: object, frame: pd.DataFrame) -> None:
     ElementTree.fromstring(chart(frame.head(0)))  # type: ignore[operator]
-
-
-def test_a_model_without_an_interval_has_a_dot_and_no_whisker() -> None:
-    drawn = forest(board())
-    titles = re.findall(r"<g><title>(.*?)</title>(.*?)</g>", drawn)
-    assert [title for title, _ in titles] == [
-        f"{MARGINAL}: 0.8000, 95 % interval 0.7800 to 0.8200",
-        f"{OTHERS}: 0.7500, 95 % interval 0.7000 to 0.7800",
-        "gpt: 0.7000, no interval",
-    ]
-    assert ["whisker" in parts for _, parts in titles] == [True, True, False]
-    assert all("circle" in parts for _, parts in titles)
 
 
 def test_dots_are_where_the_scores_are() -> None:
@@ -102,12 +89,3 @@ def test_text_and_marks_can_be_told_from_the_ground(theme: str) -> None:
         assert contrast(colours[name], colours["paper"]) >= 4.5, name
     for name in ("reference", "mark", "ceiling"):
         assert contrast(colours[name], colours["paper"]) >= 3, name
-
-
-def test_steps_are_even_and_one_stray_value_does_not_move_them() -> None:
-    values = np.linspace(0.6, 0.9, 500)
-    edges, strayed = steps(values), steps([*values, 0.0])
-    assert np.diff(edges) == pytest.approx(np.full(len(STEPS) - 2, edges[1] - edges[0]))
-    assert strayed == pytest.approx(edges, abs=0.01)
-    assert [colour(value, edges) for value in (0.0, 0.6, 0.75, 0.9)] == [0, 0, 5, len(STEPS) - 1]
-    assert len(steps([])) == len(STEPS) - 1

@@ -11,7 +11,6 @@ import pytest
 
 from dtef_pipeline.drift.models import ModelDrift, model_drift
 from dtef_pipeline.drift.verdict_text import odds
-from dtef_pipeline.report.charts import drift_lines
 from dtef_pipeline.report.drift import drift
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.tables import published_drift
@@ -69,27 +68,9 @@ def test_names_are_text_not_markup() -> None:
     assert "&lt;script&gt;" in markup
 
 
-def test_the_plot_of_the_asset_stands_alone_with_verdicts_or_without() -> None:
-    found = computed([*FELL, *STAYED])
-    plain = drift_lines(found.series.to_pandas(), NAMES)
-    assert plain.count("<title>") == 24
-    told = drift_lines(found.series.to_pandas(), NAMES, found.checks.to_pandas())
-    assert "drift: -0.2000 since 2026-01-07" in told
-    assert "nan" not in plain + told
-
-
 @pytest.mark.parametrize(
     ("log10_e", "words"),
     [(None, "-"), (0.0, "1 to 1"), (-0.5, "0.32 to 1"), (2.0, "100 to 1"), (3.08, "1,200 to 1"), (14.1, "10^14 to 1")],
 )
 def test_odds_are_plain_numbers_until_they_are_huge(log10_e: float | None, words: str) -> None:
     assert odds(log10_e) == words
-
-
-def test_series_of_one_model_are_told_apart_by_how_it_was_asked_and_say_why_they_were_not_compared() -> None:
-    """Two panels stood under one title, and a table said "not compared" twelve times without a reason."""
-    apart = [{**row, "prompt_id": f"{row['snapshot']} {at}"} for at, row in enumerate(nights([0.8, 0.8]))]
-    markup = shown([*apart, *({**row, "condition": "shift/attribute-label"} for row in apart)])
-    assert (markup.count(">not compared</text>"), markup.count(">not compared; shift/attribute-label</text>")) == (1, 1)
-    reason = "1 snapshot with responses to these prompts, 2 are needed"
-    assert markup.count(f'<span class="name">not compared</span><span class="note">{reason}') == 2

@@ -41,14 +41,6 @@ class TestOneRound:
             2,
         ]
 
-    def test_a_scale_of_which_one_label_differs_is_the_same(self):
-        loose = ("Never", "Rarely", "Sometimes", "Often/Always")
-        assert found(("I feel alone.", (*loose[:3], "Often")), ("I have friends.", loose)) == [0, 0]
-
-    def test_items_that_ask_nothing_belong_to_the_list_they_stand_in(self):
-        items = "A romantic partner.", "A tutor or teacher", "Would you ever do that?"
-        assert found(*((item, AGREE) for item in items)) == [0, 0, 2]
-
     def test_a_block_of_the_questionnaire_joins_and_its_end_parts(self):
         asked = [(text, AGREE) for text in ("Is it good?", "May it be sold?", "A teacher", "A judge")]
         blocks = {0: "Say of each:", 1: "Say of each:", 2: "Now on persons:", 3: "Now on persons:"}

@@ -63,11 +63,6 @@ def test_segments_get_canonical_keys_and_questions_clean_options(write: Write) -
     assert survey.questions[0].options == ("Yes", "No")
 
 
-def test_a_response_may_state_its_own_n(write: Write) -> None:
-    table = observe(read_survey(write(example()))).responses
-    assert [(r["n"], r["n_source"]) for r in table.to_pylist()] == [(40, "segment"), (12, "question"), (20, "segment")]
-
-
 def test_other_question_types_are_left_out_with_their_responses(write: Write) -> None:
     data = example()
     data["questions"]["q2"]["type"] = "multi-select"
@@ -205,18 +200,3 @@ def test_wrong_roles_and_positions_are_refused_with_their_place(write: Write, fi
     data["questions"]["q1"][field] = value
     with pytest.raises(SurveyError, match=message):
         read_survey(write(data))
-
-
-def test_effective_n_and_unknown_n_are_read(write: Write) -> None:
-    data = example()
-    first, *_ = data["segments"]
-    first["n_effective"] = 12.5
-    first["responses"][0]["n_effective"] = 9
-    survey = read_survey(write(json.dumps(data)))
-    assert survey.segments[0].n_effective == 12.5
-    assert [a.n_effective for a in survey.answers[:2]] == [9, None]
-    first["n_effective"] = 0
-    with pytest.raises(
-        SurveyError, match=r"n_effective of segment .* is no number of people; got 0; allowed: a number above 0"
-    ):
-        read_survey(write(json.dumps(data)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,20 +83,6 @@ def test_blank_cells_are_missing_not_zero(round_directory: Write) -> None:
     ]
 
 
-def test_open_ended_and_other_questions_are_left_out_with_a_finding(round_directory: Write) -> None:
-    rows = [
-        ("o1", "Ask Opinion", "Why?", "Because"),
-        ("o1", "Ask Opinion", "Why?", "Because"),
-        ("m1", "Poll Multi Select", "Which?", "A"),
-        ("q1", POLL, "Is it good?", "Yes"),
-        ("q1", POLL, "Is it good?", "No"),
-    ]
-    survey = read_survey(round_directory({"O7: Kenya": ["1%", "x", "2%", *HALF]}, rows))
-    assert [q.id for q in survey.questions] == ["q1"]
-    assert items(survey, "open-ended-question") == ["Why?"]
-    assert items(survey, "question-type") == ["Which?"]
-
-
 def test_a_cell_that_is_no_number_sets_its_pair_aside_and_the_rest_goes_on(round_directory: Write) -> None:
     rows = [(q, POLL, f"Is {q} good?", o) for q in ("q1", "q2") for o in ("Yes", "No")]
     observed = observe(read_survey(round_directory({"O7: Kenya": ["n/a", "34,2%", "40%", "60%"]}, rows)))
@@ -114,15 +99,6 @@ def test_counts_come_from_the_question_or_else_from_the_segment(round_directory:
     assert table.select(["n", "n_source", "segment_n"]).to_pylist() == [
         {"n": 12, "n_source": source, "segment_n": 12} for source in ("question", "segment", "segment", "segment")
     ]
-
-
-def test_without_a_counts_file_nothing_is_used_and_the_finding_says_so(round_directory: Write) -> None:
-    directory = round_directory({"O7: Kenya": HALF})
-    next(directory.glob("*counts*")).unlink()
-    observed = observe(read_survey(directory))
-    assert observed.responses.num_rows == 0
-    assert observed.quarantine["reason"].to_pylist() == ["n-unknown"]
-    assert {"no-counts-file", "nothing-usable"} <= set(observed.findings["code"].to_pylist())
 
 
 def test_a_folder_named_otherwise_than_its_files_is_a_warning(round_directory: Write) -> None:
@@ -146,17 +122,6 @@ def test_the_discussion_guide_gives_the_option_order(round_directory: Write, wri
     assert "no-guide-file" not in {f.code for f in survey.findings}
     assert survey.questions[0].options == ("None", "A little", "A lot", "Other")
     assert survey.answers[0].percentages == pytest.approx((45, 20, 30, 5))
-
-
-def test_the_round_is_the_directory_and_can_be_given(round_directory: Write) -> None:
-    directory = round_directory({"O7: Kenya": HALF})
-    copy = directory.with_name("gd7 b")
-    shutil.copytree(directory, copy)
-    assert read_survey(copy).round == "GD7-B"
-    assert read_survey(copy / "GD9_aggregate_standardized.csv").round == "GD9"
-    assert read_survey(copy, "gd8").round == "GD8"
-    with pytest.raises(SurveyError, match=r"this makes no round id; got 'GD/8'; allowed: letters, digits"):
-        read_survey(copy, "GD/8")
 
 
 @pytest.mark.parametrize(
@@ -213,11 +178,3 @@ def test_unreadable_files_are_faults(tmp_path: Path, content: bytes, message: st
     (tmp_path / "GD9" / "GD9_aggregate_standardized.csv").write_bytes(content)
     with pytest.raises(SurveyError, match=message):
         read_survey(tmp_path / "GD9")
-
-
-def test_a_question_counted_twice_is_a_fault(round_directory: Write) -> None:
-    directory = round_directory({"O7: Kenya": HALF})
-    path = directory / "GD9_segment_counts_by_question.csv"
-    path.write_text(path.read_text() + "q1,,50\n")
-    with pytest.raises(SurveyError, match=r"by_question.csv:3: question id q1 twice; allowed: one row per question"):
-        read_survey(directory)

@@ -12,7 +12,6 @@ import pytest
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters import read_survey, read_surveys
 from dtef_pipeline.survey.adapters.long_table import LongTable
-from dtef_pipeline.survey.observe import observe
 
 HEADER = ["round", "question", "option", "attribute", "value", "percent", "n"]
 ROWS = [
@@ -51,16 +50,6 @@ def test_an_option_without_a_row_was_chosen_by_nobody_but_a_blank_cell_is_missin
     kenya, india = read_survey(table(COUNTS, *rows)).answers
     assert (kenya.percentages, kenya.n) == (pytest.approx((100, 0)), 12)
     assert (india.percentages, india.n) == ((None, 5), None)
-
-
-def test_a_battery_may_be_stated(table: Write) -> None:
-    rows = [
-        ["GD9", text, o, "country", "Kenya", "50", "20", battery]
-        for text, battery in (("Good?", " B1 "), ("Why?", "B1"), ("How?", ""))
-        for o in ("Yes", "No")
-    ]
-    responses = observe(read_survey(table([*HEADER, "battery"], *rows))).responses
-    assert responses["battery"].to_pylist() == ["given:B1", "given:B1", "rule:How?"]
 
 
 def test_other_separators_and_encodings_are_named_with_line_and_byte(tmp_path: Path) -> None:
@@ -113,28 +102,6 @@ def test_counts_above_n_and_below_it_are_one_finding_of_their_question(table: Wr
         "the counts sum to 60, n is 40",
         "the counts sum to 40, n is 60",
     ]
-
-
-def test_n_effective_is_a_column(table: Write) -> None:
-    header, sizes = [*HEADER, "n_effective"], ("22.5", "22.5", "", "")
-    survey = read_survey(table(header, *[[*row, size] for row, size in zip(ROWS, sizes, strict=True)]))
-    assert [(a.n, a.n_effective) for a in survey.answers] == [(40, 22.5), (20, None)]
-    with pytest.raises(SurveyError, match=r"csv:2: n_effective is no number of people; got '0'; allowed: a number above 0"):
-        read_survey(table(header, *[[*row, "0"] for row in ROWS]))
-
-
-def test_a_file_of_tabs_is_read_by_its_suffix(tmp_path: Path) -> None:
-    path = tmp_path / "table.tsv"
-    lines = ["\t".join(row) for row in [HEADER, *ROWS]]
-    path.write_text("\n".join(lines), encoding="utf-8")
-    assert len(read_survey(path).answers) == 2
-    path.write_text("\n".join(line.replace("\t", ",") for line in lines), encoding="utf-8")
-    with pytest.raises(SurveyError, match=r"tsv:1: columns are separated by commas; .*; allowed: tabs"):
-        read_survey(path)
-    as_csv = tmp_path / "table.csv"
-    as_csv.write_text("\n".join(lines), encoding="utf-8")
-    with pytest.raises(SurveyError, match=r"csv:1: columns are separated by tabs; .* name the file \.tsv"):
-        read_survey(as_csv)
 
 
 def test_parquet_says_the_same_as_csv(table: Write, tmp_path: Path) -> None:
@@ -209,18 +176,6 @@ def of_options(*options: tuple[str, str, str], extra: tuple[str, ...] = ()) -> l
     """One row for each (option, role, position) in Kenya."""
     share = str(100 / len(options))
     return [["GD9", "Spending?", o, "country", "Kenya", share, "40", role, place, *extra] for o, role, place in options]
-
-
-def test_stated_roles_and_positions_win_over_the_words(table: Write) -> None:
-    rows = of_options(
-        ("Cut it", "", "1"), ("Double it", "", "2"), ("Freeze it", "", "1.5"), ("Other (please say)", "volunteered", "")
-    )
-    survey = read_survey(table(PLACES, *rows))
-    (row,) = observe(survey).responses.to_pylist()
-    assert (row["scale"], row["positions"]) == ("ordinal", [1, 2, 1.5, None])
-    assert row["dont_know"] == [False, False, False, True]
-    assert "(volunteered)" in row["scale_reason"]
-    assert survey.questions[0].roles == (None, None, None, "volunteered")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -187,18 +186,6 @@ def test_segments_that_a_question_lists_are_named_where_many_respondents_are_in_
     ((level, _, items),) = found({"O3: Female": 600}, listed=False)
     assert (level, items) == ("warning", ("gender (400 of 1,000 respondents, 40%)",))
     assert not found({"O3: Female": 600, "O3: Mal": 400}), "the column that was not read is named already"
-
-
-def test_a_question_that_no_segment_of_a_json_file_answers_stops_it(tmp_path: Path) -> None:
-    question = {"type": "single-select", "options": ["Yes", "No"]}
-    answer = {"questionId": "q1", "distribution": [60, 40]}
-    document = {
-        "surveyId": "s9",
-        "questions": {name: {**question, "text": f"{name}?"} for name in ("q1", "q2")},
-        "segments": [{"id": "k", "attributes": {"country": "Kenya"}, "sampleSize": 50, "responses": [answer]}],
-    }
-    (tmp_path / "s9.json").write_text(json.dumps(document), encoding="utf-8")
-    assert "No segment has an answer to these questions: 1 question: q2?" in refused(read_survey(tmp_path / "s9.json"))
 
 
 def test_the_published_rounds_are_whole(shared: Path) -> None:

@@ -102,18 +102,6 @@ class TestPreviousRound:
         rows = [{"round": "GD1", "question_text": "Old?"}, {"round": "GD2", "question_text": "New?"}]
         assert set(self.of("GD3", *rows)) == {question_key("Old?", AGREE), question_key("New?", AGREE)}
 
-    def test_of_duplicates_within_a_round_the_first_counts(self) -> None:
-        first = {"round": "GD1", "question_text": "Twice?", "question_order": 3, "observed": [1.0, 0.0, 0.0]}
-        second = {"round": "GD1", "question_text": "twice? ", "question_order": 9, "observed": [0.0, 1.0, 0.0]}
-        for order in ((first, second), (second, first)):
-            assert list(self.of("GD2", *order).values()) == [[1.0, 0.0, 0.0]]
-
-    def test_other_options_or_their_order_are_another_question(self) -> None:
-        found = self.of("GD2", {"round": "GD1", "question_text": "Yes?"})
-        for options in (AGREE[::-1], AGREE[:2]):
-            assert predicted(PREVIOUS, row(question_text="Yes?", options=options), previous=found) is None
-        assert predicted(PREVIOUS, row(question_text=" YES?"), previous=found) == [0.5, 0.3, 0.2]
-
 
 class TestResponse:
     @pytest.mark.parametrize("distribution", [[0.1, 0.2, 0.7], [1 / 3, 1 / 3, 1 / 3], [1.0, 0.0, 0.0], [1e-9, 0.5, 0.5 - 1e-9]])

@@ -181,24 +181,6 @@ class TestBoth:
                         [naive(answers, segment, target, context) for target, context in prompts],
                     )
 
-    @pytest.mark.parametrize("model", [NEAR, SHRUNKEN], ids=lambda model: model.name)
-    def test_neither_the_order_of_rows_nor_that_of_prompts_changes_a_digit(self, model: ModelSpec) -> None:
-        answers = lopsided(5)
-        prompts, whole = prompts_of(answers), survey(answers)
-        shuffled = whole.take(pa.array(np.random.default_rng(1).permutation(len(whole))))
-        own = survey(answers, KENYA)
-        found = of_neighbours(model, prompts, own, RoundAnswers.of(whole))
-        assert of_neighbours(model, prompts, own, RoundAnswers.of(shuffled)) == found
-        assert of_neighbours(model, prompts[::-1], own, RoundAnswers.of(whole))[::-1] == found
-        assert [one for prompt in prompts for one in of_neighbours(model, [prompt], own, RoundAnswers.of(whole))] == found
-
-    def test_a_question_that_no_other_segment_was_asked_is_no_fault(self) -> None:
-        answers = {**HAND, KENYA: {**HAND[KENYA], "own": (50, [0.2, 0.3, 0.5])}}
-        rounds = RoundAnswers.of(survey(answers, *(segment for segment in answers if segment != KENYA)))
-        asked = [("own", ("c",)), ("t", ("own",)), ("t", ("c", "own"))]
-        own = survey(answers, KENYA)
-        close(of_neighbours(NEAR, asked, own, rounds), [None, None, *of_neighbours(NEAR, [("t", ("c",))], own, rounds)])
-
 
 @pytest.mark.thorough
 def test_on_a_published_round_ten_answers_are_worth_a_little_less_than_the_marginal(real_surveys: Path) -> None:

@@ -15,7 +15,6 @@ from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import view
-from dtef_pipeline.survey.report.gap_chapter import by_significance
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.tables import METRICS
 from tests.made.scores import scores_table, survey_rows
@@ -68,16 +67,3 @@ def test_equal_models_have_one_rank_and_stand_in_the_order_of_their_names(
     assert first == second
     models = list(frame["model"])
     assert all(models[at + 1] == TWINS[1] for at, model in enumerate(models) if model == TWINS[0])
-
-
-def test_equal_models_are_not_told_apart_by_any_test(connection: duckdb.DuckDBPyConnection) -> None:
-    options = SurveyBoardOptions()
-    compared = view(connection, "comparisons", options)
-    pairs = compared[compared["model"].isin(TWINS) & compared["other_model"].isin(TWINS)]
-    assert pairs["model"].tolist() == [TWINS[0]] * 2
-    assert pairs["difference"].tolist() == [0, 0]
-    for by, words in (("gaps", ["segment", "deviation", "verdict"]), ("context", ["verdict", "levels"])):
-        first, second = of_twins(view(connection, by, options), words)
-        assert first == second
-    order = by_significance(view(connection, "gaps", options))["model"].tolist()
-    assert order.index(TWINS[0]) < order.index(TWINS[1])

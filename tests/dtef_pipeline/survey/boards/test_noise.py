@@ -137,15 +137,6 @@ def test_a_draw_that_was_not_parsed_has_its_score_whatever_the_answers_were() ->
     assert noise_of([unread], [{}]).score == pytest.approx(np.zeros((1, REPLICATES)), abs=1e-12)
 
 
-def test_a_metric_without_a_value_has_no_noise() -> None:
-    scores = [answer(0, emd_normalized=None), answer(1, emd_normalized=0.5)]
-    found = noise_of(
-        scores, [{"scale": "nominal"}, {"scale": "ordinal", "dont_know": [False, False, True]}], metric="emd_normalized"
-    )
-    assert found.score[0] == pytest.approx(np.zeros(REPLICATES), abs=1e-12)
-    assert found.score[1].std() > 0
-
-
 def test_questions_of_different_length_and_pairs_that_are_not_known() -> None:
     four = {"options": ["a", "b", "c", "d"], "dont_know": [False] * 4, "observed": [0.1, 0.2, 0.3, 0.4], "others": None}
     scores = [answer(0), answer(1, predicted=[0.25] * 4), answer(2)]

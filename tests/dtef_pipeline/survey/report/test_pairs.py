@@ -50,16 +50,6 @@ def test_shares_and_score_are_in_the_order_of_the_options() -> None:
     assert numbers(row[5]) == [620, 0, 380, 713]
 
 
-def test_what_could_not_be_used_has_the_score_of_the_policy_and_a_failed_call_has_none() -> None:
-    """They were all shown as `none`, though the policy gives some of them a score that the boards count."""
-    rows = [said("a", status="wrong_length", score=0.1, predicted=None), said("b", status="error", score=None, predicted=None)]
-    with tables(rows) as connection:
-        data = pair_data(connection, ROOM).shown
-    short, failed = data["questions"][0]["s"][0][5].split(";")
-    assert (data["statuses"][int(short[1])], numbers(short[2:])) == ("wrong_length", [100])
-    assert (data["statuses"][int(failed[1])], failed[2:]) == ("error", "")
-
-
 def test_draws_are_averaged_and_the_latest_snapshot_counts() -> None:
     drawn = [{"draw": 0, "predicted": [0.4, 0.6, 0.0], "score": 0.2}, {"draw": 1, "predicted": [0.6, 0.2, 0.2], "score": 0.4}]
     rows = [said("gpt", snapshot="2026-01-02", **draw) for draw in drawn] + [said("gpt", snapshot="base", score=0.9)]

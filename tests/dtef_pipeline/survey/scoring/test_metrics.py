@@ -144,22 +144,6 @@ def test_dont_know_options_are_left_out_of_the_scale_and_the_rest_renormalised()
     assert float(metrics.emd_normalized_on_scale(GUESS, TRUTH, [0, 1, 2, 3])) == pytest.approx(0.979)
 
 
-def test_nothing_on_the_scale_gives_no_value() -> None:
-    rows = metrics.emd_normalized_on_scale([[0, 0, 1], [1, 1, 0]], [[1, 1, 1], [1, 1, 1]], [0, 1, -1])
-    assert np.isnan(rows[0])
-    assert rows[1] == pytest.approx(1)
-    assert np.isnan(metrics.emd_normalized_on_scale([1, 1], [1, 1], [0, -1]))
-
-
-def test_many_rows_are_measured_as_each_by_itself_to_the_last_bit() -> None:
-    rows, rng = 100, np.random.default_rng(5)
-    predicted, observed = rng.dirichlet(np.ones(4), rows), rng.dirichlet(np.ones(4), rows)
-    together = metrics.measure(predicted, observed)
-    for row in range(rows):
-        alone = metrics.measure(predicted[row], observed[row])
-        assert {name: float(values[row]) for name, values in together.items()} == {n: float(v) for n, v in alone.items()}
-
-
 def test_a_wrong_row_is_named_among_all_rows_and_the_prediction_first() -> None:
     predicted, observed = np.ones((2, 9, 3))
     observed[5] = 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.survey.scoring.score import score_predictions
-from dtef_pipeline.survey.tables import METRICS, PREDICTIONS, READING, SCORES, SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import METRICS, PREDICTIONS, SCORES, SURVEY_RESPONSES
 
 LIKERT = ["Disagree", "Neutral", "Agree", "Don't know"]
 
@@ -100,30 +100,6 @@ def test_every_status_is_kept_with_its_reason_and_only_ok_has_metrics() -> None:
     assert all(r[name] is None for r in rows[1:] for name in (*METRICS, "predicted"))
 
 
-def reading(**fields: Any) -> dict[str, Any]:
-    return dict.fromkeys(READING.names) | fields
-
-
-def test_answers_are_read_as_their_prompt_asked() -> None:
-    batch = '{"Q1": [20, 30, 50], "Q2": [1, 1, 1, 1]}'
-    rows = scores(
-        [
-            prediction("q3", "[50, 20, 30]", reading=reading(task="distribution", order=[2, 0, 1])),
-            prediction("q3", '["a", "b", "c", "c"]', reading=reading(task="individuals", individuals=4)),
-            prediction("q3", batch, reading=reading(task="distribution", place=0, size=3)),
-            prediction("q4", batch, reading=reading(task="distribution", place=1, size=3)),
-            prediction("q3", batch, reading=reading(task="distribution", place=2, size=3)),
-            prediction("q3", "So [1, 1, 1].\nDISTRIBUTION: [20, 30, 50]", reading=reading(task="distribution", marked=True)),
-        ],
-        SURVEY,
-    )
-    turned = pytest.approx([0.2, 0.3, 0.5])
-    people, third = pytest.approx([0.25, 0.25, 0.5]), pytest.approx([0.25] * 4)
-    assert [row["predicted"] for row in rows] == [turned, people, turned, third, None, turned]
-    assert [rows[place]["js"] for place in (0, 2, 5)] == pytest.approx([1, 1, 1])
-    assert (rows[4]["status"], rows[4]["score"], rows[4]["reason"]) == ("missing", None, "no answer to question 3 of 3")
-
-
 MIXED = [
     survey_row("two", [0.3, 0.7]),
     survey_row("three", [0.2, 0.3, 0.5], dont_know=[False, False, True]),
@@ -159,23 +135,6 @@ def test_nominal_questions_have_no_normalised_emd_and_no_score_under_it() -> Non
     assert ordinal["score"] == ordinal["emd_normalized"] == pytest.approx(0.7)
 
 
-def test_dont_know_options_are_off_the_scale_of_normalised_emd_alone() -> None:
-    flags = [False, False, False, True]
-    survey = [
-        survey_row("plain", [0.1, 0.15, 0.25, 0.5]),
-        survey_row("flagged", [0.1, 0.15, 0.25, 0.5], dont_know=flags),
-        survey_row("silent", [0.0, 0.0, 0.0, 1.0], dont_know=flags),
-        survey_row("unknown", [0.1, 0.15, 0.25, 0.5], dont_know=None),
-    ]
-    names = ["plain", "flagged", "silent", "unknown"]
-    plain, flagged, silent, unknown = scores([prediction(q, "[25, 15, 10, 50]") for q in names], survey)
-    assert flagged["emd_normalized"] == pytest.approx(0.7)
-    assert [plain["emd_normalized"], unknown["emd_normalized"]] == pytest.approx([0.9, 0.9])
-    assert silent["emd_normalized"] is None
-    assert plain["emd"] == pytest.approx(flagged["emd"])
-    assert plain["js"] == pytest.approx(flagged["js"])
-
-
 def test_positions_order_the_options_on_the_scale_of_ordered_metrics_alone() -> None:
     """The middle option was listed last and counted as the far end of the scale."""
     survey = [
@@ -192,18 +151,6 @@ def test_positions_order_the_options_on_the_scale_of_ordered_metrics_alone() -> 
     assert off["emd_normalized"] == pytest.approx(1 - (5 / 7 - 2 / 7))
 
 
-def test_corrected_errors_are_of_the_pairs_own_n() -> None:
-    survey = [
-        survey_row("small", [0.2, 0.3, 0.5], n=11),
-        survey_row("large", [0.2, 0.3, 0.5], n=101),
-        survey_row("one", [0, 0, 1], n=1),
-    ]
-    small, large, one = scores([prediction(q, "[50, 30, 20]") for q in ("small", "large", "one")], survey)
-    assert (small["l2_corrected"], small["rps_corrected"]) == (pytest.approx(0.18 - 0.062), pytest.approx(0.18 - 0.041))
-    assert (large["l2_corrected"], large["rps_corrected"]) == (pytest.approx(0.18 - 0.0062), pytest.approx(0.18 - 0.0041))
-    assert (one["l2_corrected"], one["rps_corrected"], one["status"]) == (None, None, "ok")
-
-
 def test_corrected_errors_need_n_and_go_by_the_effective_one() -> None:
     survey = [
         survey_row("unknown", [0.2, 0.3, 0.5], n=None),
@@ -216,21 +163,6 @@ def test_corrected_errors_need_n_and_go_by_the_effective_one() -> None:
     for row in others:
         assert (row["l2_corrected"], row["rps_corrected"]) == (pytest.approx(0.18 - 0.062), pytest.approx(0.18 - 0.041))
     assert len({row["truth_id"] for row in (unknown, *others)}) == 3
-
-
-def test_the_corrected_ranked_error_is_of_ordinal_scales_and_those_on_them() -> None:
-    seen = [0.1, 0.15, 0.25, 0.5]
-    survey = [
-        survey_row("nominal", [0.2, 0.3, 0.5], scale="nominal"),
-        survey_row("flagged", seen, dont_know=[False, False, False, True], n=22),
-        survey_row("silent", [0.0, 0.0, 0.0, 1.0], dont_know=[False, False, False, True]),
-    ]
-    answers = [prediction("nominal", "[5, 3, 2]"), *(prediction(q, "[25, 15, 10, 50]") for q in ("flagged", "silent"))]
-    nominal, flagged, silent = scores(answers, survey)
-    assert nominal["rps_corrected"] is None
-    assert nominal["l2_corrected"] is not None
-    assert flagged["rps_corrected"] == pytest.approx(0.18 - 0.041)
-    assert silent["rps_corrected"] is None
 
 
 def test_a_prediction_without_a_survey_row_is_named() -> None:
