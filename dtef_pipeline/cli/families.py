@@ -1,4 +1,4 @@
-"""What the commands that take `--family` do for a family other than surveys. A family brings one record, `FAMILY` of `NAME_board.py`."""
+"""What the commands that take `--family` do for a family other than surveys. A family brings one record, in `NAME_board.py`."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def stored_family(name: str) -> Family:
 
 
 def family_record(name: str) -> CommandFamily:
-    found: CommandFamily = import_module(f"dtef_pipeline.cli.{name}_board").FAMILY
+    found: CommandFamily = getattr(import_module(f"dtef_pipeline.cli.{name}_board"), f"{name.upper()}_COMMANDS")
     return found
 
 
