@@ -20,7 +20,6 @@ from dtef_pipeline.cli.boards import (
     lines_of_design_effects,
     lines_of_unranked,
     lines_of_view,
-    reasons_without_score,
     render_view,
 )
 from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
@@ -32,7 +31,6 @@ from dtef_pipeline.report.fitting import shown_columns
 from dtef_pipeline.report.terminal import intervals, named_apart, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.experiments import compared
 from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, ENDS, EXPERIMENT
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
@@ -157,12 +155,12 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
             questions=chosen.sample.questions,
             sample_segments=chosen.sample.segments,
         )
-        whole, reasons = view(connection, "overall", options), reasons_without_score(connection, options)
+        whole = view(connection, "overall", options)
         boards = [whole[whole["context_level"] == level].reset_index(drop=True) for level in chosen.context_levels]
         for level, board in zip(chosen.context_levels, boards, strict=True):
             table = render_view("overall", board, _HOW_AFTER_RUN)
             said.append(f"\n{board_scope(connection, options, level)}:\n{table}")
-            said += filter(None, [lines_of_unranked(board, reasons)])
+            said += filter(None, [lines_of_unranked(board)])
         said.append(line_of_non_answers(connection, options))
         warnings = list(run_warnings(connection, chosen.snapshot, rounds, variants))
         return said, boards, used, warnings
@@ -275,9 +273,6 @@ def experiment(
     if output == "table":
         say(_headline(chosen, margin))
         _echo_comparison(chosen, frame)
-        if others := _other_levels(chosen, warehouse, options):
-            more = " ".join(f"--context {level}" for level in others)
-            click.echo(f"\nalso asked at context {', '.join(others)}, which is compared by `dtef experiment {name} {more}`")
     else:
         click.echo(render(frame, output))
 
@@ -298,22 +293,6 @@ def _seen(chosen: Experiment, known: Models, warehouse: Warehouse, options: Surv
     names = {name for (found,) in rows for name in (found, base_selector(found))}
     shortest_first = sorted(names, key=lambda name: ("@" in name, name))
     return tuple(one for model in each_asked_once(chosen, ((known, name) for name in shortest_first)) for one in model)
-
-
-def _other_levels(chosen: Experiment, warehouse: Warehouse, options: SurveyBoardOptions) -> list[str]:
-    """Context levels at which language models were asked in every condition of the snapshot, and that the comparison is not about."""
-    if chosen.compares_contexts:
-        return []
-    compared_at = [level for condition in chosen.conditions for level in chosen.options(condition).context_levels]
-    spelled = list({chosen.options(condition).condition for condition in chosen.conditions})
-    sql = (
-        f"SELECT context_level FROM scores WHERE NOT {COMPUTED_SQL} AND snapshot = $1 AND list_contains($2, condition) "
-        "AND NOT list_contains($3, context_level) AND (len($4) = 0 OR list_contains($4, round)) "
-        f"GROUP BY 1 HAVING count(DISTINCT condition) = len($2) ORDER BY {ContextLevel.ORDER_SQL}"
-    )
-    given = [options.snapshot, spelled, compared_at, list(options.rounds)]
-    found = warehouse.query(lambda connection: connection.execute(sql, given).fetchall(), only=["scores"], first=options.rounds)
-    return [level for (level,) in found]
 
 
 def _comparison(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import duckdb
 import pandas as pd
@@ -111,54 +110,13 @@ def lines_of_design_effects(warehouse: Warehouse, frame: pd.DataFrame, rounds: S
     return "\n".join(in_width(line, terminal_fit().width) for line in lines)
 
 
-Row = Mapping[Hashable, Any]
-Reasons = Mapping[tuple[str, str, str], str]
-"""By model variant, context level and condition."""
 _MOST_PLACES = 3
-
-
-def reasons_without_score(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> Reasons:
-    """The most frequent reason why what a model responded has no score, of a connection with `scores`."""
-    rows = connection.execute(
-        "SELECT model_variant, context_level, condition, mode(reason) FROM scores "
-        "WHERE reason <> '' AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2) GROUP BY ALL",
-        [list(options.rounds), options.snapshot or None],
-    ).fetchall()
-    return {(variant, level, condition): reason for variant, level, condition, reason in rows}
-
-
-def why_unranked(frame: pd.DataFrame, without_score: Reasons) -> list[str]:
-    """A line for each reason why a model of an overall board has no rank."""
-    named, lines = named_apart(frame), []
-    for model, rows in named.groupby("model", sort=False, observed=True):
-        reasons: dict[str, list[str]] = {}
-        for row in rows[rows["rank"].isna()].to_dict("records"):
-            reasons.setdefault(_why_unranked(row, without_score), []).append(_place(row))
-        for reason, places in reasons.items():
-            where = "" if len(places) == len(rows) else f" at {_places(places)}"
-            lines.append(f"{model}{where}: {reason}")
-    return lines
 
 
 def why_no_interval(said: Iterable[str]) -> str:
     """The reason that all intervals give in place of numbers; empty where they differ."""
     reasons = {words for words in said if words}
     return reasons.pop() if len(reasons) == 1 and next(iter(reasons)).endswith("needed") else ""
-
-
-def _why_unranked(row: Row, without_score: Reasons) -> str:
-    if not row["n_pairs"]:
-        way = (str(row["model_variant"]), str(row["context_level"]), str(row["condition"]))
-        return f"no score: {without_score.get(way, 'nothing that counts here was asked')}"
-    return next(note for note in str(row["note"]).split("; ") if note.startswith(NO_RANK)).removeprefix(f"{NO_RANK}: ")
-
-
-def _place(row: Row) -> str:
-    return f"context {row['context_level']}, {row['condition']}"
-
-
-def _places(places: Sequence[str]) -> str:
-    return and_more(places, _MOST_PLACES, "; ")
 
 
 def line_of_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
@@ -213,9 +171,14 @@ def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
     return "\n".join(filter(None, [*notes, *map(_readable_alone, frames), lines]))
 
 
-def lines_of_unranked(frame: pd.DataFrame, without_score: Reasons) -> str:
-    """Why models of an overall board have no rank, a line for each; empty where all have one."""
-    return _listed("without a rank:", why_unranked(frame, without_score))
+def lines_of_unranked(frame: pd.DataFrame) -> str:
+    """Why models of an overall board have no rank, a line for each reason; empty where all have one."""
+    unranked = named_apart(frame)[frame["rank"].isna()]
+    models: dict[str, dict[str, None]] = {}
+    for model, note in zip(unranked["model"], unranked["note"], strict=True):
+        reasons = [one.removeprefix(f"{NO_RANK}: ") for one in str(note).split("; ") if one.startswith(NO_RANK)]
+        models.setdefault(reasons[0] if reasons else "no score", {})[model] = None
+    return _listed("without a rank:", [f"{and_more([*who], _MOST_NOTES)}: {why}" for why, who in models.items()])
 
 
 def _readable_alone(frame: pd.DataFrame) -> str:

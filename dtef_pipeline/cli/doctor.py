@@ -9,21 +9,19 @@ import shlex
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.metadata import metadata
 from pathlib import Path
 
 import click
-from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from dtef_pipeline.cli.places import Diagnosis, absent, elsewhere, writable
 from dtef_pipeline.errors import DtefError, StoreError
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import counted
 from resources.failures import links, one_line
 from resources.settings import Settings, shipped
 
 _PACKAGE = "dtef-pipeline"
-_MOST_PACKAGES = 5
 _DAMAGE_SEARCH_S = 10.0
 _UNSET = re.compile(r"environment variable (\S+) is not set")
 _START_DAEMON = "start it, on a server with `systemctl restart dtef-daemon`, elsewhere with: dtef ui"
@@ -37,43 +35,6 @@ def check_python(settings: Settings) -> Diagnosis:
     if SpecifierSet(wanted).contains(found, prereleases=True):
         return Diagnosis("Python", "ok", found)
     return Diagnosis("Python", "problem", f"{found}, where {wanted} is needed", "install a newer Python and set up again")
-
-
-def check_packages(settings: Settings) -> Diagnosis:
-    """The packages that are needed and, in a checkout, whether they are those of requirements.lock."""
-    wanted = [Requirement(text) for text in requires(_PACKAGE) or []]
-    versions = {one: package_version(one.name) for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})}
-    wrong = [
-        f"{one.name} {found or 'is not installed'}, where {one.specifier or 'any version'} is needed"
-        for one, found in versions.items()
-        if found is None or not one.specifier.contains(found, prereleases=True)
-    ]
-    lock = shipped("workspace.yaml").parent / "requirements.lock"
-    pins = locked_versions(lock.read_text(encoding="utf-8")) if lock.is_file() else {}
-    installed = {name: found for name in pins if (found := package_version(name))}
-    other = [f"{name} {found} in place of {pins[name]}" for name, found in installed.items() if found != pins[name]]
-    if wrong:
-        return Diagnosis("packages", "problem", "; ".join(wrong), "install dtef-pipeline again in this environment")
-    if other:
-        found = f"not as locked: {and_more(other, _MOST_PACKAGES)}"
-        return Diagnosis("packages", "warning", found, f"make setup, or pip install --require-hashes -r {lock.name}")
-    locked = f"; {len(installed)} have the versions of {lock.name}" if pins else ""
-    return Diagnosis("packages", "ok", f"all {len(versions)} that are needed are installed{locked}")
-
-
-def locked_versions(text: str) -> Mapping[str, str]:
-    """Name and version of each package that a lock file has for this Python."""
-    entries = (line.rstrip("\\ ") for line in text.splitlines() if line[:1].isalnum())
-    wanted = [one for one in map(Requirement, entries) if one.marker is None or one.marker.evaluate()]
-    return {one.name: next(iter(one.specifier)).version for one in wanted}
-
-
-def package_version(name: str) -> str | None:
-    """The version of an installed package."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def check_responses(settings: Settings) -> Diagnosis:
@@ -286,7 +247,6 @@ def check_daemon(settings: Settings) -> Diagnosis:
 
 DOCTOR_CHECKS: Mapping[str, Callable[[Settings], Diagnosis]] = {
     "Python": check_python,
-    "packages": check_packages,
     "response store": check_responses,
     "warehouse": check_warehouse,
     "models": check_models,

@@ -498,7 +498,7 @@ for _other in (export_blueprints, responses, rubric, qa, games, preference, scor
 @of_format
 @reports_errors
 def doctor(output: str) -> None:
-    """Check Python, packages, response store, warehouse, models and keys, panel, sandbox, Dagster's home and its daemon.
+    """Check Python, response store, warehouse, models and keys, panel, sandbox, Dagster's home and its daemon.
 
     A line per check says ok, warning or problem, and what to do. Nothing is changed, no model is asked, and no key is shown.
 

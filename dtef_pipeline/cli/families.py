@@ -1,4 +1,4 @@
-"""What the commands that take `--family` do for a family other than surveys. A family brings one record, `FAMILY` of `NAME_board.py`."""
+"""What the commands that take `--family` do for a family other than surveys. A family brings one record, in `NAME_board.py`."""
 
 from __future__ import annotations
 
@@ -99,13 +99,13 @@ def stored_family(name: str) -> Family:
     return next(one for one in FAMILIES if one.name == name)
 
 
-def family_named(name: str) -> CommandFamily:
-    found: CommandFamily = import_module(f"dtef_pipeline.cli.{name}_board").FAMILY
+def family_record(name: str) -> CommandFamily:
+    found: CommandFamily = getattr(import_module(f"dtef_pipeline.cli.{name}_board"), f"{name.upper()}_COMMANDS")
     return found
 
 
 def leaderboard(name: str, by: str, output: str) -> None:
-    family_named(name).board(by, output)
+    family_record(name).board(by, output)
 
 
 def rollup(name: str) -> int:
@@ -147,7 +147,7 @@ def require_rolled_up(warehouse: Warehouse, family: str, table: str, scores: str
 
 @reads_tables
 def costs(warehouse: Warehouse, name: str, by: Sequence[str], output: str) -> None:
-    family = family_named(name)
+    family = family_record(name)
     frame = family.spent(warehouse) if family.spent else _stored_costs(warehouse, family)
     if not len(frame):
         raise NothingToShowError(f"nothing to show: no model was asked; `{family.asks}` asks")
@@ -186,7 +186,7 @@ def _spent_by(spent: pd.DataFrame, by: Sequence[str], output: str) -> pd.DataFra
 
 
 def drift(name: str, by: str, since: Sequence[str], fail_on: str | None, output: str) -> int:
-    family = family_named(name)
+    family = family_record(name)
     if by == "model":
         return _drift_of_models(family, since, fail_on, output)
     if given := "--fail-on" if fail_on else "--since" if since else "":
@@ -301,7 +301,7 @@ def report(warehouse: Warehouse, name: str, out: Path, snapshot: str | None) -> 
     Raises WarehouseError where nothing is scored, and ConfigError for a snapshot that is not known, and where a file has the name of a page
     and was not written by a report: it is left as it is.
     """
-    family = family_named(name)
+    family = family_record(name)
     if snapshot is not None and not family.of_snapshots:
         raise ConfigError("--snapshot: allowed with --family rubric")
     out, scored, first = _folder_given(out, f"{name}_report"), family.stored.scored, family.stored.space.first

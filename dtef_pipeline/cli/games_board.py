@@ -262,7 +262,7 @@ def _pages(snapshot: str | None) -> Pages:
     return partial(games_pages, manifests=known_scenarios(settings), personas=known_persona_versions(settings))
 
 
-FAMILY = CommandFamily(
+GAMES_COMMANDS = CommandFamily(
     name="games",
     part="scenario",
     asks="dtef games run --player MODEL",

@@ -20,7 +20,7 @@ from dtef_pipeline.cli.planned_table import (
     stored_responses,
 )
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.started_runs import check_home_path, end_run, refuse_unaskable, require_imported, running_stages
+from dtef_pipeline.cli.started_runs import check_home_path, end_run, refuse_unaskable, require_imported, start_stages
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
@@ -191,7 +191,7 @@ def run(options: DecisionOptions, output: str) -> int:
     refuse_unaskable(
         specs, options.snapshot, settings, budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
     )
-    with running_stages("games", list(plans), options.snapshot) as running:
+    with start_stages("games", list(plans), options.snapshot) as running:
         from assets.games.scenarios import add_scenarios
         from assets.launch import DECISION_STAGE_NAMES
 

@@ -7,7 +7,7 @@ import json
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import pandas as pd
@@ -97,17 +97,13 @@ def _in_words(value: Any) -> Any:
     return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
-def export_personas(file: Path) -> None:
-    """Write all personas; a file that ends in .gz is compressed, without the time of writing."""
-    _export("persona", known_persona_versions(Settings.from_environment()).values(), file)
-
-
-def export_scenarios(file: Path) -> None:
-    """Likewise, all scenarios."""
-    _export("scenario", known_scenario_versions(Settings.from_environment()).values(), file)
-
-
-def _export(kind: LineKind, documents: Collection[LineDocument], file: Path) -> None:
+def export(what: Literal["personas", "scenarios"], file: Path) -> None:
+    """Write all of them; a file that ends in .gz is compressed, without the time of writing."""
+    settings = Settings.from_environment()
+    kind: LineKind = "persona" if what == "personas" else "scenario"
+    documents: Collection[LineDocument] = (
+        known_persona_versions(settings).values() if what == "personas" else known_scenario_versions(settings).values()
+    )
     data = document_lines(kind, documents).encode()
     try:
         file.write_bytes(gzip.compress(data, mtime=0) if file.suffix == ".gz" else data)

@@ -43,10 +43,7 @@ def export_games(what: What, file: Path) -> None:
     """
     from dtef_pipeline.cli import games_files
 
-    if what == "personas":
-        games_files.export_personas(file)
-    else:
-        games_files.export_scenarios(file)
+    games_files.export(what, file)
 
 
 @click.command("import", short_help="Take in the personas or scenarios of a file.")

@@ -26,7 +26,7 @@ from dtef_pipeline.cli.started_runs import (
     end_run,
     refuse_unaskable,
     require_imported,
-    running_stages,
+    start_stages,
 )
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
@@ -118,7 +118,7 @@ def run(options: LeagueOptions) -> int:
         specs, options.snapshot, settings, budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
     )
     keys = list(plans)
-    with running_stages("games", keys, options.snapshot) as running:
+    with start_stages("games", keys, options.snapshot) as running:
         from assets.games.scenarios import add_scenarios
         from assets.launch import GAMES_STAGE_NAMES
 

@@ -143,9 +143,7 @@ def judge(**given: Any) -> None:
 )
 @writes_a_table
 @reports_errors
-def board(
-    family: str | None, partition: str, reviewer_kind: str | None, judges: tuple[str, ...], metric: str | None, output: str
-) -> None:
+def board(metric: str | None, judges: tuple[str, ...], **given: Any) -> None:
     """Rank players by what reviewers prefer, with 95 % intervals by whole reviewers, as `dtef rollup --family preference` found them.
 
     People's votes and those of each model that judges are ranked apart. Beneath stand how often the longer text was preferred, and of a judge
@@ -156,16 +154,14 @@ def board(
     of which less is better are reversed first. The scores of models that judge count as a metric beside people's votes. The table has the
     metrics that can be compared; JSON and CSV have the rows of all, with the reason where there is no tau.
     """
-    if metric is None:
-        from dtef_pipeline.cli import preference_board
-
-        preference_board.show(family, partition, reviewer_kind, judges, output)
-        return
-    if judges:
-        raise click.UsageError("--judge with --metric: allowed without --metric.")
     from dtef_pipeline.cli import preference_board
 
-    preference_board.compare(family, partition, metric, reviewer_kind, output)
+    if metric is None:
+        preference_board.show(judges=judges, **given)
+    elif judges:
+        raise click.UsageError("--judge with --metric: allowed without --metric.")
+    else:
+        preference_board.compare(metric=metric, **given)
 
 
 _MOST_TOLD = 2_000
@@ -359,7 +355,7 @@ def export_file(file: Path, justifications: bool, who: str | None) -> None:
 @click.option("--prompts", type=_A_FILE, help="Of a CSV: JSON lines with prompt_id and text.")
 @of_admin
 @reports_errors
-def import_file(file: Path, form: str, responses: Path | None, prompts: Path | None, who: str | None) -> None:
+def import_file(file: Path, **given: Any) -> None:
     """Add the pairs, responses and votes of FILE. What is there already is passed over; if a line is faulty, it is named, and nothing
     is added. Ids of reviewers have 1 to 200 printable characters and are not those of judges, times lie between 1970 and now, and no key
     stands twice in a line.
@@ -369,7 +365,7 @@ def import_file(file: Path, form: str, responses: Path | None, prompts: Path | N
     """
     from dtef_pipeline.cli import preference_votes
 
-    preference_votes.import_file(file, form, responses, prompts, who)
+    preference_votes.import_file(file, **given)
 
 
 VOTE_COMMANDS = (pairs, next_pair, votes, export_file, import_file)

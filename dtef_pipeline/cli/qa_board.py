@@ -93,7 +93,7 @@ def _drift_lines(warehouse: Warehouse, options: WatchOptions, rows: Sequence[Map
     yield from moved_judges(qa_judge_drift_rows(warehouse.rows("qa_anchors"), options).to_pylist())
 
 
-FAMILY = CommandFamily(
+QA_COMMANDS = CommandFamily(
     name="qa",
     part="part",
     asks="dtef qa run --model MODEL",

@@ -192,7 +192,7 @@ def anchors(show: bool, output: str, **given: Any) -> None:
 @of_served
 @writes_a_table
 @reports_errors
-def board(by: str, suites: tuple[str, ...], served: bool, output: str) -> None:
+def board(**given: Any) -> None:
     """Rank models by their mean score with 95 % intervals, over the latest snapshot of each part; or compare them, or test the scores.
 
     What was asked in another way, or measured by something else, stands on a board of its own. Whole subjects or transcripts are what is
@@ -200,7 +200,7 @@ def board(by: str, suites: tuple[str, ...], served: bool, output: str) -> None:
     """
     from dtef_pipeline.cli import qa_board
 
-    qa_board.show(by, suites, output, served=served)
+    qa_board.show(**given)
 
 
 @click.command(short_help="Score answers about interviews, and check quotations.")
@@ -290,7 +290,7 @@ def qa() -> None:
 @_of_files
 @click.option("--json", "as_json", is_flag=True, help="Write what was found as one JSON object.")
 @reports_errors
-def check(suite: str, path: Path, corpus: Path | None, suites: Path | None, as_json: bool) -> None:
+def check(**given: Any) -> None:
     """Read the questions of a suite at PATH, and say what was found: a line per finding with file, line, item and what is allowed; of
     findings that differ in their rows alone the first five and how many more there are.
 
@@ -301,7 +301,7 @@ def check(suite: str, path: Path, corpus: Path | None, suites: Path | None, as_j
     """
     from dtef_pipeline.cli import qa_files
 
-    sys.exit(qa_files.check(suite, path, corpus, suites, as_json))
+    sys.exit(qa_files.check(**given))
 
 
 @qa.command(short_help="Make questions known, so that they can be asked.")

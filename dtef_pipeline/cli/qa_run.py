@@ -33,7 +33,7 @@ from dtef_pipeline.cli.started_runs import (
     end_run,
     refuse_unaskable,
     require_imported,
-    running_stages,
+    start_stages,
     unanswered_lines,
 )
 from dtef_pipeline.cli.terminal import say
@@ -262,7 +262,7 @@ def run(options: QaOptions) -> int:
     say_others_judged(warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
     asked = {spec.name for spec in specs}
     config = with_owners(options, asked | set(models.specs), models).config()
-    with running_stages("qa", keys, options.snapshot) as running:
+    with start_stages("qa", keys, options.snapshot) as running:
         from assets.launch import QA_STAGE_NAMES
 
         running.materialize(QA_STAGE_NAMES[_STAGE_TO_BEGIN_WITH[options.first] :], keys, config)

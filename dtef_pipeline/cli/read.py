@@ -26,7 +26,6 @@ from dtef_pipeline.cli.boards import (
     lines_of_samples,
     lines_of_unranked,
     lines_of_view,
-    reasons_without_score,
     render_drift,
     render_view,
 )
@@ -90,10 +89,7 @@ def leaderboard(warehouse: Warehouse, /, by: str, output: str, top: int | None, 
     if left := len(frame) - len(shown):
         say(f"{counted(left, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
     if by == "overall" and shown["rank"].isna().any():
-        why = warehouse.query(
-            lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds
-        )
-        click.echo(lines_of_unranked(shown, why))
+        click.echo(lines_of_unranked(shown))
     if not served:
         say_mixed(warehouse, "predictions", chosen.rounds, chosen.snapshot, SERVED_REMEDY)
     if silent := warehouse.query(

@@ -171,7 +171,7 @@ def _drift_lines(warehouse: Warehouse, options: WatchOptions, rows: Sequence[Map
     return [f"{row['model']}: {row['told_of_judges']}" for row in rows if row["told_of_judges"]]
 
 
-FAMILY = CommandFamily(
+RUBRIC_COMMANDS = CommandFamily(
     name="rubric",
     part="blueprint",
     asks="dtef rubric run",

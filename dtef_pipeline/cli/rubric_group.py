@@ -76,14 +76,14 @@ of_roll_ups = boards_by("rubric")
 )
 @writes_a_table
 @reports_errors
-def show(blueprint: str, prompt: str | None, models: tuple[str, ...], snapshot: str | None, score: str, output: str) -> None:
+def show(**given: Any) -> None:
     """Show the scores of a blueprint: a row per prompt, a column per model, means over temperatures, system prompts and draws.
 
     With PROMPT, show what is asked, each response to it, and of each criterion the score, the judges' classes and their reasons.
     """
     from dtef_pipeline.cli import rubric_show
 
-    rubric_show.show(blueprint, prompt, models, snapshot, score, output)
+    rubric_show.show(**given)
 
 
 @click.command(short_help="Write a run's whole result as one JSON file.")
@@ -91,7 +91,7 @@ def show(blueprint: str, prompt: str | None, models: tuple[str, ...], snapshot: 
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="File to write.")
 @of_stored_snapshot
 @reports_errors
-def export(blueprint: str, out: Path, snapshot: str | None) -> None:
+def export(**given: Any) -> None:
     """Write a run's whole result as one JSON file.
 
     \b
@@ -107,7 +107,7 @@ def export(blueprint: str, out: Path, snapshot: str | None) -> None:
     """
     from dtef_pipeline.cli import rubric_show
 
-    rubric_show.export(blueprint, out, snapshot)
+    rubric_show.export(**given)
 
 
 @click.command(short_help="Compare two runs of a blueprint, model by model.")
@@ -140,16 +140,7 @@ def export(blueprint: str, out: Path, snapshot: str | None) -> None:
 )
 @writes_a_table
 @reports_errors
-def compare(
-    blueprint: str,
-    before: str | None,
-    after: str | None,
-    drift: str | None,
-    by: str,
-    top: int,
-    fail_on: str | None,
-    output: str,
-) -> None:
+def compare(**given: Any) -> None:
     """Compare two runs of a blueprint: how models did in the snapshot B with how they did in A.
 
     Pairs are what one variant of a model answered to one prompt in both. A difference is B less A, its 95 % interval draws whole prompts anew,
@@ -162,7 +153,7 @@ def compare(
     """
     from dtef_pipeline.cli import rubric_show
 
-    sys.exit(rubric_show.compare(blueprint, before, after, drift, by, top, fail_on, output))
+    sys.exit(rubric_show.compare(**given))
 
 
 @click.group(short_help="Have people label a few prompts.")
@@ -304,7 +295,7 @@ def rubric() -> None:
 @of_root
 @click.option("--json", "as_json", is_flag=True, help="Write what each file holds and what was found as one JSON object.")
 @reports_errors
-def check(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, as_json: bool) -> None:
+def check(**given: Any) -> None:
     """Read blueprints, and say what was found: a line per finding with file, line, place and what to write in its place.
 
     PATH is a YAML or JSON file, or a folder with such files at any depth. Nothing is asked, nothing is written.
@@ -320,7 +311,7 @@ def check(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, a
     """
     from dtef_pipeline.cli import rubric_check
 
-    sys.exit(rubric_check.check(paths, models_dir, root, as_json))
+    sys.exit(rubric_check.check(**given))
 
 
 @rubric.command(short_help="Make blueprints known, so that they can be run.")
@@ -329,7 +320,7 @@ def check(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, a
 @of_root
 @click.option("--skip-broken", is_flag=True, help="Leave out the parts of a file that have errors, and take the rest.")
 @reports_errors
-def add(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, skip_broken: bool) -> None:
+def add(**given: Any) -> None:
     """Make blueprints known to the pipeline: a partition each, with its prompts and criteria as tables. Nothing is asked.
 
     PATH is a YAML or JSON file, or a folder with such files at any depth. Added again, a changed file takes the place of the earlier one. A
@@ -341,7 +332,7 @@ def add(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, ski
     """
     from dtef_pipeline.cli import rubric_files
 
-    sys.exit(rubric_files.add(paths, models_dir, root, skip_broken))
+    sys.exit(rubric_files.add(**given))
 
 
 @rubric.command(short_help="Take blueprints and their results away.")

@@ -56,7 +56,7 @@ def sample(options: SampleOptions) -> None:
     house = warehouse
     material = warehouse.query(lambda connection: _material(connection, options), only=_SAMPLE_READS)
     with _writing_labels():
-        items_drawn = house.read_or_empty(_LABEL_ITEMS)
+        items_drawn = house.rows(_LABEL_ITEMS)
         # Items that were lost with their file are drawn again, though they have labels.
         drawn = set(items_drawn["item"].to_pylist())
         labelled = drawn.intersection(house.read_or_empty(_LABELS, columns=["item"])["item"].to_pylist())

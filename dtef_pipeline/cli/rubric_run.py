@@ -24,7 +24,7 @@ from dtef_pipeline.cli.planned_table import (
     stored_responses,
 )
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.started_runs import check_home_path, end_run, running_stages, unanswered_lines
+from dtef_pipeline.cli.started_runs import check_home_path, end_run, start_stages, unanswered_lines
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.errors import ConfigError
@@ -162,7 +162,7 @@ def run(options: RubricOptions) -> int:
     if options.first == "judge":
         keys = answered_blueprints(warehouse, keys, options.snapshot)
     config = _checked(options, settings, warehouse, keys).config()
-    with running_stages("rubric", keys, options.snapshot) as running:
+    with start_stages("rubric", keys, options.snapshot) as running:
         first = 2 if options.first == "judge" else 0 if options.first == "ingest" or options.extract_points else 1
         if again := [] if first == 0 else keys if options.extract_points else _with_key_points(warehouse, keys):
             running.materialize([STEP_OF_FILES], again, config)

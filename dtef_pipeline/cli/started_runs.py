@@ -223,7 +223,7 @@ class StagesRun:
 
 
 @contextmanager
-def running_stages(family: str, keys: Sequence[str], snapshot: str) -> Iterator[StagesRun]:
+def start_stages(family: str, keys: Sequence[str], snapshot: str) -> Iterator[StagesRun]:
     """A run of stages of the family, with one gateway and its budgets for all of them."""
     with kept_terminal():
         from assets.launch import Launched

@@ -207,16 +207,14 @@ def draw_id(sample: LabelSample) -> str:
 
 
 def with_draw(draws: pa.Table, items: pa.Table, sample: LabelSample, drawn_at: datetime) -> tuple[pa.Table, pa.Table]:
-    """`rubric_label_draws` and `rubric_label_items` with one draw more; as they were, where they have this draw already."""
+    """`rubric_label_draws` and `rubric_label_items` with one draw more; each as it was, where it has this draw already."""
     name = draw_id(sample)
-    if name in set(draws["draw_id"].to_pylist()):
-        return draws, items
-    more = sample.drawn.assign(draw_id=name, drawn_at=drawn_at, imported=False)
-    of_sheet = sample.items.assign(draw_id=name)
-    return (
-        pa.concat_tables([draws, as_table(more, RUBRIC_LABEL_DRAWS)]),
-        pa.concat_tables([items, as_table(of_sheet, RUBRIC_LABEL_ITEMS)]),
-    )
+    if name not in set(draws["draw_id"].to_pylist()):
+        more = sample.drawn.assign(draw_id=name, drawn_at=drawn_at, imported=False)
+        draws = pa.concat_tables([draws, as_table(more, RUBRIC_LABEL_DRAWS)])
+    if name not in set(items["draw_id"].to_pylist()):  # also where their file was lost
+        items = pa.concat_tables([items, as_table(sample.items.assign(draw_id=name), RUBRIC_LABEL_ITEMS)])
+    return draws, items
 
 
 def imported(draws: pa.Table, names: Collection[str]) -> pa.Table:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.cli import doctor
-from dtef_pipeline.cli.doctor import DOCTOR_CHECKS, check_packages, locked_versions
+from dtef_pipeline.cli.doctor import DOCTOR_CHECKS
 from resources.responses.store import ResponseStore
 from resources.sandbox.run import FoundLevel
 from resources.settings import Settings
@@ -164,22 +163,3 @@ def test_models_and_keys_are_told_and_no_key_is_shown(ingested: Path, monkeypatc
     assert f"{panel}:2: rounds: GD9" in findings(1)["panel"]["found"]
     monkeypatch.setenv("DTEF_MODELS", str(panel))
     assert findings(1)["models"]["found"].startswith(f"{panel}:2: rounds: unknown key")
-
-
-def test_packages_that_are_not_as_needed_or_locked_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    versions: dict[str, str | None] = {"duckdb": "0.9", "click": None}
-    monkeypatch.setattr(doctor, "package_version", lambda name: versions.get(name, "1"))
-    monkeypatch.setattr(doctor, "requires", lambda _: ["duckdb>=1.1", "click>=8", "flask; extra == 'dev'"])
-    found = check_packages(Settings.from_environment())
-    assert (found.state, "duckdb 0.9" in found.found, "click" in found.found, "flask" in found.found) == (
-        "problem",
-        True,
-        True,
-        False,
-    )
-    versions.update(duckdb="1.1", click="8")
-    assert check_packages(Settings.from_environment()).state == "warning"
-    pins = locked_versions(
-        "a==1 ; python_version < '3' \\\n    --hash=sha256:0\n# b==3\na==2 ; python_version >= '3' \\\nb[x]==4\n"
-    )
-    assert pins == {"a": "2", "b": "4"}

@@ -16,7 +16,7 @@ def test_items_whose_file_is_damaged_come_back_by_the_named_command_after_an_imp
     keep(made_tables(2, 2, 6), state / "warehouse")
     sample = ("rubric", "labels", "sample", "--prompts", 4, "--out")
     ok(*sample, state / "sheet.csv")
-    with (state / "sheet.csv").open(encoding="utf-8", newline="") as file:
+    with (state / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     with (state / "sheet.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
