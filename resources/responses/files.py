@@ -189,7 +189,7 @@ _CHECKS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
     float: (f"a number from 0 to {_LARGEST_AMOUNT:g}", _is_amount),
     datetime: ("a time with its zone, such as 2026-01-31T12:00:00.000000+00:00", _is_time),
 }
-_A_ROLE = (", ".join(ROLES), lambda value: value in ROLES)
+_A_ROLE: tuple[str, Callable[[object], bool]] = (", ".join(ROLES), lambda value: value in ROLES)
 
 
 def _response(where: str, row: object) -> Response:
