@@ -182,14 +182,16 @@ def _is_time(value: object) -> bool:
     return isinstance(value, datetime) and value.tzinfo is not None
 
 
-_CHECKS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
+_Check = tuple[str, Callable[[Any], bool]]
+"""What is allowed, and whether a value is."""
+_CHECKS: Mapping[Any, _Check] = {
     Hash: ("32 hexadecimal digits", _is_hash),
     str: ("text", lambda value: isinstance(value, str)),
     int: (f"a whole number from 0 to {_LARGEST_COUNT}", _is_count),
     float: (f"a number from 0 to {_LARGEST_AMOUNT:g}", _is_amount),
     datetime: ("a time with its zone, such as 2026-01-31T12:00:00.000000+00:00", _is_time),
 }
-_A_ROLE: tuple[str, Callable[[object], bool]] = (", ".join(ROLES), lambda value: value in ROLES)
+_A_ROLE: _Check = (", ".join(ROLES), lambda value: value in ROLES)
 
 
 def _response(where: str, row: object) -> Response:
