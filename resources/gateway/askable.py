@@ -15,7 +15,7 @@ from resources.gateway.direct_transport import is_direct
 from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.prices import price
-from resources.gateway.sent_settings import is_translated, problem_of_sent, refuse_same_sent
+from resources.gateway.sent_settings import is_translated, problem_of_provider, problem_of_sent, refuse_same_sent
 from resources.gateway.transport import Scrubber
 from resources.responses.store import ResponseStore
 
@@ -54,6 +54,8 @@ def quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
         return None
     if spec.is_local:
         return LocalTransport().problem(spec)
+    if problem := problem_of_provider(spec):
+        return problem
     usual = f"{spec.model.partition('/')[0].upper()}_API_KEY"
     if not spec.api_key_env and not spec.api_base and environ.get(usual, "").strip():
         return None

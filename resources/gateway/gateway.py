@@ -249,7 +249,7 @@ class Gateway:
 
         Raises GatewayError where litellm refuses what it would send, or two models would send it the same request.
         """
-        refuse({queue.spec.name: problem_of_sent(queue.spec) for queue in queues})
+        refuse({queue.spec.name: problem_of_sent(queue.spec, queue.room) for queue in queues})
         for queue in queues:
             checked = self._checked[queue.role]
             if queue.spec.variant not in checked:

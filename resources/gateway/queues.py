@@ -197,6 +197,12 @@ class ModelQueue:
         return self.state.ceilings[self.role]
 
     @property
+    def room(self) -> int | None:
+        """The fewest tokens that a response to one of the unclaimed requests may have at most; None: none has a limit."""
+        limits = [job.request.max_tokens for job in self.unclaimed]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    @property
     def finished(self) -> bool:
         return not (self.in_flight or self.claiming or any(self._waiting) or self.retries)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from dtef_pipeline.asking.models import OPENAI, ModelSpec
@@ -12,6 +13,26 @@ from dtef_pipeline.errors import GatewayError
 from resources.gateway.direct_transport import is_direct
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.transport import sampling_body
+
+_LEAST_TOP_P = 0.95
+"""Anthropic takes no smaller `top_p` from a model that thinks first."""
+
+
+_AT_AN_ADDRESS = ("custom", "oobabooga", "triton")
+"""Providers of litellm that are somebody's own server, of which it knows no address."""
+_IN_PROCESS = ("petals", "vllm")
+"""Providers that litellm runs in this process, by the package of that name."""
+_INSTEAD = "allowed: a provider that litellm asks (openai/..., anthropic/..., openrouter/...), or openai/NAME with the api_base of your server"
+
+
+def problem_of_provider(spec: ModelSpec) -> str | None:
+    """Why litellm cannot ask the provider of the model string, as far as is known without loading litellm."""
+    provider, _, rest = spec.model.partition("/")
+    if provider in _AT_AN_ADDRESS and not spec.api_base and "://" not in rest:
+        return f"{spec.model!r} names no server: {provider} needs an api_base in the models file; {_INSTEAD}"
+    if provider in _IN_PROCESS and not spec.api_base and find_spec(provider) is None:
+        return f"{spec.model!r} would run in this process, and the package {provider} is not installed; {_INSTEAD}"
+    return None
 
 
 def is_translated(spec: ModelSpec) -> bool:
@@ -76,15 +97,64 @@ def refuse_same_sent(specs: Iterable[ModelSpec], asked: Iterable[ModelSpec]) -> 
             raise GatewayError(_same_text(other, spec))
 
 
-def problem_of_sent(spec: ModelSpec) -> str | None:
-    """Why litellm refuses every request to the model with its settings; None: nothing is known."""
+def problem_of_sent(spec: ModelSpec, room: int | None = None) -> str | None:
+    """Why the provider, or litellm, refuses every request to the model with its settings; None: nothing is known.
+
+    `room`: the most tokens that a response of the model may have, by its prompts; None: not known, and thinking that leaves none is no problem.
+    """
     if not is_translated(spec):
         return None
+    if problem := problem_of_provider(spec) or _problem_of_chat(spec):
+        return problem
     try:
-        sent_body(spec)
+        body = sent_body(spec)
     except Exception as error:
         return _untranslated(spec, error)
-    return None
+    thinking = body.get("thinking")
+    if (
+        not isinstance(thinking, Mapping)
+        or thinking.get("type") not in ("enabled", "adaptive")
+        or not _is_claude(spec, thinking)
+    ):
+        return None
+    budget = int(thinking.get("budget_tokens") or 0)
+    faults = list(_thinking_faults(body, budget, spec.max_tokens if room is None else room, is_sure=room is not None))
+    if not faults:
+        return None
+    tokens = {} if spec.max_tokens is None or spec.max_tokens > budget else {"max_tokens": budget + spec.max_tokens}
+    mended = ",".join(
+        f"{key}={value}" for key, value in {**tokens, "reasoning_effort": spec.reasoning_effort, "temperature": 1}.items()
+    )
+    return f"the provider refuses every request with reasoning_effort={spec.reasoning_effort}: {' and '.join(faults)}; write @{mended}"
+
+
+def _problem_of_chat(spec: ModelSpec) -> str | None:
+    """That litellm has the provider for something else than writing texts: embeddings, speech, images, stores of vectors."""
+    litellm = load_litellm()
+    try:
+        model, provider, *_ = litellm.get_llm_provider(spec.model)
+        known = litellm.utils.ProviderConfigManager.get_provider_chat_config(model, litellm.LlmProviders(provider))
+    except Exception:  # no provider at all, which the transport says, or one that was added to litellm by hand
+        return None
+    # litellm has no settings of lemonade and asks it; it has some of openai_like and does not.
+    asks = known is not None or provider in litellm.openai_compatible_providers or provider == "lemonade"
+    return None if asks and provider != "openai_like" else f"litellm asks {provider} for no texts ({spec.model!r}); {_INSTEAD}"
+
+
+def _is_claude(spec: ModelSpec, thinking: Mapping[str, Any]) -> bool:
+    """Others that think (DeepSeek, GLM) take any temperature."""
+    return "budget_tokens" in thinking or "claude" in spec.model.lower()
+
+
+def _thinking_faults(body: Mapping[str, Any], budget: int, room: int | None, *, is_sure: bool) -> Iterator[str]:
+    """What is wrong with a body that asks Claude to think first. `is_sure`: whether prompts can ask for no more than the `room`."""
+    temperature, top_p = body.get("temperature"), body.get("top_p", body.get("topP"))
+    if temperature not in (None, 1):
+        yield f"a model that thinks takes temperature 1 alone, not {temperature:g}"
+    if top_p is not None and top_p < _LEAST_TOP_P:
+        yield f"a model that thinks takes a top_p from {_LEAST_TOP_P:g} to 1, not {top_p:g}"
+    if budget and room is not None and room <= budget and (is_sure or temperature not in (None, 1)):
+        yield f"its {budget:,} tokens of thinking do not fit into max_tokens={room:,}"
 
 
 def _untranslated(spec: ModelSpec, error: Exception) -> str | None:

@@ -11,10 +11,10 @@ import pytest
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER, Message, Request
 from dtef_pipeline.errors import GatewayError
-from resources.gateway.askable import refuse_early
+from resources.gateway.askable import quick_problem, refuse_early
 from resources.gateway.budget import Accounts, Budget
 from resources.gateway.litellm_module import load_litellm
-from resources.gateway.sent_settings import altered_settings, problem_of_sent, refuse_same_sent, sent_body
+from resources.gateway.sent_settings import altered_lines, altered_settings, problem_of_sent, refuse_same_sent, sent_body
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM, completion
 from tests.made.responses import response
@@ -53,7 +53,13 @@ def test_every_setting_is_compared_with_what_is_sent(
     assert altered_settings(hosted(name, **settings)) == altered
 
 
-@pytest.mark.parametrize("name", ["openai/gpt-4.1", "anthropic/claude-haiku-4-5"])
+def test_a_line_names_what_is_dropped_and_what_is_sent_in_its_place() -> None:
+    dropped, changed = altered_lines([hosted("mistral/mistral-small-2603", presence_penalty=0.5, reasoning_effort="low")])
+    assert "takes no presence_penalty" in dropped
+    assert "reasoning_effort=low is sent as reasoning_effort: high" in changed
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-4.1", "mistral/mistral-small-2603", "anthropic/claude-haiku-4-5"])
 def test_what_is_compared_is_what_litellm_sends(name: str) -> None:
     spec = hosted(name, temperature=0.25, seed=3, presence_penalty=0.5, reasoning_effort="low")
 
@@ -120,20 +126,49 @@ def test_the_gateway_refuses_two_that_send_the_same_before_it_asks(store: Respon
     assert server.calls == []
 
 
+def test_thinking_that_the_provider_refuses_is_told_with_what_it_takes(store: ResponseStore) -> None:
+    """The provider refused every request, one by one."""
+    spec = hosted("anthropic/claude-haiku-4-5", reasoning_effort="low")
+    with pytest.raises(GatewayError, match=r"temperature 1 alone, not 0 and its 1,024 tokens .* max_tokens=256") as told:
+        refuse_early([spec], "base", FREE, store, KEYS)
+    assert "@max_tokens=1280,reasoning_effort=low,temperature=1" in str(told.value)
+    mended = hosted("anthropic/claude-haiku-4-5", reasoning_effort="low", temperature=1, max_tokens=1280)
+    assert problem_of_sent(mended, 1280) is None
+
+
+def test_thinking_has_the_room_that_prompts_ask_for() -> None:
+    spec = hosted("anthropic/claude-haiku-4-5", reasoning_effort="low", temperature=1)
+    assert problem_of_sent(spec, 2048) is None
+    assert problem_of_sent(spec) is None
+    assert "max_tokens=1,024" in str(problem_of_sent(spec, 1024))
+
+
+def test_other_models_that_think_take_any_temperature() -> None:
+    assert problem_of_sent(hosted("deepseek/deepseek-v4-flash", reasoning_effort="low")) is None
+    assert problem_of_sent(hosted("anthropic/claude-opus-5-5", reasoning_effort="low")) is None  # it is sent no temperature
+
+
 def test_a_value_that_litellm_cannot_translate_is_told_with_those_it_can() -> None:
     assert "'medium'" in str(problem_of_sent(hosted("anthropic/claude-haiku-4-5", reasoning_effort="foo")))
 
 
-def test_a_line_says_which_settings_are_not_sent(store: ResponseStore) -> None:
-    said: list[str] = []
-    with FakeLLM() as server:
-        spec = model(server, model="openai/gpt-5-mini", temperature=0.5, transport="litellm")
-        asking = gateway(store, tell=said.append)
-        for sent in requests(spec, 2):
-            asking.answer([sent])
-    assert "temperature" not in server.calls[0].body
-    (line,) = said
-    assert "takes no temperature" in line
+@pytest.mark.parametrize("name", ["custom/x", "petals/x", "oobabooga/x"])
+def test_a_provider_that_cannot_be_asked_is_refused_with_what_is_allowed(name: str, store: ResponseStore) -> None:
+    """It was taken, and each of its calls failed."""
+    spec = hosted(name, api_key_env="M_KEY")
+    assert "allowed: a provider that litellm asks" in str(quick_problem(spec, {"M_KEY": "k"}))
+    with pytest.raises(GatewayError, match=name):
+        refuse_early([spec], "base", FREE, store, {"M_KEY": "k"})
+
+
+@pytest.mark.parametrize("name", ["voyage/voyage-3", "elevenlabs/x", "recraft/x"])
+def test_a_provider_of_other_things_than_texts_is_refused(name: str) -> None:
+    assert "allowed: a provider that litellm asks" in str(problem_of_sent(hosted(name)))
+
+
+@pytest.mark.parametrize("name", ["xinference/x", "lemonade/x", "ollama/x", "bedrock/x", "openrouter/a/b"])
+def test_a_provider_that_can_be_asked_is_not(name: str) -> None:
+    assert problem_of_sent(hosted(name)) is None
 
 
 def test_an_embedder_is_sent_no_settings(store: ResponseStore) -> None:
@@ -168,7 +203,9 @@ class TestHosts:
         ("pinned", "host", "is_told"),
         [
             ("deepinfra/fp8", "Together", True),
+            ("deepinfra/fp8", "DeepInfra", False),
             ("google-ai-studio", "Google AI Studio", False),
+            ("nebius", "Nebius AI Studio", False),
             (None, "Together", False),
         ],
     )
@@ -180,6 +217,11 @@ class TestHosts:
         with FakeLLM() as server:
             assert not gateway(store, tell=said.append).answer(requests(model(server, provider=pinned), 3)).failures
         assert [(repr(host) in line, "deepinfra/fp8" in line) for line in said] == [(True, True)] * is_told
+
+    def test_an_openrouter_host_is_part_of_the_variant_and_changes_no_other(self) -> None:
+        pinned = ModelSpec(name="m", model="openrouter/a/b", provider="deepinfra")
+        assert pinned.variant == "openrouter/a/b[max_tokens=256,provider=deepinfra,temperature=0]"
+        assert ModelSpec(name="m", model="openrouter/a/b").variant == "openrouter/a/b[max_tokens=256,temperature=0]"
 
     @pytest.mark.parametrize("settings", [{"model": "openai/gpt-4.1"}, {"model": "openrouter/a/b", "provider": "a b"}])
     def test_a_host_that_cannot_be_pinned_is_refused(self, settings: dict[str, str]) -> None:
