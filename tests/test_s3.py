@@ -58,7 +58,8 @@ class Store:
         return f"s3://{BUCKET}/{prefix}?endpoint_override={self.place}&scheme=http"
 
     def fs(self) -> pafs.S3FileSystem:
-        return pafs.S3FileSystem(endpoint_override=self.place, scheme="http", region="us-east-1", allow_bucket_creation=True)
+        how = {"endpoint_override": self.place, "scheme": "http", "region": "us-east-1", "allow_bucket_creation": True}
+        return pafs.S3FileSystem(**how, request_timeout=60)  # the first request loads half of moto
 
     @property
     def requests(self) -> list[tuple[str, str, str]]:
