@@ -19,16 +19,6 @@ TypedForm = Mapping[str, Sequence[str]]
 """Likewise; without any, nothing was sent yet."""
 _SHOWN_OF_JSON = 40
 IS_NEEDED = "this is needed"
-_SAID_ON_FORMS: Mapping[str, str] = {
-    "got []; allowed: at least 1 item": "choose at least one",
-    "got ''; allowed: at least 1 character": IS_NEEDED,
-    "is missing": IS_NEEDED,
-}
-_NOTHING_GIVEN = "got ''; allowed: "
-_PATTERNS_ON_FORMS: Mapping[str, str] = {
-    "^[a-z0-9][a-z0-9_-]{0,60}$": "lower-case letters, digits, - and _, at most 61 characters, the first a letter or a digit",
-    "^[a-z0-9][a-z0-9-]{0,40}/[a-z0-9][a-z0-9-]{0,60}$": "LEAGUE/NAME of lower-case letters, digits and -",
-}
 
 
 class FormFault(NamedTuple):
@@ -71,20 +61,10 @@ async def refusal_of(request: Request, error: Exception, fields: Collection[str]
     told = json.loads(bytes(answer.body))
     errors = told.get("errors")
     if errors:
-        return Refusal(answer.status_code, [_on_forms(FormFault(one["path"], one["message"]), fields) for one in errors])
+        return Refusal(answer.status_code, [FormFault(one["path"], one["message"]) for one in errors])
     field, _, message = told["detail"].partition(": ")
     found = FormFault(field, message) if field in fields else FormFault("", told["detail"])
     return Refusal(answer.status_code, [found])
-
-
-def _on_forms(fault: FormFault, fields: Collection[str]) -> FormFault:
-    """What is wrong, in the words of who fills in a form."""
-    message = fault.message
-    if fault.path in fields and message.startswith(_NOTHING_GIVEN):
-        return FormFault(fault.path, IS_NEEDED)
-    for pattern, words in _PATTERNS_ON_FORMS.items():
-        message = message.replace(f"text that matches '{pattern}'", words)
-    return FormFault(fault.path, _SAID_ON_FORMS.get(message, message))
 
 
 def one_of(form: TypedForm, name: str) -> str:

@@ -33,22 +33,13 @@ from dtef_pipeline.api.form_parts import (
 from dtef_pipeline.api.games_plan import GamesManifest
 from dtef_pipeline.api.layout import page, page_router, to_page
 from dtef_pipeline.api.manifest_examples import manifest_examples
-from dtef_pipeline.api.manifest_faults import (
-    CALLS_FIELD,
-    CALLS_LABEL,
-    COST_FIELD,
-    COST_LABEL,
-    MODEL_BOXES,
-    MODEL_TEXT,
-    on_games_form,
-)
 from dtef_pipeline.api.offered_models import OfferedModel, offered_models, usual_budget
 from dtef_pipeline.api.page_parts import badge, folded, foreign
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.errors import DtefError
 
-_GAMES_FIELDS = (*GamesManifest.model_fields, MODEL_TEXT)
+_GAMES_FIELDS = tuple(GamesManifest.model_fields)
 _TICKED_FOR_ITSELF = "none"
 _BASELINES_BOX = "baselines"
 
@@ -69,8 +60,7 @@ async def start_games(request: Request, services: Used, held: Operating, form: S
         values = games_manifest(form)
         answer = await run_in_threadpool(post_evaluation, services, held, values, one_of(form, "once") or None)
     except (Problem, DtefError) as error:
-        told = await refusal_of(request, error, _GAMES_FIELDS)
-        refusal = on_games_form(told, form.get(MODEL_BOXES, ()), _separated(one_of(form, MODEL_TEXT)))
+        refusal = await refusal_of(request, error, _GAMES_FIELDS)
         return await run_in_threadpool(_page, request, services, form, refusal)
     return _to_evaluation(answer)
 
@@ -92,12 +82,12 @@ def games_manifest(form: TypedForm) -> dict[str, Any]:
     listed = {
         "persona_ids": list(form.get("persona_ids", ())),
         "scenario_ids": list(form.get("scenario_ids", ())),
-        "models": [*form.get(MODEL_BOXES, ()), *_separated(one_of(form, MODEL_TEXT))],
+        "models": [*form.get("models", ()), *_separated(one_of(form, "further_models"))],
         "opponents": _separated(one_of(form, "opponents")),
     }
     texts = {name: said for name in ("seeds", "snapshot") if (said := one_of(form, name))}
     draws = {"draws": number_typed(said)} if (said := one_of(form, "draws")) else {}
-    bounds = {name: number_typed(said) for name in (COST_FIELD, CALLS_FIELD) if (said := one_of(form, name))}
+    bounds = {name: number_typed(said) for name in ("max_cost_usd", "max_calls") if (said := one_of(form, name))}
     return {"family": "games", **listed, **texts, **draws, **({"budget": bounds} if bounds else {})}
 
 
@@ -148,9 +138,9 @@ def _games_form(services: Services, form: TypedForm, refusal: Refusal) -> Html:
         faults_above(refusal, _GAMES_FIELDS),
         choices_field("persona_ids", "Personas", personas, form.get("persona_ids", ()), refusal, "Those that are approved."),
         choices_field("scenario_ids", "Scenarios", scenarios, form.get("scenario_ids", ()), refusal),
-        choices_field(MODEL_BOXES, "Models", models, form.get(MODEL_BOXES, ()), refusal),
+        choices_field("models", "Models", models, form.get("models", ()), refusal),
         text(
-            MODEL_TEXT,
+            "further_models",
             "Further models",
             "Names with spaces between them: NAME@temperature=0.7, PROVIDER/MODEL, collections.",
         ),
@@ -159,8 +149,14 @@ def _games_form(services: Services, form: TypedForm, refusal: Refusal) -> Html:
             text("seeds", "Seeds", "Such as 1-20; empty: those of each scenario."),
             text("draws", "Draws", "How often each episode is played.", "1"),
             text("opponents", "Opponents", "Empty: those of each scenario."),
-            text(COST_FIELD, COST_LABEL, "Over all runs; empty: no bound.", bound(COST_FIELD), BOUND_BY_COST),
-            text(CALLS_FIELD, CALLS_LABEL, "Over all runs; empty: no bound.", bound(CALLS_FIELD), f"budget.{CALLS_FIELD}"),
+            text(
+                "max_cost_usd",
+                "At most, in US dollars",
+                "Over all runs; empty: no bound.",
+                bound("max_cost_usd"),
+                BOUND_BY_COST,
+            ),
+            text("max_calls", "At most, in calls", "Over all runs; empty: no bound.", bound("max_calls"), "budget.max_calls"),
             text("snapshot", "Snapshot", "Answers that a snapshot has already are not bought again.", "base"),
             class_="columns",
         ),

@@ -59,9 +59,9 @@ def add_partitions(settings: Settings, partitions: Mapping[str, Sequence[str]]) 
 def _empty_store() -> bytes:
     """The file of a response store in which all tables are made."""
     with TemporaryDirectory() as folder:
-        settings = settings_in(Path(folder))
-        Services.opened(settings, Tokens(None)).close()
-        return Path(folder, "responses.sqlite").read_bytes()
+        store = Path(folder, "responses.sqlite")
+        Services.opened(Settings.from_environment({"DTEF_RESPONSES": str(store)}), Tokens(None)).close()
+        return store.read_bytes()
 
 
 def services_in(folder: Path) -> Services:
