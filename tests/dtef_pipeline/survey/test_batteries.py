@@ -70,6 +70,24 @@ class TestOneRound:
         assert len(names) == len(questions)
         assert all(names[names.index(name)] == f"rule:q{names.index(name)}" for name in names)
 
+    def test_one_stem_over_other_options_is_none(self):
+        assert found((trust("judges"), TRUST), (trust("the police"), ("Yes", "No", "Perhaps"))) == [0, 1]
+
+    def test_a_common_phrase_is_no_stem(self):
+        texts = (
+            "Do you think that taxes are much too high in general?",
+            "Do you think that people should vote from age sixteen?",
+        )
+        assert found(*((text, ("Yes", "No")) for text in texts)) == [0, 1]
+
+    def test_questions_that_stand_apart_are_none(self):
+        other = trust("the people who live next door to you and look after your children")
+        assert found((trust("judges"), TRUST), ("Are you well?", ("Yes", "No")), (other, TRUST)) == [0, 1, 2]
+
+    def test_items_that_ask_nothing_belong_to_the_list_they_stand_in(self):
+        items = "A romantic partner.", "A tutor or teacher", "Would you ever do that?"
+        assert found(*((item, AGREE) for item in items)) == [0, 0, 2]
+
 
 def frame(*rows: tuple[str, str, str, Sequence[str]]) -> pd.DataFrame:
     """Of round, battery, text and options."""

@@ -178,3 +178,60 @@ def test_unreadable_files_are_faults(tmp_path: Path, content: bytes, message: st
     (tmp_path / "GD9" / "GD9_aggregate_standardized.csv").write_bytes(content)
     with pytest.raises(SurveyError, match=message):
         read_survey(tmp_path / "GD9")
+
+
+def test_of_repeated_attributes_the_lower_number_is_used_wherever_it_stands(round_directory: Write) -> None:
+    """GD5: O8-O13 ask O2-O7 again; O10 stands before O4 in the file, because columns are sorted as text."""
+    first, again = ("60.0%", "40.0%"), ("10.0%", "90.0%")
+    survey = read_survey(
+        round_directory(
+            {"O10: Rural": again, "O10: Urban": again, "O10: Suburban": again, "O4: Rural": first, "O4: Urban": first}
+        )
+    )
+    assert keys(survey) == ["environment:rural", "environment:urban"]
+    assert answer(survey, "environment:rural").percentages == pytest.approx((60, 40))
+    assert items(survey, "repeated-attribute") == ["O10: Rural", "O10: Urban", "O10: Suburban"]
+
+
+def test_profile_questions_are_left_out_but_ai_concern_stays(round_directory: Write) -> None:
+    rows = [("a", POLL, "How old are you?", age) for age in ("Less than 18", "18-25")]
+    rows += [("c", POLL, "How do you feel?", concern) for concern in CONCERN]
+    rows += [("w", POLL, "Which age would you rather have?", age) for age in ("Less than 18", "18-25")]
+    concern, rather = ["30%", "30%", "40%"], ["60%", "40%"]
+    columns = {"O2: &lt;18": ["100.0%", "0.0%"], "O2: 18-25": ["0.0%", "100.0%"], f"O5: {CONCERN[0]}": ["5.0%", "95.0%"]}
+    survey = read_survey(round_directory({name: [*age, *concern, *rather] for name, age in columns.items()}, rows))
+    assert [q.id for q in survey.questions] == ["c", "w"]
+    assert items(survey, "profile-question") == ["How old are you?"]
+
+
+def test_counts_are_found_by_value_where_the_files_spell_it_differently(round_directory: Write) -> None:
+    rows = [("q1", POLL, "Is it good?", o) for o in ("Yes", "No")]
+    counts = {"q1": {"O7: Türkiye": "12", "o7 - Kenya": "14"}}
+    directory = round_directory({"O7: Türkiye": HALF, "o7 - Kenya": HALF, "O7: Chile": HALF}, rows, counts)
+    file = next(directory.glob("*counts*"))
+    header = {"O7: Türkiye": "O7: Turkey", "o7 - Kenya": "O7:Kenya", "O7: Chile": "Other column"}
+    text = file.read_text(encoding="utf-8")
+    for name, other in header.items():
+        text = text.replace(name, other)
+    file.write_text(text, encoding="utf-8")
+    survey = read_survey(directory)
+    assert {s.key: s.n for s in survey.segments} == {"country:turkey": 12, "country:kenya": 14, "country:chile": None}
+    assert items(survey, "no-counts-column") == ["O7: Chile"]
+
+
+def test_without_a_counts_file_nothing_is_used_and_the_finding_says_so(round_directory: Write) -> None:
+    directory = round_directory({"O7: Kenya": HALF})
+    next(directory.glob("*counts*")).unlink()
+    observed = observe(read_survey(directory))
+    assert observed.responses.num_rows == 0
+    assert observed.quarantine["reason"].to_pylist() == ["n-unknown"]
+    assert {"no-counts-file", "nothing-usable"} <= set(observed.findings["code"].to_pylist())
+
+
+def test_weighted_scores_ranks_regions_and_branches_are_no_segments(round_directory: Write) -> None:
+    derived = ["O2: 18-25 (247) - Weighted Score", "Africa (12) - Weighted Score", "All(1009) - Rank 1 Count"]
+    plain = ["Africa", "44+", "Branch A", "Branches (Have you ever, at all?)"]
+    survey = read_survey(round_directory(dict.fromkeys(["O2: 18-25", *derived, *plain], HALF)))
+    assert keys(survey) == ["ageGroup:18-25"]
+    assert items(survey, "derived-column") == derived
+    assert items(survey, "non-segment-column") == plain

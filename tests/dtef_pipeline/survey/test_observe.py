@@ -185,3 +185,11 @@ def test_who_gives_no_answer_is_no_end_of_the_scale_and_who_knows_nothing_is(
     countries = {("country", name): [(each, 1000)] for name, each in zip(("Kenya", "Brazil", "Japan"), shares, strict=True)}
     kenya = reference_scores(observe(survey(countries, [question])).responses, draws=2).to_pylist()[0]
     assert kenya[reference]["emd_normalized"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_question_is_circular_for_segments_of_several_attributes_too() -> None:
+    question = Question("g", "Your gender?", ("Female", "Male"))
+    segments = [segment({"country": "Kenya", "gender": g}, 20, where="x") for g in ("Female", "Male")]
+    answers = [Answer(segments[0].key, "g", (100, 0), 20, "x", 1), Answer(segments[1].key, "g", (0, 100), 20, "x", 2)]
+    made = Survey("GD9", "Nine", "test", "x", (question,), tuple(segments), tuple(answers))
+    assert [r["circular"] for r in rows(made)] == [True, True]
