@@ -53,6 +53,8 @@ class Anchored:
     judges: Callable[[Given, Settings, Warehouse], set[str]]
     """Names of the models that judge. Raises what is to be mended before anything is started."""
     drift_rows: Callable[[pa.Table, WatchOptions], pa.Table]
+    shows: str
+    """The command that shows what the nights say."""
 
 
 def run(family: str, given: Given) -> int:
@@ -68,7 +70,7 @@ def run(family: str, given: Given) -> int:
     asked = {name: value for name, value in given.items() if name not in ("max_cost_usd", "max_calls") and value is not None}
     if not _judge_again(warehouse, family, {**asked, **budgets_given(costs, calls)}):
         return 1
-    say(f"`dtef {family} anchors --show` says which judges have moved")
+    say(f"`{ANCHORED[family].shows}` says which judges have moved")
     return 0
 
 
@@ -177,6 +179,8 @@ def _qa_drift(judged: pa.Table, options: WatchOptions) -> pa.Table:
 
 
 ANCHORED = {
-    "rubric": Anchored("item", "class", ("judge",), _with_scale, _rubric_judges, _rubric_drift),
-    "qa": Anchored("anchor", "score", ("judge_model", "evaluator"), _with_judge_settings, _qa_judges, _qa_drift),
+    "rubric": Anchored("item", "class", ("judge",), _with_scale, _rubric_judges, _rubric_drift, "dtef rubric anchors --show"),
+    "qa": Anchored(
+        "anchor", "score", ("judge_model", "evaluator"), _with_judge_settings, _qa_judges, _qa_drift, "dtef qa anchors --show"
+    ),
 }

@@ -1,4 +1,4 @@
-"""What `dtef preference judge` does; the words are in `dtef_pipeline/cli/preference_judge_group.py`."""
+"""`dtef preference judge`: has models vote on pairs in both orders of the texts."""
 
 from __future__ import annotations
 

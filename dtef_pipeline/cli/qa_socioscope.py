@@ -1,4 +1,4 @@
-"""What `dtef qa socioscope` does; the words are in `dtef_pipeline/cli/qa_socioscope_group.py`."""
+"""`dtef qa socioscope`: scores answers about interviews, and writes results and bar charts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `dtef rubric labels` does; the words are in `dtef_pipeline/cli/rubric_labels_group.py`."""
+"""`dtef rubric labels`: draws prompts for people to label, reads their sheets, and shows how judges do on them."""
 
 from __future__ import annotations
 
