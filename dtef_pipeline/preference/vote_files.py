@@ -1,6 +1,7 @@
 """Files of votes that other tools wrote, read whole and checked: the first fault names its file and line, and nothing of the file is used.
 
 Votes are a CSV with a header: `left, right, choice`, and where they are known `reviewer_id, confidence, prompt_id, pair_id`; other columns are
+ignored. They may also be JSON: `{"votes": [[left, right, choice], ...]}` or `{"wins": [[winner, loser, count], ...]}`; other keys are
 ignored. Responses and prompts are JSON lines.
 """
 
@@ -27,6 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 LONGEST_VOTE_CELL = 1_000_000
 """Characters in a cell of a CSV."""
+MOST_WINS = 10**12
 CSV_NEEDS = ("left", "right", "choice")
 CSV_MAY_HAVE = ("pair_id", "prompt_id", "reviewer_id", "confidence")
 _OUTCOMES: Mapping[str, int] = dict(zip(CHOICES, (1, -1, 0), strict=True))
@@ -74,7 +76,13 @@ class VoteColumns:
 
 
 def read_votes(path: Path) -> VoteColumns:
-    """The votes of a CSV. Reviewers, prompts and confidences are named in every row or in none; raises SourceError as `file_votes` does."""
+    """The votes of a file, CSV or JSON by what it holds; raises SourceError with the place of the first fault.
+
+    Reviewers, prompts and confidences are named in every row of a CSV or in none.
+    """
+    text = _text(path)
+    if text.lstrip()[:1] in {"{", "["}:
+        return _json_votes(str(path), text)
     rows = list(file_votes(path))
     confidences = _every(path, "confidence", rows, [row.confidence for row in rows])
     return vote_columns(
@@ -86,6 +94,56 @@ def read_votes(path: Path) -> VoteColumns:
         confidence=None if confidences is None else np.array(confidences, dtype=np.float64),
         prompt_ids=_every(path, "prompt_id", rows, [row.prompt_id for row in rows]),
     )
+
+
+def _json_votes(where: str, text: str) -> VoteColumns:
+    """Votes or wins."""
+    kind, rows = _json_rows(where, text)
+    last = ", ".join(CHOICES) if kind == "votes" else f"a whole number from 0 to {MOST_WINS}"
+    for at, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != 3:
+            raise _json_fault(where, f"{kind}[{at}] is not usable", row, f"[left, right, one of {last}]")
+        if not all(isinstance(name, str) and name.strip() and name == well_formed(name) for name in row[:2]):
+            raise _json_fault(where, f"{kind}[{at}]: no name of a player", row[:2], "two texts that are not empty")
+        if row[0].strip() == row[1].strip():
+            raise _json_fault(where, f"{kind}[{at}]: both players are the same", row[0], "two different players")
+        if not (_is_choice(row[2]) if kind == "votes" else _is_count(row[2])):
+            raise _json_fault(where, f"{kind}[{at}]: the third value is not usable", row[2], last)
+    sides = [(row[0].strip(), row[1].strip()) for row in rows]
+    outcome = np.array([_OUTCOMES[row[2]] if kind == "votes" else 1 for row in rows], dtype=np.int64)
+    times = np.array([1.0 if kind == "votes" else float(row[2]) for row in rows])
+    found = vote_columns(where, sides, outcome, times)
+    happened = times > 0  # who only stands in wins of 0 is a player all the same
+    return VoteColumns(where, found.players, found.left[happened], found.right[happened], outcome[happened], times[happened])
+
+
+def _json_rows(where: str, text: str) -> tuple[str, list[Any]]:
+    """`votes` or `wins`, and the list under this key."""
+    try:
+        document = parsed_line(text)
+    except BallotError as error:
+        raise SourceError(str(error), where=where) from None
+    except (ValueError, RecursionError) as error:
+        reason = "brackets too deep" if isinstance(error, RecursionError) else str(error)
+        line = getattr(error, "lineno", None)
+        raise SourceError("is no JSON", where=where, line=line, arrived=reason, allowed="one JSON object") from None
+    kinds = [name for name in ("votes", "wins") if isinstance(document, dict) and isinstance(document.get(name), list)]
+    if not isinstance(document, dict) or len(kinds) != 1:
+        raise _json_fault(where, "has not one list of votes", document, 'an object with a list "votes" or "wins", not both')
+    return kinds[0], document[kinds[0]]
+
+
+def _is_choice(value: object) -> bool:
+    return isinstance(value, str) and value in CHOICES
+
+
+def _is_count(value: object) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and 0 <= value <= MOST_WINS and value == int(value)
+
+
+def _json_fault(where: str, problem: str, arrived: object, allowed: str) -> SourceError:
+    return SourceError(problem, where=where, arrived=json.dumps(arrived)[:_SHOWN_OF_VALUE], allowed=allowed)
 
 
 def _every(path: Path, name: str, rows: Sequence[FileVote], values: Sequence[Any]) -> tuple[Any, ...] | None:

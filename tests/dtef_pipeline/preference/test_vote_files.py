@@ -48,6 +48,13 @@ def test_a_column_that_is_empty_throughout_is_not_there(tmp_path: Path) -> None:
     assert read(tmp_path, "left,right,choice,reviewer_id\na,b,A,\n").reviewer_ids is None
 
 
+def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path: Path) -> None:
+    wins = read(tmp_path, '{"wins": [["a", "b", 3], ["b", "c", 0]], "source": "x"}')
+    assert (wins.players, wins.times.tolist(), wins.votes) == (("a", "b", "c"), [3.0], 3)
+    votes = read(tmp_path, '{"votes": [["b", "a", "B"], [" a", "b", "tie"]]}')
+    assert (votes.players, votes.left.tolist(), votes.outcome.tolist()) == (("a", "b"), [1, 0], [-1, 0])
+
+
 @pytest.mark.parametrize(
     ("text", "line", "got"),
     [
@@ -63,7 +70,21 @@ def test_a_column_that_is_empty_throughout_is_not_there(tmp_path: Path) -> None:
         ("left,right,choice,reviewer_id\na,b,A,r\na,b,A,\n", 3, "reviewer_id"),
         ("", 1, "left stands 0 times"),
         (b"left,right,choice\na,\xff,A\n", 2, "is no text"),
-        ('{"votes": [["a", "b", "A"]]}', 1, "left stands 0 times"),
+        ('{"votes": [["a", "b", "A"]],\n "votes": []}', None, "the key 'votes' more than once"),
+        ('{"votes": [["a", "b", "A"], ["a", "b"]]}', None, "votes[1]"),
+        ('{"votes": [["a", "b", "X"]]}', None, "votes[0]"),
+        ('{"votes": [["a", 1, "A"]]}', None, "votes[0]"),
+        ('{"votes": [["a", "a ", "A"]]}', None, "votes[0]"),
+        ('{"votes": [["a", "\\ud800", "A"]]}', None, "votes[0]"),
+        ('{"wins": [["a", "b", 1.5]]}', None, "wins[0]"),
+        ('{"wins": [["a", "b", true]]}', None, "wins[0]"),
+        ('{"wins": [["a", "b", -1]]}', None, "wins[0]"),
+        ('{"wins": [["a", "b", NaN]]}', None, "wins[0]"),
+        ('{"wins": [], "votes": []}', None, '"votes" or "wins", not both'),
+        ('{"votes": {}}', None, '"votes" or "wins"'),
+        ("[1]", None, '"votes" or "wins"'),
+        ("{", 1, "is no JSON"),
+        ("[" * 100_000, None, "is no JSON"),
         (HEADER + f"a,b,{'x' * 900_000}\n", 2, "choice"),
     ],
 )
