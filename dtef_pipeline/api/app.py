@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import MutableHeaders, State
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api import (
@@ -79,7 +79,8 @@ def make_app(services: Services) -> FastAPI:
 
 def use_services(app: FastAPI, services: Services) -> None:
     """Have an application that does not serve now answer from these services."""
-    app.state.services, app.state.watchers, app.state.health = services, Watchers(), HealthLook(services)
+    # What routes have kept in the state was of other services.
+    app.state = State({"services": services, "watchers": Watchers(), "health": HealthLook(services)})
 
 
 @asynccontextmanager

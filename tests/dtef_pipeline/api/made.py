@@ -5,9 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import yaml
 from fastapi import FastAPI
@@ -55,19 +53,8 @@ def add_partitions(settings: Settings, partitions: Mapping[str, Sequence[str]]) 
             instance.add_dynamic_partitions(name, list(keys))
 
 
-@cache
-def _empty_store() -> bytes:
-    """The file of a response store in which all tables are made."""
-    with TemporaryDirectory() as folder:
-        store = Path(folder, "responses.sqlite")
-        Services.opened(Settings.from_environment({"DTEF_RESPONSES": str(store)}), Tokens(None)).close()
-        return store.read_bytes()
-
-
 def services_in(folder: Path) -> Services:
     """Services over stores in a folder, with the tokens of `ROLE_TOKENS`; what runs tell is what a test tells."""
-    if not (store := folder / "responses.sqlite").exists():
-        store.write_bytes(_empty_store())
     services = Services.opened(settings_in(folder), Tokens(written_tokens(folder)))
     services.evaluations.log = TOLD_LOG
     return services
