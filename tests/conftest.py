@@ -49,7 +49,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]
     if any(report.nodeid.startswith(SANDBOX_TESTS) for report in reporter.stats.get("passed", [])):
         from resources.sandbox.run import found_level
 
-        reporter.write_line(f"sandbox: programs were run at the level {found_level().words}")
+        reporter.write_line(f"sandbox: programs were run at the level {found_level(trust_answers=True).words}")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -158,7 +158,7 @@ def check_sandbox(settings: Settings) -> Diagnosis:
     from resources.sandbox.run import found_level
 
     found = found_level(settings.sandbox)
-    if found.level is not None:
+    if found.level is not None and not found.is_weak:
         return Diagnosis("sandbox", "ok", found.words)
     best = found_level("auto").level
     is_held_back = settings.sandbox != "auto" and best not in (None, found.level)

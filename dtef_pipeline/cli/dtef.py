@@ -28,7 +28,7 @@ from dtef_pipeline.cli.options import (
     writes_a_table,
 )
 from dtef_pipeline.cli.preference_group import preference
-from dtef_pipeline.cli.qa_group import qa
+from dtef_pipeline.cli.qa_group import of_trusted_code, qa
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.responses_group import responses
 from dtef_pipeline.cli.rubric_group import rubric
@@ -154,8 +154,9 @@ def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], condi
     type=click.Path(exists=True, path_type=Path),
     help="File of programs to write in the layout of HumanEval, which lines of code_execution name by `task`.",
 )
+@of_trusted_code
 @reports_errors
-def score_answers(file: TextIO, tasks: Path | None) -> None:
+def score_answers(file: TextIO, tasks: Path | None, trust_answers: bool) -> None:
     """Score the answers in FILE, which has one JSON object per line; FILE may be - for standard input.
 
     \b
@@ -180,7 +181,7 @@ def score_answers(file: TextIO, tasks: Path | None) -> None:
 
     where = getattr(file, "name", "<stdin>")  # a pipe into this very process has none
     out = sys.stdout
-    outside = outside_scorers(tasks)
+    outside = outside_scorers(tasks, trust_answers)
     lines = read_answer_lines(file, where, outside)
     if not lines:
         click.echo(f"{where}: nothing to score", err=True)

@@ -23,11 +23,13 @@ from resources.sandbox.run import CHECK_TIMEOUT, run_checks
 _TASK_PARTS = ("prompt", "entry_point", "test")
 
 
-def outside_scorers(tasks: Path | None) -> dict[str, MakeScoreWritten]:
+def outside_scorers(tasks: Path | None, trust_answers: bool) -> dict[str, MakeScoreWritten]:
     """By name. `tasks`: a file of HumanEval's layout, whose programs lines name by `task`."""
     known = _known_tasks(tasks)
     return {
-        CODE_SCORER: lambda line: _by_tests(_task_of(line, known), float(line.get("timeout_s") or CHECK_TIMEOUT)),
+        CODE_SCORER: lambda line: _by_tests(
+            _task_of(line, known), float(line.get("timeout_s") or CHECK_TIMEOUT), trust_answers
+        ),
         VERBATIM_SCORER: _by_documents,
     }
 
@@ -58,13 +60,13 @@ def _task_of(line: Mapping[str, Any], known: Mapping[str, Mapping[str, str]]) ->
     return known[name]
 
 
-def _by_tests(task: Mapping[str, str], timeout_s: float) -> ScoreWritten:
+def _by_tests(task: Mapping[str, str], timeout_s: float, trust_answers: bool) -> ScoreWritten:
     def score(written: Written) -> ItemScore:
         program = program_of(written.text, task["prompt"], task["entry_point"])
         if program.fault:
             return _told(CheckResult(program.fault, program.detail or ""))
         ready = SandboxTask(program.source, task["entry_point"], task["test"], helpers_of(task["prompt"]))
-        (result,) = run_checks([ready], timeout_s=timeout_s, workers=1)
+        (result,) = run_checks([ready], timeout_s=timeout_s, workers=1, trust_answers=trust_answers)
         return _told(result)
 
     return score

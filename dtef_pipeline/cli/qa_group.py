@@ -146,6 +146,11 @@ of_arbiter = options(
     ),
     click.option("--rejudge", metavar="LABEL", help="Have everything judged afresh, stored under this label."),
 )
+of_trusted_code = click.option(
+    "--trust-answers",
+    is_flag=True,
+    help="Run code where only resource limits hold it: it can read files and use the network.",
+)
 of_qa_budgets = budgets_with_roles("candidate", "judge", "embedder")
 of_qa_roll_ups = boards_by("qa")
 
@@ -359,6 +364,7 @@ def remove(parts: tuple[str, ...]) -> None:
 @of_answering
 @of_condition
 @of_arbiter
+@of_trusted_code
 @of_asked_snapshot
 @of_qa_budgets
 @starts_from("ingest", "ask", "judge")

@@ -194,6 +194,7 @@ class QaOptions:
     allow_unpriced: Sequence[str] = ()
     sandbox: str | None = None
     timeout_s: float = 10.0
+    trust_answers: bool = False
     strict: bool = False
     penalty: float = 0.0
     senses: str = "first"
@@ -235,7 +236,7 @@ class QaOptions:
                 **unpriced,
                 **{name: value for name, value in arbiter.items() if value is not None},
             },
-            "qa_executions": {**of_snapshot, **sandbox, "timeout_s": self.timeout_s},
+            "qa_executions": {**of_snapshot, **sandbox, "timeout_s": self.timeout_s, "trust_answers": self.trust_answers},
             "qa_scores": {**of_snapshot, "strict": self.strict, "penalty": self.penalty, "senses": self.senses},
         }
 

@@ -35,7 +35,7 @@ class CheckResult:
     detail: str = ""
     """The status in words: the error that ended the check, or why there was none; at most 300 characters."""
     level: str | None = None
-    """How the program was kept apart: `sandlock` or `bwrap`; None: it was not run."""
+    """How the program was kept apart: `sandlock`, `bwrap`, `unshare` or `rlimits`; None: it was not run."""
     python: str | None = None
     """Version of the interpreter that ran it."""
     seconds: float = 0.0
@@ -43,6 +43,6 @@ class CheckResult:
     calls: int = 0
     """How often the tests called the function."""
     flags: tuple[str, ...] = ()
-    """`weak_isolation`, of runs before the levels of that kind went: a program could read files of this machine."""
+    """`weak_isolation`: at this level a program could read files of this machine."""
     cpu_seconds: float = 0.0
     """Of a `timeout`: seconds for which the program had the processor; 0: it waited for something else, or that is not known."""

@@ -20,7 +20,7 @@ from dtef_pipeline.text.nearest import nearest
 QA_PANEL_SECTION = "qa"
 _SHOWN_AS = ("template", "few_shot", "few_shot_as", "order", "retriever", "k", "filter")
 _ARBITER_SET = ("judge", "daily_budget", "allow_unpriced")
-_CODE_RUN = ("sandbox", "timeout_s")
+_CODE_RUN = ("sandbox", "timeout_s", "trust_answers")
 _SCORED_AS = ("strict", "penalty", "senses")
 
 

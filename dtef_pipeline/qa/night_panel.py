@@ -37,8 +37,11 @@ class QaPanel(QaAsked):
 
     judges: Annotated[str, Field(min_length=1)] | None = None
     """File with the block `arbiter`, in place of the shipped judges.yaml; a path from the folder of the panel file."""
-    sandbox: Annotated[Literal["auto", "sandlock", "bwrap", "off"], BeforeValidator(_sandbox_level)] | None = None
+    sandbox: (
+        Annotated[Literal["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"], BeforeValidator(_sandbox_level)] | None
+    ) = None
     """Isolation that code is run in; none: as DTEF_SANDBOX says."""
+    trust_answers: bool | None = None
     anchors: Annotated[int, Field(ge=0)] = ANCHORS_KEPT
     """How many judged answers the judge is shown again, so that a drift of the judge is told apart from one of models."""
     max_cost_usd: Annotated[float, Field(ge=0)] | None = None

@@ -208,7 +208,7 @@ QA_EXECUTIONS = pa.schema(
         ),
         field("message", pa.string(), "Message of the tests or the program; null: none"),
         field("wall_s", pa.float64(), "Seconds from start to verdict"),
-        field("isolation", pa.string(), "Level of the sandbox: sandlock or bwrap"),
+        field("isolation", pa.string(), "Level of the sandbox: sandlock, bwrap, unshare or rlimits"),
         field("python", pa.string(), "Version of Python that ran it"),
         field("flags", _QA_TEXTS, "Words for what was noticed: weak_isolation, ..."),
     ]

@@ -107,7 +107,7 @@ def check(task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: floa
             )
         except Exception as error:  # the failure of one check never ends the others
             result = CheckResult("sandbox_error", well_formed(f"{type(error).__name__}: {error}")[:300])
-    return replace(result, level=way.level)
+    return replace(result, level=way.level, flags=way.flags)
 
 
 def check_once(

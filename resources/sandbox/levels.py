@@ -22,7 +22,9 @@ from typing import IO, Any, NamedTuple
 
 from resources.sandbox.worker import encoded
 
-LEVELS = ("sandlock", "bwrap")
+LEVELS = ("sandlock", "bwrap", "unshare", "rlimits")
+WEAK_LEVELS = ("unshare", "rlimits")
+"""At these a program could read files of this machine."""
 NOBODY_UID = 65534
 MOST_MEMORY = 2**30
 """Bytes of address space that a process may have."""
@@ -32,6 +34,8 @@ _WORKER_SOURCE = Path(__file__).with_name("worker.py").read_text(encoding="utf-8
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
 _SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 _SYSTEM_FOLDERS = ("/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
+_LEFT_VISIBLE = ("/usr", *_SYSTEM_FOLDERS, "/etc", "/proc", "/dev", "/sys")
+"""All that is left of the file tree where a process hides the rest by itself."""
 _NEITHER_LANDLOCK_NOR_WE_WANT = (
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
     *("utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr"),
@@ -65,8 +69,14 @@ class StartWay:
     """Whether the process itself has to become nobody."""
     dies_with_parent: bool = False
     """Whether the process itself has to see to it that it does not outlive this one."""
+    hides_folders: bool = False
+    """Whether the process itself has to put empty folders over all that is no part of the system, and lets nothing be written."""
     most_tasks: int | None = _MOST_TASKS
     """Processes and threads of its user; None: they are not limited by their number, since other processes would count."""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return ("weak_isolation",) if self.level in WEAK_LEVELS else ()
 
 
 class Started:
@@ -97,9 +107,12 @@ def ways(level: str, python: Interpreter) -> list[StartWay]:
     """The ways of a level, best first."""
     if level == "bwrap":
         return _bwrap_ways(python)
+    if level == "unshare":
+        return _unshare_ways()
     root = can_change_user()  # a change of user undoes what sandlock does so that no process outlives this one
-    own = [StartWay(level, (), own_user=True, dies_with_parent=True)] if root else []
-    return [*own, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root, most_tasks=None)]
+    most = 1 if level == "rlimits" else None
+    own = [StartWay(level, (), own_user=True, dies_with_parent=True, most_tasks=most or _MOST_TASKS)] if root else []
+    return [*own, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root or level == "rlimits", most_tasks=most)]
 
 
 def _bwrap_ways(python: Interpreter) -> list[StartWay]:
@@ -130,6 +143,18 @@ def _system_folders() -> list[str]:
     return found
 
 
+def _unshare_ways() -> list[StartWay]:
+    name, setpriv = shutil.which("unshare"), shutil.which("setpriv")
+    if name is None or setpriv is None:
+        return []
+    spaces = ["--net", "--pid", "--ipc", "--uts", "--mount", "--fork", "--mount-proc", "--kill-child"]
+    dying = [setpriv, "--pdeathsig", "KILL"]
+    mapped = ["--user", "--map-current-user", "--keep-caps"]  # which the process gives away when it has hidden the folders
+    users = StartWay("unshare", (*dying, *_as_nobody()[1:], name, *mapped, *spaces, "--"), hides_folders=True)
+    own = StartWay("unshare", (*dying, name, *spaces, "--"), own_user=True, hides_folders=True)
+    return [users, own] if can_change_user() else [users]
+
+
 def _as_nobody() -> list[str]:
     """What stands before a command that root gives, so that nobody gives it: root's processes are never limited."""
     if not can_change_user():
@@ -145,9 +170,16 @@ def _as_nobody() -> list[str]:
 
 def start(way: StartWay, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None) -> Started:
     """A worker of that role. Raises OSError or RuntimeError where it cannot be started. `complaints`: where its errors go."""
-    setting = (role, _limits(way, timeout_s), _user(way), way.dies_with_parent, call_filter())
+    hidden = (_hidden_places(), python.folder or "") if way.hides_folders else None
+    setting = (role, _limits(way, timeout_s), _user(way), way.dies_with_parent, hidden, call_filter())
     command = [*way.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encoded(setting).hex()]
     return _start_sandlock(command, python) if way.level == "sandlock" else _start_process(command, complaints)
+
+
+def _hidden_places() -> list[str]:
+    """What lies at the top of the file tree beside the system: there are the items with their solutions, and the warehouse."""
+    top = [entry.path for entry in os.scandir("/") if not entry.is_symlink() and entry.path not in _LEFT_VISIBLE]
+    return [*sorted(top), "/dev/shm"]  # noqa: S108 - it is made empty
 
 
 def _user(way: StartWay) -> int:

@@ -14,6 +14,7 @@ from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from resources.sandbox.check import NotStarted, check, check_once
 from resources.sandbox.levels import (
     LEVELS,
+    WEAK_LEVELS,
     Interpreter,
     StartWay,
     can_change_user,
@@ -43,7 +44,7 @@ _TRIED_TESTS = """
 def check(candidate):
     ordinary_user, readable = candidate("/etc/passwd")
     assert ordinary_user, "it runs as root"
-    assert not readable, "files can be read"
+    assert readable is MAY_READ, "files can be read"
 """
 
 
@@ -57,16 +58,22 @@ class FoundLevel:
     """Each better level, or each, where none is left: why it is not used."""
 
     @property
+    def is_weak(self) -> bool:
+        """Whether a program that is run at it could read files of this machine."""
+        return self.level in WEAK_LEVELS
+
+    @property
     def words(self) -> str:
         """In one line."""
         reasons = "; ".join(f"no {level}: {why}" for level, why in self.not_better.items())
         return f"{self.level or 'none'}{f' ({reasons})' if reasons else ''}"
 
 
-def found_level(level: str | None = None) -> FoundLevel:
+def found_level(level: str | None = None, *, trust_answers: bool = False) -> FoundLevel:
     """What `auto`, or a level that is wished for, comes to here. None: as `DTEF_SANDBOX` says. Raises ConfigError for no level.
 
-    A level counts as found when a program has been run at it; that is tried once for each process.
+    A level counts as found when a program has been run at it; that is tried once for each process. Without `trust_answers`
+    the level `rlimits` is never used: it keeps a program neither from the network nor from files.
     """
     wish = level or Settings.from_environment().sandbox
     if wish not in LEVEL_CHOICES:
@@ -75,6 +82,9 @@ def found_level(level: str | None = None) -> FoundLevel:
         return FoundLevel(None, {"sandbox": "DTEF_SANDBOX is off"})
     reasons: dict[str, str] = {}
     for one in LEVELS if wish == "auto" else (wish,):
+        if one == "rlimits" and not trust_answers:
+            reasons[one] = "it needs --trust-answers, since a program can reach the network and files at it"
+            continue
         found = usable_way(one)
         if isinstance(found, StartWay):
             return FoundLevel(one, reasons)
@@ -88,13 +98,14 @@ def run_checks(
     level: str | None = None,
     timeout_s: float = CHECK_TIMEOUT,
     workers: int | None = None,
+    trust_answers: bool = False,
 ) -> Iterator[CheckResult]:
     """What comes of each program, in order, as soon as it is known.
 
     `level`: as `found_level` takes it. `timeout_s`: seconds of wall time that one whole check may take. `workers`: how many
     checks run at once; None: as many as there are cores. Where no level is found every result is `sandbox_unavailable`.
     """
-    found = found_level(level)
+    found = found_level(level, trust_answers=trust_answers)
     way = usable_way(found.level) if found.level else None
     if not isinstance(way, StartWay):
         yield from (CheckResult("sandbox_unavailable", f"sandbox: {found.words}"[:300]) for _ in tasks)
@@ -105,7 +116,7 @@ def run_checks(
 
 
 def settled_checks(
-    tasks: Mapping[str, SandboxTask], *, level: str | None = None, timeout_s: float = CHECK_TIMEOUT
+    tasks: Mapping[str, SandboxTask], *, level: str | None = None, timeout_s: float = CHECK_TIMEOUT, trust_answers: bool = False
 ) -> Iterator[tuple[str, CheckResult | None]]:
     """By key what comes of each program, as `run_checks` tells it; one that runs out of time while it waits is run once more, and then alone.
 
@@ -113,12 +124,12 @@ def settled_checks(
     result, which no other check beside it has slowed.
     """
     late: dict[str, SandboxTask] = {}
-    found = run_checks(list(tasks.values()), level=level, timeout_s=timeout_s)
+    found = run_checks(list(tasks.values()), level=level, timeout_s=timeout_s, trust_answers=trust_answers)
     for key, result in zip(tasks, found, strict=True):
         if result.status == "timeout" and result.cpu_seconds < _LATE_BY_ITSELF * timeout_s:
             late[key] = tasks[key]
         yield key, None if key in late else result
-    again = run_checks(list(late.values()), level=level, timeout_s=timeout_s, workers=1)
+    again = run_checks(list(late.values()), level=level, timeout_s=timeout_s, trust_answers=trust_answers, workers=1)
     yield from zip(late, again, strict=True)
 
 
@@ -144,7 +155,8 @@ def usable_way(level: str) -> StartWay | str:
 
 def _tried(way: StartWay) -> str:
     """Why a program cannot be run in a way; empty: it can, and is kept from what the level promises."""
-    task = SandboxTask(_TRIED.replace("MAY_BE_ROOT", str(not can_change_user())), "tried", _TRIED_TESTS)
+    tests = _TRIED_TESTS.replace("MAY_READ", str(way.level in WEAK_LEVELS))
+    task = SandboxTask(_TRIED.replace("MAY_BE_ROOT", str(not can_change_user())), "tried", tests)
     with complaints_file() as complaints:
         try:
             found = check_once(task, way, _interpreter(), 30.0, complaints)

@@ -170,12 +170,16 @@ def failed_line(error: BaseException, tests: str) -> str:
     return "".join(tests.split("\n")[number - 1 : number]).strip() if number else ""
 
 
-def limit(limits: dict[str, int], uid: int, dies_with_parent: bool, refused: bytes) -> None:
+def limit(
+    limits: dict[str, int], uid: int, dies_with_parent: bool, hidden: tuple[list[str], str] | None, refused: bytes
+) -> None:
     """Takes from this process what no program needs: files, another user, a parent to outlive, limits that only shrink, system calls."""
     import ctypes
     import resource
 
     system = ctypes.CDLL(None, use_errno=True)
+    if hidden:
+        shut(system, *hidden)
     if uid >= 0:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
@@ -188,12 +192,40 @@ def limit(limits: dict[str, int], uid: int, dies_with_parent: bool, refused: byt
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(number, (most, most))
     system.prctl(47, 4, 0, 0, 0)  # PR_CAP_AMBIENT
-    system.capset(struct.pack("=II", 0x20080522, 0), bytes(24))
+    given_away = system.capset(struct.pack("=II", 0x20080522, 0), bytes(24))
+    if hidden:
+        did(given_away)
     system.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     if refused:
         steps = ctypes.create_string_buffer(refused, len(refused))
         # PR_SET_SECCOMP; a kernel without it goes without it.
         system.prctl(22, 2, struct.pack("@HP", len(refused) // 8, ctypes.addressof(steps)), 0, 0)
+
+
+def shut(system: Any, hidden: list[str], shown: str) -> None:
+    """In a tree of mounts of its own: puts nothing in the place of these, but for `shown` in them, and lets nothing be written anywhere."""
+    from ctypes import c_long
+
+    for place in hidden:
+        if os.path.isdir(place):  # noqa: PTH112 - pathlib is not worth its loading
+            held = os.open(shown, os.O_PATH) if shown.startswith(place + "/") else -1
+            did(system.mount(b"none", os.fsencode(place), b"tmpfs", c_long(14), b"size=64k,nr_inodes=32,mode=755"))
+            if held >= 0:
+                os.makedirs(shown)  # noqa: PTH103
+                did(system.mount(b"/proc/self/fd/%d" % held, os.fsencode(shown), None, c_long(4096), None))  # MS_BIND
+                os.close(held)
+        elif os.path.isfile(place):  # noqa: PTH113
+            did(system.mount(b"/dev/null", os.fsencode(place), None, c_long(4096), None))
+    # mount_setattr: MOUNT_ATTR_RDONLY of the root and of all below it.
+    did(system.syscall(c_long(442), c_long(-100), b"/", c_long(0x8000), struct.pack("=QQQQ", 1, 0, 0, 0), c_long(32)))
+
+
+def did(came: int) -> None:
+    """Raises OSError for a system call that failed."""
+    if came != 0:
+        import ctypes
+
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def candidate(pipe: Pipe, program: str, name: str) -> None:

@@ -44,7 +44,7 @@ def test_a_store_of_newer_code_says_so(ingested: Path) -> None:
     assert "schema version 99" in findings(1)["response store"]["found"]
 
 
-@pytest.mark.parametrize(("wish", "level"), [("off", None), ("bwrap", None)])
+@pytest.mark.parametrize(("wish", "level"), [("off", None), ("rlimits", None), ("unshare", "unshare")])
 def test_a_sandbox_that_the_variable_keeps_from_a_better_level_names_the_variable(
     state: Path, monkeypatch: pytest.MonkeyPatch, wish: str, level: str | None
 ) -> None:

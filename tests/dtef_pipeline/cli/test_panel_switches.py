@@ -15,7 +15,7 @@ from dtef_pipeline.qa.night_panel import QaPanel
 from dtef_pipeline.rubric.night_panel import RubricPanel
 from dtef_pipeline.rubric.policy import ScoringPolicy
 from resources.settings import Settings
-from tests.dtef_pipeline.cli.commands import name_panel
+from tests.dtef_pipeline.cli.commands import dtef, name_panel
 
 RUBRIC_KEYS: dict[str, tuple[Any, list[str]]] = {
     "judge_draws": (3, ["rubric_judgements"]),
@@ -85,6 +85,15 @@ def test_a_key_of_the_section_qa_reaches_the_stages_that_its_option_reached(
     at_night = QaPanel(**{key: value}).run_config("n1")
     assert changed(found, QaOptions(snapshot="n1").config(), key, value) == stages
     assert all(at_night[stage][key] == value for stage in stages)
+
+
+@pytest.mark.usefixtures("state")
+def test_trust_in_answers_reaches_the_stage_that_runs_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[bool] = []
+    monkeypatch.setattr(qa_run, "run", lambda options: told.append(options.config()["qa_executions"]["trust_answers"]))
+    for given in ([], ["--trust-answers"]):
+        assert dtef("qa", "run", "--suite", "humaneval", "--model", "gpt-4.1", *given).exit_code == 0
+    assert told == [False, True]
 
 
 def test_anchors_are_judged_by_the_same_scale_and_within_the_same_budget(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

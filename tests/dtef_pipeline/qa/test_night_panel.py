@@ -103,7 +103,7 @@ def test_every_setting_of_the_command_can_be_that_of_the_night(tmp_path: Path) -
         "judge": "j",
         "judges": "j.yaml",
     }
-    flags = {"sandbox": "off", "strict": "true", "senses": "all"}
+    flags = {"sandbox": "off", "trust_answers": "true", "strict": "true", "senses": "all"}
     lists = {name: f"[{value}]" for name, value in given.items()}
     text = "".join(f"  {name}: {value}\n" for name, value in {**lists, **numbers, **words, **flags}.items())
     found = panel(tmp_path, f"qa:\n{text}")
@@ -114,6 +114,7 @@ def test_every_setting_of_the_command_can_be_that_of_the_night(tmp_path: Path) -
         **numbers,
         **words,
         "sandbox": "off",
+        "trust_answers": True,
         "strict": True,
         "senses": "all",
     }

@@ -67,6 +67,16 @@ def f():
             pass
     return "kept"
 """,
+    "64 MB of disk": r"""
+def f():
+    for path in ("/tmp/UNIQUE", "/dev/shm/UNIQUE", "FOLDER/UNIQUE", "FILE"):
+        try:
+            open(path, "ab", buffering=0).write(bytes(1 << 26))
+            return path
+        except OSError:
+            pass
+    return "kept"
+""",
     "leaves folders and links": r"""
 import os
 def f():
@@ -108,10 +118,12 @@ def f():
 """,
     "reads the solutions in a folder beside the system's": r"""
 def f():
-    try:
-        return open("CHECKOUT/pyproject.toml").read(100)
-    except OSError:
-        return "kept"
+    for path in ("CHECKOUT/pyproject.toml", "FILE"):
+        try:
+            return open(path).read(100)
+        except OSError:
+            pass
+    return "kept"
 """,
     "changes a file's mode and times": r"""
 import os
@@ -139,6 +151,14 @@ def f():
 """,
 }
 """By name: the function returns "kept" where it was kept from it. What it left behind outside is looked at by the test."""
+
+LET_DO: dict[str, set[str]] = {
+    "sandlock": set(),
+    "bwrap": set(),
+    "unshare": {"reads files"},
+    "rlimits": {"network", "reads files", "leaves folders and links", "reads the solutions in a folder beside the system's"},
+}
+"""The deeds that a level does not keep a program from and that it tells of."""
 
 PROGRAMS = {
     "endless loop": (("timeout",), "def f():\n    while True:\n        pass\n"),
