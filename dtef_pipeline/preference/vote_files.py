@@ -137,7 +137,7 @@ def _is_choice(value: object) -> bool:
     return isinstance(value, str) and value in CHOICES
 
 
-def _is_count(value: object) -> bool:
+def _is_count(value: Any) -> bool:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return is_number and 0 <= value <= MOST_WINS and value == int(value)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -28,6 +30,7 @@ P_COLUMNS = ("p", "p_adjusted")
 _ANY_WIDTH = Fit()
 _GAP = 2
 """Blanks between two columns."""
+_INTERVAL = re.compile(r"\S+ to \S+")
 _OF_DIFFERENCE_OR_SCORE = (("low", "high"), ("score_low", "score_high"))
 Ends = Mapping[str, tuple[str, str]]
 """By column of estimates, the columns with the ends of its interval."""
@@ -157,18 +160,31 @@ def _text_columns(frame: pd.DataFrame, columns: Sequence[str], as_named: bool, e
 
 def _drawn(columns: Sequence[_TextColumn], n_rows: int, fit: Fit) -> str:
     table = Table(box=SIMPLE_HEAD, padding=(0, _GAP - 1, 0, 0), pad_edge=False)
-    for column in columns:
-        table.add_column(
-            column.heading,
-            justify="right" if column.is_number else "left",
-            no_wrap=column.is_number or column.heading.endswith("interval"),
-            overflow="fold",
-        )
+    for column, width in zip(columns, _widths(columns, fit.width or WIDE), strict=True):
+        table.add_column(column.heading, justify="right" if column.is_number else "left", overflow="fold", width=width)
     for row in range(n_rows):
         table.add_row(*(column.cells[row] for column in columns))
     buffer = io.StringIO()
     Console(file=buffer, width=fit.width or WIDE, no_color=True, highlight=False, markup=False).print(table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+
+
+def _widths(columns: Sequence[_TextColumn], width: int) -> list[int]:
+    """The width of each column of a table that fits: the widest texts are broken first, numbers and intervals never."""
+    room = width - _GAP * len(columns)
+    widths = [max(map(cell_len, [column.heading, *column.cells])) for column in columns]
+    least = [_least_width(column) for column in columns]
+    while sum(widths) > room and widths != least:
+        widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=widths.__getitem__)
+        widths[widest] -= 1
+    return widths
+
+
+def _least_width(column: _TextColumn) -> int:
+    """Of numbers and intervals the longest one, or a word of the heading; a text may be broken anywhere."""
+    whole = column.cells if column.is_number else [cell for cell in column.cells if _INTERVAL.fullmatch(cell)]
+    words = column.heading.split() if whole else []
+    return max(map(cell_len, [*whole, *words, " "]))
 
 
 def _hidden(frame: pd.DataFrame, columns: Sequence[str], fit: Fit) -> list[str]:
