@@ -11,7 +11,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.boards.costs import cost_breakdown, cost_views, costs, usage_by_model
@@ -95,18 +95,18 @@ ROWS = st.lists(
             "segment": st.sampled_from(["a:x", "a:y"]),
             "condition": st.sampled_from(["distribution/narrative", "shift/narrative"]),
             "question_id": st.sampled_from(["q0", "q1"]),
-            "request_key": st.sampled_from(["a", "b", "c", "d"]),
-            "call_status": st.sampled_from(["answered", "error", "budget", "missing"]),
+            "request_key": st.sampled_from(["a", "b", "c"]),
+            # Most are answered, so that often several answered rows stand on one request.
+            "call_status": st.sampled_from([*["answered"] * 4, "error", "budget", "missing"]),
             "prompt_tokens": st.integers(0, 50),
-            "cost_usd": st.one_of(st.none(), st.integers(0, 64).map(lambda n: n / 64)),
+            "cost_usd": st.sampled_from([None, None, 0.0, 0.0, 0.25, 0.5, 3.0]),
         }
     ),
-    min_size=1,
+    min_size=3,
     max_size=12,
 )
 
 
-@settings(max_examples=settings.default.max_examples // 2)
 @given(ROWS)
 def test_sums_are_those_of_a_plain_loop_over_requests_in_every_view(rows: list[dict[str, Any]]) -> None:
     by_request: dict[str, list[dict[str, Any]]] = defaultdict(list)

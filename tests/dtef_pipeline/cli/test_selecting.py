@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.asking.models import Budget, load_models
-from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, distribution, dtef, ok, query, refused, run_stages, serve_as
+from tests.dtef_pipeline.cli.commands import SEGMENTS, distribution, dtef, ok, query, refused, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM, Fault, always
 
 ROUND = ["--round", "S1", "--segment", SEGMENTS[0], "--questions", "3"]
@@ -91,7 +91,8 @@ class TestBudgets:
     def test_a_run_that_reaches_one_keeps_what_is_done_says_so_and_goes_on_with_a_larger_one(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        what = ["--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4"]
+        # Each segment is a Dagster run: the budget is that of all of them.
+        what = ["--round", "S1", "--segment", SEGMENTS[0], "--segment", "gender:male", "--model", "fake", "--questions", "4"]
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
             printed = run_stages(*what, "--max-calls", "5")

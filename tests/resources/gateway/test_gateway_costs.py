@@ -135,8 +135,16 @@ def half_lost(call: Call) -> Fault:
     return LOST if int(call.user.split()[1]) % 2 else LONGER_REPLY
 
 
-@pytest.mark.parametrize("concurrency", [1, 50])
-@pytest.mark.parametrize("plan", [half_lost, always(LONGER_REPLY)], ids=["half-lost", "all-reply"])
+def first_lost(call: Call) -> Fault:
+    """Those are counted before any reply shows that they may have cost more."""
+    return LOST if int(call.user.split()[1]) < 3 else LONGER_REPLY
+
+
+@pytest.mark.parametrize(
+    ("plan", "concurrency"),
+    [(half_lost, 1), (half_lost, 50), (first_lost, 1), (always(LONGER_REPLY), 1), (always(LONGER_REPLY), 50)],
+    ids=["half-lost", "half-lost-50", "first-lost", "all-reply", "all-reply-50"],
+)
 def test_a_budget_holds_where_a_server_bills_more_than_is_estimated(
     store: ResponseStore, plan: FaultPlan, concurrency: int
 ) -> None:
