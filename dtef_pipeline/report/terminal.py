@@ -30,7 +30,7 @@ P_COLUMNS = ("p", "p_adjusted")
 _ANY_WIDTH = Fit()
 _GAP = 2
 """Blanks between two columns."""
-_INTERVAL = re.compile(r"\S+ to \S+")
+_WHOLE_INTERVAL = re.compile(r"\S+ to \S+")
 _OF_DIFFERENCE_OR_SCORE = (("low", "high"), ("score_low", "score_high"))
 Ends = Mapping[str, tuple[str, str]]
 """By column of estimates, the columns with the ends of its interval."""
@@ -182,7 +182,7 @@ def _widths(columns: Sequence[_TextColumn], width: int) -> list[int]:
 
 def _least_width(column: _TextColumn) -> int:
     """Of numbers and intervals the longest one, or a word of the heading; a text may be broken anywhere."""
-    whole = column.cells if column.is_number else [cell for cell in column.cells if _INTERVAL.fullmatch(cell)]
+    whole = column.cells if column.is_number else [cell for cell in column.cells if _WHOLE_INTERVAL.fullmatch(cell)]
     words = column.heading.split() if whole else []
     return max(map(cell_len, [*whole, *words, " "]))
 

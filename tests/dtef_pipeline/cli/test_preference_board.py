@@ -96,7 +96,9 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     assert "the votes have changed since" in dtef("preference", "board").stderr
     (file,) = (voted / "warehouse" / "preference_scores").rglob("*.parquet")
     file.write_bytes(b"PAR1 broken")
-    assert "makes it again: dtef rollup --family preference" in refused("preference", "board")
+    damaged = dtef("preference", "board")
+    assert damaged.exit_code == 1
+    assert "makes it again: dtef rollup --family preference" in damaged.stderr
 
 
 def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(

@@ -159,6 +159,7 @@ def test_budgets_are_compared_with_the_estimate_by_run_role_and_model(players: P
 
 
 def test_a_model_under_test_that_is_not_known_is_told_before_judges_are_missed(players: Players, state: Path) -> None:
+    write_panel(rubric={})
     (state / "models.yaml").write_text("models: {}\n", encoding="utf-8")
     assert "no model or collection 'nosuch'" in refused("rubric", "run", "--estimate", "--model", "nosuch")
 

@@ -67,6 +67,8 @@ class Browser:
         """Open an address, and wait until the page is there."""
         self.call("Emulation.setEmulatedMedia", media="", features=[])
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
+        # What the page that is left still says and asks for is not said by the next one.
+        self._goes("Page.navigate", "about:blank", url="about:blank")
         self.said.clear()
         self.requested.clear()
         self._goes("Page.navigate", address, url=address)
