@@ -225,8 +225,8 @@ def test_a_postgresql_server_that_restarts_is_waited_for(postgres: Postgres) -> 
 
 
 def test_a_postgresql_server_that_stays_away_is_an_error(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(db, "PATIENCE_S", 0.0)
     with ResponseStore(postgres.new_database()) as store:
+        monkeypatch.setattr(store.database, "_patience_s", 1.0)
         postgres.stop()
         try:
             with pytest.raises(StoreError, match=r"cannot write to the response store postgresql\+psycopg://dtef:\*\*\*@"):
