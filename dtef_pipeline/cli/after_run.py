@@ -20,6 +20,7 @@ from dtef_pipeline.cli.boards import (
     lines_of_design_effects,
     lines_of_unranked,
     lines_of_view,
+    reasons_without_score,
     render_view,
 )
 from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
@@ -155,12 +156,12 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
             questions=chosen.sample.questions,
             sample_segments=chosen.sample.segments,
         )
-        whole = view(connection, "overall", options)
+        whole, reasons = view(connection, "overall", options), reasons_without_score(connection, options)
         boards = [whole[whole["context_level"] == level].reset_index(drop=True) for level in chosen.context_levels]
         for level, board in zip(chosen.context_levels, boards, strict=True):
             table = render_view("overall", board, _HOW_AFTER_RUN)
             said.append(f"\n{board_scope(connection, options, level)}:\n{table}")
-            said += filter(None, [lines_of_unranked(board)])
+            said += filter(None, [lines_of_unranked(board, reasons)])
         said.append(line_of_non_answers(connection, options))
         warnings = list(run_warnings(connection, chosen.snapshot, rounds, variants))
         return said, boards, used, warnings

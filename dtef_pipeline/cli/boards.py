@@ -171,13 +171,28 @@ def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
     return "\n".join(filter(None, [*notes, *map(_readable_alone, frames), lines]))
 
 
-def lines_of_unranked(frame: pd.DataFrame) -> str:
-    """Why models of an overall board have no rank, a line for each reason; empty where all have one."""
+def reasons_without_score(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> Mapping[tuple[str, ...], str]:
+    """The most frequent reason why a model's responses have no score, by model variant, context level and condition."""
+    rows = connection.execute(
+        "SELECT model_variant, context_level, condition, mode(reason) FROM scores "
+        "WHERE reason <> '' AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2) GROUP BY ALL",
+        [list(options.rounds), options.snapshot or None],
+    ).fetchall()
+    return {tuple(way): reason for *way, reason in rows}
+
+
+def lines_of_unranked(frame: pd.DataFrame, without_score: Mapping[tuple[str, ...], str]) -> str:
+    """Why models of an overall board have no rank, a line for each reason; empty where all have one. `without_score`: see above."""
     unranked = named_apart(frame)[frame["rank"].isna()]
     models: dict[str, dict[str, None]] = {}
-    for model, note in zip(unranked["model"], unranked["note"], strict=True):
-        reasons = [one.removeprefix(f"{NO_RANK}: ") for one in str(note).split("; ") if one.startswith(NO_RANK)]
-        models.setdefault(reasons[0] if reasons else "no score", {})[model] = None
+    for row in unranked.to_dict("records"):
+        if row["n_pairs"]:
+            notes = [note for note in str(row["note"]).split("; ") if note.startswith(NO_RANK)]
+            why = notes[0].removeprefix(f"{NO_RANK}: ")
+        else:
+            way = (str(row["model_variant"]), str(row["context_level"]), str(row["condition"]))
+            why = f"no score: {without_score.get(way, 'nothing that counts here was asked')}"
+        models.setdefault(why, {})[row["model"]] = None
     return _listed("without a rank:", [f"{and_more([*who], _MOST_NOTES)}: {why}" for why, who in models.items()])
 
 

@@ -26,6 +26,7 @@ from dtef_pipeline.cli.boards import (
     lines_of_samples,
     lines_of_unranked,
     lines_of_view,
+    reasons_without_score,
     render_drift,
     render_view,
 )
@@ -89,7 +90,10 @@ def leaderboard(warehouse: Warehouse, /, by: str, output: str, top: int | None, 
     if left := len(frame) - len(shown):
         say(f"{counted(left, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
     if by == "overall" and shown["rank"].isna().any():
-        click.echo(lines_of_unranked(shown))
+        why = warehouse.query(
+            lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds
+        )
+        click.echo(lines_of_unranked(shown, why))
     if not served:
         say_mixed(warehouse, "predictions", chosen.rounds, chosen.snapshot, SERVED_REMEDY)
     if silent := warehouse.query(

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.boards.boards import load_evidence
-from dtef_pipeline.cli.boards import lines_of_view, render_view
+from dtef_pipeline.cli.boards import lines_of_unranked, lines_of_view, reasons_without_score, render_view
 from dtef_pipeline.cli.dtef import leaderboard as command
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -233,3 +233,17 @@ def test_the_board_of_several_context_levels_is_those_of_each(
     together = frames["overall"]
     each = [view(connection, "overall", replace(OPTIONS, context_levels=(level,))) for level in ("0", "5")]
     pd.testing.assert_frame_equal(together, pd.concat(each, ignore_index=True), check_dtype=False, rtol=1e-9)
+
+
+def test_a_model_without_a_score_says_the_most_frequent_reason() -> None:
+    row = {"model_variant": "m", "context_level": "0", "condition": "plain", "rank": None, "note": "no rank: no score"}
+    board = pd.DataFrame([{**row, "model": "m", "n_pairs": 0}, {**row, "model": "n", "model_variant": "n", "n_pairs": 0}])
+    lines = lines_of_unranked(board, {("m", "0", "plain"): "no answer could be read"}).splitlines()
+    assert [line.strip() for line in lines[1:]] == [
+        "m: no score: no answer could be read",
+        "n: no score: nothing that counts here was asked",
+    ]
+    scores = pd.DataFrame([{**row, "round": "S1", "snapshot": "base", "reason": reason} for reason in ("", "x", "y", "y")])
+    with duckdb.connect() as stored:
+        stored.register("scores", scores)
+        assert reasons_without_score(stored, OPTIONS) == {("m", "0", "plain"): "y"}
