@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from dtef_pipeline.asking.addresses import shown
-from dtef_pipeline.errors import DtefError, WarehouseError
+from dtef_pipeline.errors import DtefError, StoreError, WarehouseError
 from resources.failures import reason
 
 
@@ -79,6 +81,23 @@ def without_secrets(address: str) -> str:
     # An @ in the path of a bucket is no secret where no user can stand before it.
     before_path = rest.partition("/")[0]
     return shown(address).replace("[...]@", "", 1) if {":", "@"} & set(before_path) else address.partition("?")[0]
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A binary file to write: it is on the disk whole once the block ends, or not at all. Raises StoreError where it cannot be written."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        with suppress(OSError):
+            part.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

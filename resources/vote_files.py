@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import zlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -34,6 +33,7 @@ from dtef_pipeline.preference.vote_records import (
 )
 from dtef_pipeline.text.counted import and_more
 from resources import vote_tables as tables
+from resources.file_systems import whole_file
 from resources.responses.database import ResponseDatabase
 from resources.vote_queries import JUDGE_KIND, NOT_OF_A_JUDGE, judges_among, of_a_judge
 from resources.votes import VoteStore
@@ -213,19 +213,12 @@ def _read(where: str, number: int, line: bytes) -> tuple[str, Record]:
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            # No name and no time in the compressed file, which would make it other bytes each time.
-            with gzip.GzipFile("", "wb", 6, file, mtime=0) if _is_compressed(path) else nullcontext(file) as opened:
-                opened.writelines(f"{line}\n".encode() for line in lines)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        part.unlink(missing_ok=True)
+    # No name and no time in the compressed file, which would make it other bytes each time.
+    with (
+        whole_file(path) as file,
+        gzip.GzipFile("", "wb", 6, file, mtime=0) if _is_compressed(path) else nullcontext(file) as opened,
+    ):
+        opened.writelines(f"{line}\n".encode() for line in lines)
 
 
 def _is_compressed(path: Path) -> bool:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 from dtef_pipeline.asking.request import CANDIDATE, ROLES, Hash, Response
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import request_key
+from resources.file_systems import whole_file
 from resources.responses.database import RESPONSE_COLUMNS
 from resources.responses.store import PAGE, RESPONSES, ResponseStore
 
@@ -51,19 +51,8 @@ def export_responses(store: ResponseStore, path: Path, *, models: Iterable[str] 
         StoreError: the store cannot be read or the file cannot be written.
     """
     write = _write_parquet if _suffix(path) == ".parquet" else _write_json_lines
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            written = write(path, file, store.pages(models=list(models), snapshots=list(snapshots)))
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        with suppress(OSError):
-            part.unlink()
-    return written
+    with whole_file(path) as file:
+        return write(path, file, store.pages(models=list(models), snapshots=list(snapshots)))
 
 
 def import_responses(store: ResponseStore, path: Path) -> Imported:
