@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets.stage.checks import asset_check, verdict
-from assets.stage.family_drift import FamilyDrift, define_drift
+from assets.stage.family_drift import SHIFT_COLUMNS, FamilyDrift, define_drift
 from assets.stage.resources import Store
 from dtef_pipeline.games.watched_play import (
     GAMES_DRIFT_READS,
@@ -27,7 +27,7 @@ games_drift, games_no_drift, games_verdicts_were_told = define_drift(
         rule=games_drift_rule,
         watched=games_watched_drift,
         rule_columns=("scenario", *_PLAYED, "lowest_snapshot", "highest_snapshot", "lowest", "highest"),
-        verdict_columns=("verdict", *_PLAYED, "n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot"),
+        verdict_columns=("verdict", *_PLAYED, *SHIFT_COLUMNS),
     )
 )
 

@@ -4,14 +4,12 @@ import dagster as dg
 import pyarrow as pa
 
 from assets.stage.checks import asset_check, verdict
-from assets.stage.family_drift import FamilyDrift, Judged, define_drift
+from assets.stage.family_drift import SHIFT_COLUMNS, FamilyDrift, Judged, define_drift
 from assets.stage.resources import Store
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
 from dtef_pipeline.qa.netted_scores import net_of_judge
 from dtef_pipeline.qa.watched_scores import QA_DRIFT_READS, QA_WATCHED, qa_drift_rule, qa_watched_drift
-
-_SHIFT = ("n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot")
 
 
 def _judged(store: Store, checks: pa.Table, options: WatchOptions) -> Judged:
@@ -32,9 +30,9 @@ qa_drift, qa_no_drift, qa_verdicts_were_told = define_drift(
         rule=qa_drift_rule,
         watched=qa_watched_drift,
         rule_columns=("suite", "part", "model", "metric", "lowest_snapshot", "highest_snapshot", "lowest", "highest"),
-        verdict_columns=("verdict", "model", "condition", "metric", *_SHIFT, "net_shift"),
+        verdict_columns=("verdict", "model", "condition", "metric", *SHIFT_COLUMNS, "net_shift"),
         judged=_judged,
-        judge_columns=("verdict", "judge_model", "evaluator", *_SHIFT),
+        judge_columns=("verdict", "judge_model", "evaluator", *SHIFT_COLUMNS),
     )
 )
 

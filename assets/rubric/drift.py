@@ -2,13 +2,11 @@
 
 import pyarrow as pa
 
-from assets.stage.family_drift import FamilyDrift, Judged, define_drift
+from assets.stage.family_drift import SHIFT_COLUMNS, FamilyDrift, Judged, define_drift
 from assets.stage.resources import Store
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.rubric.anchor_rows import judge_drift_rows
 from dtef_pipeline.rubric.watched_drift import DRIFT_READS, WATCHED, documented_drift_table, net_drift, watched_drift
-
-_SHIFT = ("n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot")
 
 
 def _judged(store: Store, checks: pa.Table, options: WatchOptions) -> Judged:
@@ -29,8 +27,8 @@ rubric_drift, rubric_no_drift, rubric_verdicts_were_told = define_drift(
         rule=documented_drift_table,
         watched=watched_drift,
         rule_columns=("blueprint", "model", "lowest_snapshot", "highest_snapshot", "lowest", "highest", "investigate"),
-        verdict_columns=("verdict", "model", "judges", *_SHIFT, "cause"),
+        verdict_columns=("verdict", "model", "judges", *SHIFT_COLUMNS, "cause"),
         judged=_judged,
-        judge_columns=("verdict", "judge", *_SHIFT),
+        judge_columns=("verdict", "judge", *SHIFT_COLUMNS),
     )
 )

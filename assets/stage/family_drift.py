@@ -22,6 +22,8 @@ from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import by_verdict
 
+SHIFT_COLUMNS = ("n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot")
+"""Columns of a verdict that say how far a series moved, and since when."""
 Judged = tuple[pa.Table, pa.Table]
 """Verdicts on models, net of what their judges did, and the verdict on each judge."""
 
