@@ -172,8 +172,8 @@ def _drawn(columns: Sequence[_TextColumn], n_rows: int, fit: Fit) -> str:
 def _widths(columns: Sequence[_TextColumn], width: int) -> list[int]:
     """The width of each column of a table that fits: the widest texts are broken first, numbers and intervals never."""
     room = width - _GAP * len(columns)
-    widths = [max(map(cell_len, [column.heading, *column.cells])) for column in columns]
-    least = [_least_width(column) for column in columns]
+    widths = [min(max(map(cell_len, [column.heading, *column.cells])), width) for column in columns]
+    least = [min(_least_width(column), width) for column in columns]
     while sum(widths) > room and widths != least:
         widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=widths.__getitem__)
         widths[widest] -= 1
