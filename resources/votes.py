@@ -360,10 +360,10 @@ def votes_of_store(
 
 def _players_vote(row: Mapping[str, Any]) -> PlayersVote:
     values = {name: row[name] for name in PlayersVote.__slots__ if name in row}
-    return PlayersVote(**{**values, "preferred": _preferred(row), "leak_risk": row["replaced"] > 0})
+    return PlayersVote(**{**values, "preferred": _preference_of(row), "leak_risk": row["replaced"] > 0})
 
 
-def _preferred(row: Mapping[str, Any] | sa.RowMapping) -> Literal["left", "right", "tie"]:
+def _preference_of(row: Mapping[str, Any] | sa.RowMapping) -> Literal["left", "right", "tie"]:
     if row["choice"] == "tie":
         return "tie"
     return "left" if (row["choice"] == "A") == (row["shown_as_a"] == "left") else "right"
@@ -383,7 +383,7 @@ def pairs_and_votes(store: VoteStore) -> tuple[list[PlayersPair], list[CastVote]
 
 def _cast(row: Mapping[str, Any] | sa.RowMapping) -> CastVote:
     judge = row["reviewer_id"] if row["reviewer_kind"] == JUDGE_KIND else None
-    return CastVote(row["pair_id"], judge, _preferred(row), row["void_id"] is not None)
+    return CastVote(row["pair_id"], judge, _preference_of(row), row["void_id"] is not None)
 
 
 def votes_on_equal_texts(store: VoteStore) -> tuple[int, list[str]]:

@@ -134,7 +134,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
         "verdict",
         "parsed_verdict",
     ]
-    return _tested(rows, config, clean(rows), shown, better=["better"])
+    return _test_table(rows, config, clean(rows), shown, better=["better"])
 
 
 @dg.asset(deps=[segment_results], **roll_up("responsiveness", code_version="6"))
@@ -146,7 +146,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     """
     rows = publish_views(store, config, of_views("responsiveness"))["responsiveness"]
     shown = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_adjusted", "verdict", "parsed_verdict"]
-    return _tested(rows, config, clean(rows), shown, evidence_adapting=["evidence-adapting"])
+    return _test_table(rows, config, clean(rows), shown, evidence_adapting=["evidence-adapting"])
 
 
 @dg.asset(deps=[segment_results], **roll_up("segment_gaps", code_version="1"))
@@ -160,7 +160,7 @@ def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: 
     rows = publish_views(store, config, of_views("segment_gaps"))["segment_gaps"]
     shown = ["model", "attribute", "segment", "context_level", "deviation", "low", "high", "p_adjusted", "verdict"]
     of_clean = clean(rows).sort_by([("p_adjusted", "ascending")])
-    return _tested(rows, config, of_clean, shown, told_apart=["worse", "better"])
+    return _test_table(rows, config, of_clean, shown, told_apart=["worse", "better"])
 
 
 @dg.asset(deps=[segment_results], **roll_up("reliability", code_version="5"))
@@ -172,7 +172,7 @@ def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     """
     rows = publish_views(store, config, of_views("reliability"))["reliability"]
     shown = ["model", "context_level", "n_cells", "n_draws", "icc", "within_sd", "rerun_detectable", "model_detectable"]
-    return _tested(rows, config, clean(rows), shown)
+    return _test_table(rows, config, clean(rows), shown)
 
 
 @dg.asset(deps=[predictions], **roll_up("costs", code_version="2"))
@@ -212,7 +212,7 @@ def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:
     return {"context_plot": dg.MetadataValue.md(as_markdown_image(context_curves(shared)))}
 
 
-def _tested(
+def _test_table(
     rows: pa.Table, config: BoardConfig, shown: pa.Table, columns: list[str], **verdicts: list[str]
 ) -> dg.MaterializeResult[Any]:
     """The result of a test: how many of the `shown` rows have one of the `verdicts`, by the name of the metadata, and the first of them."""

@@ -31,14 +31,14 @@ class LogOfHome:
         self._log: RunLog | None = None
 
     def events(self, queue_id: str) -> Sequence[LoggedEvent]:
-        log = self._opened()
+        log = self._open_log()
         return log.events(queue_id) if log else ()
 
     def started(self, queue_ids: Sequence[str]) -> Collection[str]:
-        log = self._opened()
+        log = self._open_log()
         return log.started(queue_ids) if log else ()
 
-    def _opened(self) -> RunLog | None:
+    def _open_log(self) -> RunLog | None:
         """None: Dagster has not been started there yet. Raises StoreError."""
         with self._lock:
             if self._log is None and (self._home / "dagster.yaml").is_file():
