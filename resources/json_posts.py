@@ -16,7 +16,7 @@ import httpx
 import stamina
 
 from dtef_pipeline.errors import ConfigError
-from resources.gateway.retries import retry_after
+from resources.retry_after import retry_after
 from resources.settings import Settings
 
 ATTEMPTS = 4

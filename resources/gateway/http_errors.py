@@ -11,8 +11,8 @@ from typing import Any
 
 from dtef_pipeline.asking.addresses import shown
 from dtef_pipeline.asking.models import ModelSpec
-from resources.gateway.retries import retry_after
 from resources.gateway.transport import CallError, Scope
+from resources.retry_after import retry_after
 
 # Servers send these when the same call may well succeed a little later.
 _PASSING_STATUSES = frozenset({408, 409, 425, 429})

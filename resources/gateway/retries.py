@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 import numpy as np
 
@@ -28,23 +26,6 @@ class Backoff:
     def wait(self, attempt: int) -> float:
         """Seconds to wait after failed attempt 1, 2, ..."""
         return min(self.longest, self.first * 2.0 ** min(attempt - 1, 60)) * float(self.rng.uniform(0.5, 1.0))
-
-
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that a Retry-After header asks to wait, given as seconds or as an HTTP date; None without a readable one."""
-    value = headers.get("retry-after", "").strip()
-    if not value:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            until = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        until = until if until.tzinfo else until.replace(tzinfo=UTC)
-        seconds = (until - now).total_seconds()
-    return max(0.0, seconds) if np.isfinite(seconds) else None
 
 
 async def _set_or_late(event: asyncio.Event, seconds: float) -> None:
