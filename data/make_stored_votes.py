@@ -25,8 +25,8 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.vote_records import record_line, void_id
 from dtef_pipeline.preference.who_met import PlayersPair
 from resources.settings import Settings
-from resources.vote_files import export_votes
-from resources.votes import VoteStore
+from resources.votes.vote_files import export_votes
+from resources.votes.vote_store import VoteStore
 
 _REVIEWERS, _PAIRS_EACH, _VOTES_SEED = 8, 16, 15
 _STRENGTH = {"stored/amber": 1.0, "stored/birch": 0.1, "stored/cobalt": -1.1}

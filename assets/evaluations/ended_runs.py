@@ -9,8 +9,8 @@ import dagster as dg
 from assets.stage.dagster_internals import RETRY_NUMBER_TAG, WILL_RETRY_TAG
 from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
 from dtef_pipeline.text.counted import counted
-from resources.evaluation_calls import EvaluationCalls
-from resources.evaluations import EventKind
+from resources.evaluations.evaluation_calls import EvaluationCalls
+from resources.evaluations.evaluation_store import EventKind
 
 RETRY_PATIENCE_S = 600.0
 """How long a run that failed is waited for to be started once more. The daemon does so within seconds, if it does."""

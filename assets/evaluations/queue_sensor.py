@@ -13,9 +13,9 @@ from assets.stage.partitions import SNAPSHOT_TAG
 from assets.stage.ranges import chosen_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
-from resources.evaluation_calls import calls_left, calls_told
-from resources.evaluation_counts import bought_by
-from resources.evaluations import QUEUE_TAG, Evaluation, EvaluationStore, has_evaluations
+from resources.evaluations.evaluation_calls import calls_left, calls_told
+from resources.evaluations.evaluation_counts import bought_by
+from resources.evaluations.evaluation_store import QUEUE_TAG, Evaluation, EvaluationStore, has_evaluations
 from resources.failures import links, one_line
 from resources.responses.database import ResponseDatabase
 

@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from assets.evaluations.ended_runs import why_it_failed
 from assets.stage.dagster_internals import told_data
 from dtef_pipeline.errors import StoreError
-from resources.evaluations import QUEUE_TAG, LoggedEvent
+from resources.evaluations.evaluation_store import QUEUE_TAG, LoggedEvent
 from resources.failures import links, one_line
 
 _RUN_ENDS = {dg.DagsterEventType.RUN_SUCCESS, dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED}

@@ -13,8 +13,8 @@ from dtef_pipeline.documents import in_one_line
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.manifest import ScenarioManifest, manifests_in_play, read_manifests
 from dtef_pipeline.games.personas import Persona, latest_personas, read_persona_versions
-from resources.game_documents import GameDocumentKind, StoredDocuments, stored_documents
 from resources.settings import Settings, shipped
+from resources.votes.game_documents import GameDocumentKind, StoredDocuments, stored_documents
 
 _Kept = TypeVar("_Kept", Persona, ScenarioManifest)
 

@@ -7,7 +7,7 @@ from assets.stage.resources import Store
 from assets.stage.versions import observation_tags
 from dtef_pipeline.preference.stored_votes import version_of_votes
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
-from resources.votes import VoteStore, votes_of_store
+from resources.votes.vote_store import VoteStore, votes_of_store
 
 _IN_GROUP = "preference"
 PREFERENCE_GROUP = {"group_name": _IN_GROUP}

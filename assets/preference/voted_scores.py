@@ -14,7 +14,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.preference.published_scores import preference_scores as scores_of_votes
 from dtef_pipeline.preference.stored_votes import WhichVotes, counted_votes, version_of_votes
 from dtef_pipeline.preference.who_met import who_met
-from resources.votes import VoteStore, pairs_and_votes, votes_on_equal_texts
+from resources.votes.vote_store import VoteStore, pairs_and_votes, votes_on_equal_texts
 
 _SHOWN_SCORES = (
     "family",

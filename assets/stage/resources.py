@@ -21,13 +21,13 @@ from dtef_pipeline.asking.request_list import keys_of
 from dtef_pipeline.boards.boards import BoardEvidence
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.identity import digest
-from resources.evaluations import QUEUE_TAG
+from resources.evaluations.evaluation_store import QUEUE_TAG
+from resources.evaluations.run_manifests import this_run
 from resources.gateway import Gateway
 from resources.gateway.progress import Display, ModelProgress, RunProgress, shown_progress
 from resources.json_posts import Webhook
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
-from resources.run_manifests import this_run
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 

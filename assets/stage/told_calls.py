@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dtef_pipeline.asking.request import LAST_ERROR, Failure
-from resources.evaluation_calls import CallCounts, StageCalls
+from resources.evaluations.evaluation_calls import CallCounts, StageCalls
 from resources.gateway.progress import ModelProgress
 
 _REASON_CHARACTERS = 300

@@ -9,8 +9,8 @@ import dagster as dg
 from assets.stage.dagster_internals import tell_run
 from assets.stage.resources import Store
 from assets.stage.told_calls import CallsOfStage
-from resources.evaluation_calls import CallCounts, StageCalls
-from resources.evaluations import QUEUE_TAG
+from resources.evaluations.evaluation_calls import CallCounts, StageCalls
+from resources.evaluations.evaluation_store import QUEUE_TAG
 
 ANSWERS_TOLD_EVERY_S = 2.0
 

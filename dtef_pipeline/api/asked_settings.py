@@ -19,7 +19,7 @@ from dtef_pipeline.keys import Space
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
-from resources.evaluations import AskedRun
+from resources.evaluations.evaluation_store import AskedRun
 from resources.known_models import known_models
 from resources.settings import API_ANY_MODEL, Settings
 

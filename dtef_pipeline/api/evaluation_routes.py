@@ -16,8 +16,8 @@ from dtef_pipeline.api.queue_bodies import Asks
 from dtef_pipeline.api.queue_routes import QUEUE_PATH
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.text.counted import counted
-from resources.evaluation_counts import count_unended
-from resources.evaluations import Evaluation, EvaluationStore
+from resources.evaluations.evaluation_counts import count_unended
+from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
 
 router = APIRouter()
 MOST_UNENDED = 100

@@ -21,7 +21,7 @@ from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import services_of
 from dtef_pipeline.errors import DtefError, StoreError
 from dtef_pipeline.identity import canonical_json
-from resources.evaluations import TERMINAL, EvaluationStore, Event
+from resources.evaluations.evaluation_store import TERMINAL, EvaluationStore, Event
 
 EVENTS_EVERY_S = 0.5
 """Between two looks at the events of an evaluation, by each who waits for one."""

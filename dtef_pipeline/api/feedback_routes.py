@@ -21,7 +21,7 @@ from dtef_pipeline.documents import Part
 from dtef_pipeline.preference.ballots import read_ballot, read_id
 from dtef_pipeline.preference.paired_csv import ELSEWHERE
 from dtef_pipeline.text.counted import counted
-from resources.vote_queries import refuse_judge
+from resources.votes.vote_queries import refuse_judge
 
 router = APIRouter()
 _NOT_KEPT = {"Cache-Control": "no-store"}

@@ -10,8 +10,8 @@ from fastapi import Depends, Request
 from dtef_pipeline.api.services import services_of
 from dtef_pipeline.api.vote_rate import VoteRate
 from dtef_pipeline.preference.blinded_pair import BlindedPair
-from resources.votes import VoteStore
-from resources.waiting_pairs import WaitingPairs
+from resources.votes.vote_store import VoteStore
+from resources.votes.waiting_pairs import WaitingPairs
 
 
 class Feedback:

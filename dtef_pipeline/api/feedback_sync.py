@@ -22,8 +22,8 @@ from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, fault_of_line
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import SourceError, UnknownVote
-from resources.vote_files import add_lines, checked_lines, exported_lines
-from resources.vote_tables import time_of
+from resources.votes.vote_files import add_lines, checked_lines, exported_lines
+from resources.votes.vote_tables import time_of
 
 router = APIRouter()
 LARGEST_PLACE = 2**31 - 1

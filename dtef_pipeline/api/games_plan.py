@@ -48,7 +48,7 @@ from dtef_pipeline.games.players import BASELINE_PREFIX, Player
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
-from resources.evaluations import AskedRun
+from resources.evaluations.evaluation_store import AskedRun
 from resources.gateway.budget import Accounts
 from resources.known_models import known_models
 from resources.settings import Settings

@@ -16,7 +16,7 @@ from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, LookedAt, Service
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, subject_of
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.spans import span_in_words
-from resources.evaluations import QUEUE_SENSOR
+from resources.evaluations.evaluation_store import QUEUE_SENSOR
 
 _BYTES_IN = {"GB": 10**9, "MB": 10**6, "kB": 10**3}
 

@@ -16,9 +16,9 @@ from dtef_pipeline.preference.paired_source import paired_rows
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest
 from dtef_pipeline.preference.votes import PairedResponse
-from resources.run_manifests import code_version, config_hash
+from resources.evaluations.run_manifests import code_version, config_hash
 from resources.settings import Settings
-from resources.votes import VoteStore
+from resources.votes.vote_store import VoteStore
 from resources.warehouse import Warehouse
 
 

@@ -10,8 +10,8 @@ from fastapi import Path
 from dtef_pipeline.api import versioned
 from dtef_pipeline.api.document_routes import document_router
 from dtef_pipeline.games.personas import Persona, PersonaStatus
-from resources.game_documents import StoredDocuments
 from resources.settings import Settings
+from resources.votes.game_documents import StoredDocuments
 
 _TURNING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 

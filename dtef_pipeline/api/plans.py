@@ -14,7 +14,7 @@ from pydantic import Field
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import DtefError
-from resources.evaluations import AskedRun
+from resources.evaluations.evaluation_store import AskedRun
 
 Listed = TypeVar("Listed", bound=Hashable)
 _FOR_SHELLS = re.compile(r" \(`dtef [^)]*\)|[;:] `dtef [^`]*` \w+ (some|one|those there are)")

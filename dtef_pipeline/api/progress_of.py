@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from resources.evaluation_calls import calls_told
-from resources.evaluations import TERMINAL, Evaluation, EvaluationRun, EvaluationStatus, Event, EventKind
+from resources.evaluations.evaluation_calls import calls_told
+from resources.evaluations.evaluation_store import TERMINAL, Evaluation, EvaluationRun, EvaluationStatus, Event, EventKind
 
 ProgressStatus = EvaluationStatus
 

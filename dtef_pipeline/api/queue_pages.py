@@ -44,7 +44,7 @@ from dtef_pipeline.api.shown_evaluations import (
     whole_evaluation,
 )
 from dtef_pipeline.text.counted import and_more, counted
-from resources.evaluations import EvaluationRun
+from resources.evaluations.evaluation_store import EvaluationRun
 
 EVALUATIONS_A_PAGE = 50
 _EVENTS_SHOWN = 200

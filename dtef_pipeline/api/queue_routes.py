@@ -29,7 +29,7 @@ from dtef_pipeline.api.queue_bodies import PageOfEvaluations, PageOfEvents, Whol
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, shown_evaluations, whole_evaluation
 from dtef_pipeline.errors import UnknownEvaluation
-from resources.evaluations import Evaluation, EvaluationStore
+from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
 
 QUEUE_PATH = "/api/evaluations/queue"
 LONGEST_WAIT_S = 30

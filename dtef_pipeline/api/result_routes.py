@@ -19,7 +19,7 @@ from dtef_pipeline.api.results_of import ResultsKept, RunAsked, Spent, results_f
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.trace_bodies import TraceBody
 from dtef_pipeline.errors import UnknownEvaluation
-from resources.evaluation_counts import without_float_noise
+from resources.evaluations.evaluation_counts import without_float_noise
 
 RUN_PATH = "/api/evaluations/{run_id}"
 MOST_TRACES = 200

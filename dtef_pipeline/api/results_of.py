@@ -17,9 +17,9 @@ from weakref import WeakValueDictionary
 from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, outcomes_told
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError
-from resources.evaluations import Evaluation, EvaluationRun
+from resources.evaluations.evaluation_store import Evaluation, EvaluationRun
+from resources.evaluations.run_manifests import config_hash
 from resources.known_models import known_models
-from resources.run_manifests import config_hash
 from resources.settings import Settings
 
 if TYPE_CHECKING:

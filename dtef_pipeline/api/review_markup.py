@@ -15,7 +15,7 @@ from dtef_pipeline.report.vote_fields import (
     choice_fields,
 )
 from dtef_pipeline.text.counted import counted
-from resources.waiting_pairs import ReviewerProgress
+from resources.votes.waiting_pairs import ReviewerProgress
 
 REVIEW_PATH = "/review"
 CONSENT_PATH = "/review/consent"

@@ -36,7 +36,7 @@ from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, Unknown
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.report.vote_fields import VOTE_FIELD_TITLES, VOTE_TITLE
 from dtef_pipeline.text.counted import counted
-from resources.vote_queries import refuse_judge
+from resources.votes.vote_queries import refuse_judge
 
 MOST_SKIPPED = 100
 """Pairs that a reviewer can have come later; of more, those that were skipped first come now."""

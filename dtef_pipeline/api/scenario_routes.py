@@ -15,8 +15,8 @@ from dtef_pipeline.api.etags import UNCHANGED, tagged
 from dtef_pipeline.api.scenario_templates import scenario_templates
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.games.manifest import ScenarioManifest, ScenarioStatus
-from resources.game_documents import StoredDocuments
 from resources.settings import Settings
+from resources.votes.game_documents import StoredDocuments
 
 LARGEST_FIRST_SEED = 2**31 - 1
 MOST_SEEDS = 100_000

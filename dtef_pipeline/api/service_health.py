@@ -21,11 +21,11 @@ from dtef_pipeline.api.shown_evaluations import ShownEvaluation, shown_evaluatio
 from dtef_pipeline.api.versioned import KnownDocuments
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.text.counted import counted
-from resources.evaluation_counts import count_unended, last_event_at
-from resources.evaluations import QUEUE_SENSOR
+from resources.evaluations.evaluation_counts import count_unended, last_event_at
+from resources.evaluations.evaluation_store import QUEUE_SENSOR
 from resources.failures import is_damaged
 from resources.responses.damage import damage_of
-from resources.vote_queries import votes_since
+from resources.votes.vote_queries import votes_since
 
 if TYPE_CHECKING:
     from assets.daemon_state import DaemonState

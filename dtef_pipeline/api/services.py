@@ -13,11 +13,11 @@ from fastapi import Depends, Request
 from dtef_pipeline.api.sessions import FailedTokens, Sessions
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.text.origins import LOOPBACK_HOSTS, served_hosts
-from resources.evaluations import EvaluationStore, LoggedEvent, RunLog
-from resources.game_documents import GameDocumentStore
+from resources.evaluations.evaluation_store import EvaluationStore, LoggedEvent, RunLog
 from resources.responses.database import ResponseDatabase
 from resources.settings import Settings
-from resources.votes import VoteStore
+from resources.votes.game_documents import GameDocumentStore
+from resources.votes.vote_store import VoteStore
 
 REQUEST_PATIENCE_S = 4.0
 """How long a request waits for a database that is away, or for its other writers, before the answer is 503."""

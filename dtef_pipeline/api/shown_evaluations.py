@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dtef_pipeline.api.progress_of import EvaluationProgress, progress_of
 from dtef_pipeline.text.counted import and_more
-from resources.evaluations import TERMINAL, Evaluation, EvaluationStore, Event
+from resources.evaluations.evaluation_store import TERMINAL, Evaluation, EvaluationStore, Event
 
 _NAMED_AT_MOST = 3
 

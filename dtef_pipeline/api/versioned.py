@@ -22,7 +22,8 @@ from dtef_pipeline.games.document_lines import document_lines, new_documents, re
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.identity import versions_in_play
-from resources.game_documents import (
+from resources.settings import Settings
+from resources.votes.game_documents import (
     DocumentChanged,
     DocumentVersion,
     GameDocumentKind,
@@ -30,7 +31,6 @@ from resources.game_documents import (
     SaidStatus,
     StoredDocuments,
 )
-from resources.settings import Settings
 
 Versioned = Persona | ScenarioManifest
 ByVersion = Mapping[tuple[str, int], Versioned]

@@ -38,8 +38,8 @@ from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.counted import counted
-from resources.vote_queries import VoteCounts, latest_actions, start_of_days, vote_counts
-from resources.vote_tables import time_of
+from resources.votes.vote_queries import VoteCounts, latest_actions, start_of_days, vote_counts
+from resources.votes.vote_tables import time_of
 
 DAYS_OF_VOTES = 60
 _REVIEWERS_SHOWN = 100

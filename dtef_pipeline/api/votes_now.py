@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from weakref import WeakKeyDictionary
 
-from resources.vote_queries import numbers_of_votes
-from resources.votes import VoteStore
+from resources.votes.vote_queries import numbers_of_votes
+from resources.votes.vote_store import VoteStore
 
 _known: WeakKeyDictionary[VoteStore, tuple[tuple[int, int], str]] = WeakKeyDictionary()
 
@@ -18,7 +18,7 @@ def version_of_votes_now(store: VoteStore) -> str:
     """
     from dtef_pipeline.preference.stored_votes import version_of_votes
     from dtef_pipeline.preference.votes import REVIEWER_KINDS
-    from resources.votes import votes_of_store
+    from resources.votes.vote_store import votes_of_store
 
     numbers = numbers_of_votes(store.database)
     before, found = _known.get(store, (None, ""))

@@ -208,8 +208,8 @@ def check_daemon(settings: Settings) -> Diagnosis:
     from assets.daemon_state import DaemonState, daemon_state
     from assets.stage.dagster_internals import storage_settings
     from dtef_pipeline.text.spans import span_in_words
-    from resources.evaluation_counts import unended_if_there
-    from resources.evaluations import QUEUE_SENSOR
+    from resources.evaluations.evaluation_counts import unended_if_there
+    from resources.evaluations.evaluation_store import QUEUE_SENSOR
 
     check, now = "Dagster's daemon", datetime.now(UTC)
     try:

@@ -118,7 +118,7 @@ def import_scenarios(file: Path, who: str | None) -> None:
     from dtef_pipeline.api.scenario_routes import SCENARIOS
     from dtef_pipeline.api.versioned import import_documents
     from dtef_pipeline.cli.preference_votes import user_name
-    from resources.game_documents import GameDocumentStore
+    from resources.votes.game_documents import GameDocumentStore
 
     settings = Settings.from_environment()
     with GameDocumentStore(settings.responses_url) as store:

@@ -31,10 +31,10 @@ from dtef_pipeline.games.players import BASELINE_PREFIX, Player
 from dtef_pipeline.games.traces import trace_hash
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.printable import printable
+from resources.evaluations.run_manifests import this_run
 from resources.gateway import Gateway
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
-from resources.run_manifests import this_run
 from resources.settings import Settings
 
 

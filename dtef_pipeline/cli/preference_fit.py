@@ -40,7 +40,7 @@ from dtef_pipeline.preference.votes import PlayersVote
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.printable import printable
 from resources.settings import Settings
-from resources.votes import VoteStore, votes_of_store
+from resources.votes.vote_store import VoteStore, votes_of_store
 
 
 def with_named_judges(patterns: tuple[str, ...], judges: Collection[str]) -> tuple[str, ...]:

@@ -21,14 +21,14 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.preference.judged_pairs import PAIR_ORDERS, PairLook, judge_reviewer_id, pair_judges, pair_verdict
 from dtef_pipeline.text.counted import counted
+from resources.evaluations.run_manifests import this_run
 from resources.gateway import Gateway
 from resources.gateway.askable import refuse_early
 from resources.gateway.progress import RunProgress, shown_progress
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
-from resources.run_manifests import this_run
 from resources.settings import Settings
-from resources.votes import JudgedPair, VoteStore, add_judge, own_pairs, pairs_voted_on_in_its_name, take_judged
+from resources.votes.vote_store import JudgedPair, VoteStore, add_judge, own_pairs, pairs_voted_on_in_its_name, take_judged
 
 _PAIRS_JUDGED_TOGETHER = 500
 

@@ -28,10 +28,10 @@ from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.printable import printable
 from resources.known_models import known_models
 from resources.settings import Settings
-from resources.vote_files import AddedVotes, Line, add_lines, export_votes, import_votes
-from resources.vote_queries import JUDGE_KIND, refuse_judge
-from resources.vote_tables import time_of
-from resources.votes import VoteStore, own_pairs
+from resources.votes.vote_files import AddedVotes, Line, add_lines, export_votes, import_votes
+from resources.votes.vote_queries import JUDGE_KIND, refuse_judge
+from resources.votes.vote_store import VoteStore, own_pairs
+from resources.votes.vote_tables import time_of
 
 _EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")
 

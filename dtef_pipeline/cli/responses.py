@@ -28,10 +28,10 @@ from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
+from resources.evaluations.run_manifests import this_run
 from resources.responses.files import export_responses, import_responses
 from resources.responses.forgotten import ChosenResponses, chosen_keys, forget, forgotten_cost
 from resources.responses.store import ResponseStore
-from resources.run_manifests import this_run
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 

@@ -25,7 +25,7 @@ from dagster._utils.error import serializable_error_info_from_exc_info
 
 from assets.daemon_state import DaemonState, daemon_state
 from dtef_pipeline.errors import StoreError
-from resources.evaluations import QUEUE_SENSOR
+from resources.evaluations.evaluation_store import QUEUE_SENSOR
 from tests.conftest import ROOT
 
 

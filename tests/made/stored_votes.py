@@ -10,9 +10,9 @@ from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.vote_records import Record
 from dtef_pipeline.preference.votes import PairedResponse, VotePair, paired_response
-from resources import vote_tables as tables
 from resources.settings import Settings
-from resources.votes import JudgedPair, VoteStore, take_judged
+from resources.votes import vote_tables as tables
+from resources.votes.vote_store import JudgedPair, VoteStore, take_judged
 
 PLAYERS = ("alpha", "beta")
 

@@ -12,7 +12,7 @@ import dagster as dg
 from dagster._core.events import EngineEventData
 
 from dtef_pipeline.api.asked_settings import home_named
-from resources.evaluations import QUEUE_TAG, TERMINAL, EvaluationStore, EventKind, LoggedEvent
+from resources.evaluations.evaluation_store import QUEUE_TAG, TERMINAL, EvaluationStore, EventKind, LoggedEvent
 from resources.settings import shipped
 
 _TOLD: dict[str, list[LoggedEvent]] = {}

@@ -10,7 +10,7 @@ from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.blinded_pair import read_text
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.votes import PairedResponse, paired_response
-from resources.votes import VoteStore, votes_on_equal_texts
+from resources.votes.vote_store import VoteStore, votes_on_equal_texts
 
 
 def said(texts: Sequence[tuple[str, str]]) -> list[PairedResponse]:

@@ -14,7 +14,7 @@ from assets.evaluations.run_log import DagsterRunLog
 from assets.survey.store import SurveyStore
 from dtef_pipeline.api.games_plan import GamesManifest, planned_games
 from dtef_pipeline.cli.started_runs import dagster_instance
-from resources.evaluations import QUEUE_TAG, EvaluationStore, Event
+from resources.evaluations.evaluation_store import QUEUE_TAG, EvaluationStore, Event
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.games.conftest import REPLIES, SHOW_CARDS, League, write_made_models, write_made_scenarios

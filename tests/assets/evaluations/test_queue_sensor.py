@@ -12,7 +12,7 @@ from assets.evaluations import ended_runs, queue_sensor
 from assets.stage import told_events
 from assets.survey.store import SurveyStore
 from dtef_pipeline.cli.started_runs import dagster_instance
-from resources.evaluations import QUEUE_TAG, EvaluationStore
+from resources.evaluations.evaluation_store import QUEUE_TAG, EvaluationStore
 from tests.assets.evaluations.conftest import SENSOR, Queue
 from tests.assets.games.conftest import SHOW_CARDS
 

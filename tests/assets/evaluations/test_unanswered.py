@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from resources.evaluations import Event
+from resources.evaluations.evaluation_store import Event
 from tests.assets.evaluations.conftest import Queue
 from tests.fake_llm_server import Fault, always
 

@@ -14,8 +14,8 @@ from assets.games.known_games import known_personas, known_scenario_versions, kn
 from dtef_pipeline.cli import main
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.manifest import read_manifest
-from resources.game_documents import GameDocumentStore
 from resources.settings import Settings
+from resources.votes.game_documents import GameDocumentStore
 from tests.conftest import ROOT
 
 CALM: dict[str, Any] = {"id": "calm", "version": 1, "status": "approved", "display_name": "Calm", "system_prompt": "Wait."}

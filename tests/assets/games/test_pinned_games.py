@@ -15,9 +15,9 @@ from dtef_pipeline.api.games_plan import GamesManifest, planned_games
 from dtef_pipeline.api.plans import PlannedEvaluation
 from dtef_pipeline.api.results_of import RunAsked
 from dtef_pipeline.api.results_of_games import counts_of, metrics_of, trace_of, traces_of
-from resources.evaluations import Evaluation, EvaluationStore
-from resources.game_documents import GameDocumentStore
+from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
 from resources.settings import Settings
+from resources.votes.game_documents import GameDocumentStore
 from tests.assets.games.conftest import CALM, SHOW_CARDS, League
 
 WAITS = {"family": "games", "persona_ids": ["none"], "scenario_ids": [SHOW_CARDS], "models": ["baseline/waits"]}

@@ -16,7 +16,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.votes import paired_response, vote_pair
 from resources.settings import Settings
-from resources.votes import VoteStore
+from resources.votes.vote_store import VoteStore
 from tests.made.stored_votes import store_votes
 
 _OF_VOTES = dg.Definitions(

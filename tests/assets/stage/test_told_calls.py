@@ -6,7 +6,7 @@ import pytest
 
 from assets.stage.told_calls import CallsOfStage
 from dtef_pipeline.asking.request import Failure
-from resources.evaluation_calls import CallCounts, StageCalls
+from resources.evaluations.evaluation_calls import CallCounts, StageCalls
 from resources.gateway.progress import ModelProgress
 
 

@@ -13,7 +13,7 @@ from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.tables import QA_ITEMS, QA_PROMPTS
 from dtef_pipeline.survey.tables import PREDICTIONS
-from resources.evaluations import AskedRun, Evaluation, EvaluationStore
+from resources.evaluations.evaluation_store import AskedRun, Evaluation, EvaluationStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.made import settings_in
 from tests.made.made_scores import scored_games

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import httpx2
 
-from resources.evaluations import AskedRun, EvaluationStore
+from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
 from tests.dtef_pipeline.api.made import ROLE_TOKENS
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S
 from tests.made.told_runs import tell

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.votes import PairedResponse
-from resources.votes import VoteStore
+from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.made import begin_session, client_in
 
 OWN_PAGE = {"Origin": "http://testserver"}

@@ -13,9 +13,9 @@ from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.description import operations
 from dtef_pipeline.families import FAMILIES
-from resources.evaluation_calls import CallCounts, EvaluationCalls, StageCalls
-from resources.evaluation_counts import bought_by
-from resources.evaluations import EvaluationStore
+from resources.evaluations.evaluation_calls import CallCounts, EvaluationCalls, StageCalls
+from resources.evaluations.evaluation_counts import bought_by
+from resources.evaluations.evaluation_store import EvaluationStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.asked_runs import asked_games, asked_qa, asked_rubric, asked_survey
 from tests.dtef_pipeline.api.described import faults_of

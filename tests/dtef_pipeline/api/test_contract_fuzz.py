@@ -27,7 +27,7 @@ from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.description import operations
 from dtef_pipeline.api.plans import PlannedEvaluation
 from dtef_pipeline.preference.pairing import new_pairs
-from resources.evaluations import AskedRun
+from resources.evaluations.evaluation_store import AskedRun
 from tests.dtef_pipeline.api.described import faults_of
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
 from tests.made.told_runs import tell

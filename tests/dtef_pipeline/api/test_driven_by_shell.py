@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.preference.pairing import new_pairs
-from resources.votes import VoteStore
+from resources.votes.vote_store import VoteStore
 from tests.conftest import ROOT
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in
 from tests.dtef_pipeline.api.served import served

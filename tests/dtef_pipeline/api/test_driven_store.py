@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.preference.pairing import new_pairs
-from resources.votes import VoteStore
+from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.made import client_in
 from tests.made.stored_votes import written
 

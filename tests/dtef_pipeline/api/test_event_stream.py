@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from dtef_pipeline.api import event_stream
 from dtef_pipeline.api.event_stream import resume_after
 from dtef_pipeline.errors import UnknownEvaluation
-from resources.evaluations import EvaluationStore
+from resources.evaluations.evaluation_store import EvaluationStore
 from tests.conftest import SHARED
 from tests.dtef_pipeline.api.followed import asked_evaluation, events_path, finished_evaluation, read_events
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, session_in

@@ -9,7 +9,7 @@ from dtef_pipeline.api.services import Services
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.votes import PairedResponse
-from resources.evaluations import AskedRun
+from resources.evaluations.evaluation_store import AskedRun
 from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES, log_in
 from tests.dtef_pipeline.api.made import services_in
 from tests.dtef_pipeline.api.reviewed import fill

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from assets.evaluations.run_log import DagsterRunLog
 from dtef_pipeline.errors import StoreError
 from dtef_pipeline.preference.pairing import new_pairs
-from resources.evaluations import AskedRun, EvaluationStore
-from resources.votes import VoteStore
+from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
+from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.started import AS_ADMIN, StartedApi, Subscriber, awaited, started
 from tests.made.stored_votes import written
 from tests.made.told_runs import begin_run, made_home, tell_in

@@ -11,7 +11,7 @@ import pytest
 
 from dtef_pipeline.api import versioned
 from dtef_pipeline.errors import ConfigError, StoreError
-from resources.evaluations import AskedRun, EvaluationStore
+from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
 from tests.dtef_pipeline.api.browsed import HOSTILE, OPERATOR_PAGES, OWN_ORIGIN, assert_inert, browsing, hidden_fields, tags_of
 from tests.dtef_pipeline.api.made import settings_in
 from tests.made.told_runs import TOLD_LOG, tell

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dtef_pipeline.api.access import SESSION_COOKIE
 from dtef_pipeline.api.services import Services
-from resources.evaluations import AskedRun
+from resources.evaluations.evaluation_store import AskedRun
 from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES, log_in
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in, session_in
 from tests.dtef_pipeline.api.served import served

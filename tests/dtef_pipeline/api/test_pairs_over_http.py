@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from resources.votes import VoteStore
+from resources.votes.vote_store import VoteStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, assert_inert
 from tests.dtef_pipeline.api.made import client_in

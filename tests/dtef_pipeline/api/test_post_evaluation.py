@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.games_plan import MOST_ASKED_EPISODES
-from resources.evaluations import EvaluationStore
+from resources.evaluations.evaluation_store import EvaluationStore
 from tests.conftest import SHARED
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in
 from tests.made.told_runs import TOLD_LOG

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dtef_pipeline.api.progress_of import PartProgress, progress_of
-from resources.evaluations import Evaluation, EvaluationRun, Event, EventKind
+from resources.evaluations.evaluation_store import Evaluation, EvaluationRun, Event, EventKind
 
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
 PLAN = {"keys": ["a", "b"], "config": {"prompts": {}, "answers": {}}}

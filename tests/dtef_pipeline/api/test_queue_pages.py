@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.api.page_parts import with_code
-from resources.evaluations import EvaluationStore
+from resources.evaluations.evaluation_store import EvaluationStore
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing
 from tests.dtef_pipeline.api.made import settings_in
 from tests.dtef_pipeline.api.test_operator_pages import PLANNED

@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
-from resources.evaluations import EvaluationStore
-from resources.vote_tables import actions
+from resources.evaluations.evaluation_store import EvaluationStore
+from resources.votes.vote_tables import actions
 from tests.dtef_pipeline.api.followed import asked_evaluation, finished_evaluation, write_items
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
 from tests.dtef_pipeline.api.test_event_stream import store_of
@@ -166,7 +166,9 @@ def test_the_list_and_health_read_no_runs(client: TestClient, store: EvaluationS
     """A hundred runs of each of two hundred evaluations were read to be counted."""
     asked_evaluation(store)
     finished_evaluation(store, 3)
-    monkeypatch.setattr("resources.evaluations.EvaluationRun", lambda *run: pytest.fail(f"a run was read: {run}"))
+    monkeypatch.setattr(
+        "resources.evaluations.evaluation_store.EvaluationRun", lambda *run: pytest.fail(f"a run was read: {run}")
+    )
     assert [one["run_count"] for one in client.get(QUEUE).json()["evaluations"]] == [2, 2]
     told = client.get("/api/health").json()["evaluations"]
     assert (told["open"], told["last_event_at"] is None) == (1, False)

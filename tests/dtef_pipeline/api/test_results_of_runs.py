@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, game_results
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_boards
-from resources.evaluations import AskedRun, Evaluation, EvaluationStore
+from resources.evaluations.evaluation_store import AskedRun, Evaluation, EvaluationStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.asked_runs import (
     CALM,

@@ -9,7 +9,7 @@ import pytest
 
 from dtef_pipeline.errors import StoreError
 from dtef_pipeline.preference.votes import paired_response
-from resources.votes import VoteStore
+from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
 from tests.dtef_pipeline.api.reviewed import HOSTILE, fill
 from tests.dtef_pipeline.api.served import served

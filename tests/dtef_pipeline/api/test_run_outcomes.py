@@ -19,7 +19,7 @@ from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_SCORES
 from dtef_pipeline.survey.tables import BLUEPRINTS, PREDICTIONS, SCORES, SURVEY_RESPONSES
-from resources.evaluations import QUEUE_TAG, AskedRun, Evaluation, EvaluationStore
+from resources.evaluations.evaluation_store import QUEUE_TAG, AskedRun, Evaluation, EvaluationStore
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings

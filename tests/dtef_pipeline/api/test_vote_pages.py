@@ -9,8 +9,8 @@ import pytest
 
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.preference.published_scores import preference_scores
-from resources.vote_queries import vote_counts
-from resources.votes import votes_of_store
+from resources.votes.vote_queries import vote_counts
+from resources.votes.vote_store import votes_of_store
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing, tags_of
 from tests.dtef_pipeline.api.made import services_in

@@ -14,9 +14,9 @@ from starlette.testclient import TestClient
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
-from resources.vote_files import export_votes
-from resources.vote_tables import add_rows
-from resources.votes import VoteStore
+from resources.votes.vote_files import export_votes
+from resources.votes.vote_store import VoteStore
+from resources.votes.vote_tables import add_rows
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
 from tests.made.voted import responses

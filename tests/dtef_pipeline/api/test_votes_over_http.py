@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from dtef_pipeline.api.vote_rate import VOTES_A_MINUTE
 from dtef_pipeline.preference.pairing import new_pairs
-from resources.votes import VoteStore, add_judge
+from resources.votes.vote_store import VoteStore, add_judge
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
 from tests.made.voted import responses, vectors
 

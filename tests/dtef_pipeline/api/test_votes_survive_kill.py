@@ -16,7 +16,7 @@ from typing import NamedTuple
 import httpx2
 
 from dtef_pipeline.preference.pairing import new_pairs
-from resources.votes import VoteStore
+from resources.votes.vote_store import VoteStore
 from tests.conftest import ROOT
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, settings_in
 from tests.made.voted import responses

@@ -15,7 +15,7 @@ from dtef_pipeline.api import event_stream, queue_routes
 from dtef_pipeline.api.event_stream import Watchers
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import StoreError
-from resources.evaluations import EvaluationStore
+from resources.evaluations.evaluation_store import EvaluationStore
 from tests.dtef_pipeline.api.followed import (
     ReadEvent,
     asked_evaluation,

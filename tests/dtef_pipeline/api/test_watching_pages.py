@@ -19,8 +19,8 @@ from dtef_pipeline.api.health_pages import bytes_in_words
 from dtef_pipeline.api.service_health import DAMAGED_STORE, NO_DAEMON, NO_SENSOR, HealthLook, _KeptDaemon
 from dtef_pipeline.errors import StoreError
 from dtef_pipeline.text.spans import span_in_words
-from resources.evaluations import QUEUE_SENSOR, EvaluationStore
-from resources.vote_queries import start_of_days, vote_counts
+from resources.evaluations.evaluation_store import QUEUE_SENSOR, EvaluationStore
+from resources.votes.vote_queries import start_of_days, vote_counts
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing, tags_of
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, settings_in
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S

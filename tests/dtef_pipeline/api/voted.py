@@ -15,7 +15,7 @@ from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.published_scores import preference_scores
 from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote
-from resources.votes import VoteStore
+from resources.votes.vote_store import VoteStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.made import settings_in
 

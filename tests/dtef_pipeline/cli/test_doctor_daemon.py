@@ -12,7 +12,7 @@ import pytest
 from dagster._daemon.types import DaemonHeartbeat
 
 from assets.daemon_state import DaemonState
-from resources.evaluations import EvaluationStore
+from resources.evaluations.evaluation_store import EvaluationStore
 from tests.dtef_pipeline.cli.test_doctor import looks, state_of
 
 DAEMON = "Dagster's daemon"

@@ -14,7 +14,7 @@ from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.preference.beside_metrics import BESIDE_METRIC as METRICS_READ
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from resources.settings import Settings
-from resources.votes import VoteStore
+from resources.votes.vote_store import VoteStore
 from resources.warehouse import TABLES, Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, write_panel
 from tests.made.stored_votes import add_judged, store_votes

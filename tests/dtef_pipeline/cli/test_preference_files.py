@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.votes import VoteStore, votes_of_store
+from resources.votes.vote_store import VoteStore, votes_of_store
 from tests.dtef_pipeline.cli.commands import ok, refused
 
 

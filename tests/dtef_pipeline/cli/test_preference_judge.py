@@ -11,8 +11,8 @@ import pytest
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from resources.settings import Settings
-from resources.vote_tables import add_rows
-from resources.votes import VoteStore
+from resources.votes.vote_store import VoteStore
+from resources.votes.vote_tables import add_rows
 from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, serve_as, write_panel
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.stored_votes import written

@@ -17,7 +17,7 @@ from dtef_pipeline.games.games_paired import ASKED_AGAIN
 from dtef_pipeline.preference.vote_files import vote_columns
 from dtef_pipeline.preference.vote_fit import fit_votes
 from dtef_pipeline.preference.votes import PlayersVote
-from resources.votes import VoteStore, votes_of_store
+from resources.votes.vote_store import VoteStore, votes_of_store
 from resources.warehouse import TABLES, Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.made.voted import VOTES, need_votes, real_votes

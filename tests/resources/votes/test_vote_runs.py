@@ -15,8 +15,8 @@ from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest, record_line, request_record
 from dtef_pipeline.preference.votes import paired_response
 from resources.responses.store import ResponseStore
-from resources.vote_files import export_votes, import_votes
-from resources.votes import VoteStore
+from resources.votes.vote_files import export_votes, import_votes
+from resources.votes.vote_store import VoteStore
 from tests.made.responses import keys, response
 
 RUN = AskingRun("1.2.3+abc", "c0ffee")

@@ -13,8 +13,8 @@ import yaml
 from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import NewerSchema
 from dtef_pipeline.identity import digest, versions_in_play
-from resources.game_documents import DOCUMENT_KINDS, FIRST_STATUS, GameDocumentKind, StoredDocuments, stored_documents
 from resources.settings import Settings, shipped
+from resources.votes.game_documents import DOCUMENT_KINDS, FIRST_STATUS, GameDocumentKind, StoredDocuments, stored_documents
 
 _SOURCES_ROOT = Path(__file__).parents[1]
 _HASHED_FOLDERS = ("dtef_pipeline", "resources", "assets")

@@ -10,9 +10,9 @@ import pytest
 from dtef_pipeline.errors import BallotError, SourceError
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
-from resources import vote_tables as tables
-from resources.vote_files import export_votes, import_votes
-from resources.votes import JudgedPair, VoteStore, add_judge, pairs_voted_on_in_its_name, take_judged
+from resources.votes import vote_tables as tables
+from resources.votes.vote_files import export_votes, import_votes
+from resources.votes.vote_store import JudgedPair, VoteStore, add_judge, pairs_voted_on_in_its_name, take_judged
 from tests.made.voted import responses
 
 NOT_YET_A_JUDGE = "pairs(openai/gpt-4.1-mini[temperature=0])#844a6136"

@@ -16,10 +16,10 @@ import sqlalchemy as sa
 
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.well_formed import well_formed
-from resources.database_stores import DatabaseStore, read_if_there, utc_now
 from resources.responses.database import ResponseDatabase
+from resources.responses.database_stores import DatabaseStore, read_if_there, utc_now
 from resources.responses.schema_versions import make_tables, schema_found
-from resources.vote_tables import BEGINNING, make_vote_tables, microseconds, note_action, noted_action, time_of
+from resources.votes.vote_tables import BEGINNING, make_vote_tables, microseconds, note_action, noted_action, time_of
 
 GameDocumentKind = Literal["persona", "scenario"]
 DOCUMENT_KINDS: tuple[GameDocumentKind, ...] = get_args(GameDocumentKind)

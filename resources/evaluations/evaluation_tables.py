@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from resources.responses.database import ResponseDatabase
 from resources.responses.schema_versions import make_tables
-from resources.vote_tables import actions
+from resources.votes.vote_tables import actions
 
 EVALUATION_SCHEMA_VERSION = 1
 

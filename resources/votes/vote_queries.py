@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.errors import BallotError
 from dtef_pipeline.preference.own_judges import is_id_of_judge
-from resources import vote_tables as tables
 from resources.responses.database import ResponseDatabase, responses
-from resources.vote_tables import (
+from resources.votes import vote_tables as tables
+from resources.votes.vote_tables import (
     LEFT_SIDE,
     RIGHT_SIDE,
     SIDE_TEXTS,

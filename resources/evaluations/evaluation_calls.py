@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dtef_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
-    from resources.evaluations import Event
+    from resources.evaluations.evaluation_store import Event
 
 
 class CallCounts(NamedTuple):

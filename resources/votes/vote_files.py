@@ -32,11 +32,11 @@ from dtef_pipeline.preference.vote_records import (
     vote_of,
 )
 from dtef_pipeline.text.counted import and_more
-from resources import vote_tables as tables
 from resources.file_systems import whole_file
 from resources.responses.database import ResponseDatabase
-from resources.vote_queries import JUDGE_KIND, NOT_OF_A_JUDGE, judges_among, of_a_judge
-from resources.votes import VoteStore
+from resources.votes import vote_tables as tables
+from resources.votes.vote_queries import JUDGE_KIND, NOT_OF_A_JUDGE, judges_among, of_a_judge
+from resources.votes.vote_store import VoteStore
 
 EXPORT_ACTION = "export"
 """What the actions of administrators call an export. `contents` in it is what the names of the export were made of."""

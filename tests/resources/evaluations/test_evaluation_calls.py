@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from assets.evaluations.ended_runs import Ending, with_calls
-from resources.evaluation_calls import CallCounts, StageCalls, calls_left, calls_told
-from resources.evaluation_counts import without_float_noise
-from resources.evaluations import Event
+from resources.evaluations.evaluation_calls import CallCounts, StageCalls, calls_left, calls_told
+from resources.evaluations.evaluation_counts import without_float_noise
+from resources.evaluations.evaluation_store import Event
 
 SENTENCES = [
     (StageCalls(CallCounts(24, 0, 0)), None),

@@ -10,8 +10,8 @@ import pytest
 from dtef_pipeline.errors import UnknownPair
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
-from resources.votes import VoteStore
-from resources.waiting_pairs import WaitingPairs
+from resources.votes.vote_store import VoteStore
+from resources.votes.waiting_pairs import WaitingPairs
 from tests.made.voted import responses
 
 

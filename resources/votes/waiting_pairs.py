@@ -21,8 +21,8 @@ from dtef_pipeline.errors import UnknownPair
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.judging.hidden_names import Blinding
 from dtef_pipeline.preference.blinded_pair import BlindedPair
-from resources.vote_tables import LEFT_SIDE, RIGHT_SIDE, paired_responses, pairs, votes, with_sides
-from resources.votes import VoteStore
+from resources.votes.vote_store import VoteStore
+from resources.votes.vote_tables import LEFT_SIDE, RIGHT_SIDE, paired_responses, pairs, votes, with_sides
 
 LayOut = Callable[[str, BlindedPair], BlindedPair]
 """How people read a pair of a family, given the name of the family."""

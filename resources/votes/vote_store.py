@@ -33,11 +33,18 @@ from dtef_pipeline.preference.vote_records import (
 from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair, keyed_pair
 from dtef_pipeline.preference.who_met import CastVote, PlayersPair
 from dtef_pipeline.text.well_formed import well_formed
-from resources import vote_tables as tables
-from resources.database_stores import DatabaseStore, utc_now
 from resources.responses.database import ResponseDatabase, asking_runs, responses
-from resources.vote_queries import JUDGE_KIND, audit_statement, players_statement, refuse_judge, texts_statement, why_incomplete
-from resources.vote_tables import LEFT_SIDE, RIGHT_SIDE, SIDE_TEXTS, with_sides
+from resources.responses.database_stores import DatabaseStore, utc_now
+from resources.votes import vote_tables as tables
+from resources.votes.vote_queries import (
+    JUDGE_KIND,
+    audit_statement,
+    players_statement,
+    refuse_judge,
+    texts_statement,
+    why_incomplete,
+)
+from resources.votes.vote_tables import LEFT_SIDE, RIGHT_SIDE, SIDE_TEXTS, with_sides
 
 _LOOKED_AT_TOGETHER = 500
 """Pairs whose texts are compared."""

@@ -12,16 +12,16 @@ import pytest
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import StoreError
-from resources.game_documents import (
+from resources.evaluations.run_manifests import config_hash
+from resources.settings import Settings
+from resources.votes.game_documents import (
     NO_DOCUMENTS,
     DocumentChanged,
     GameDocumentStore,
     document_schemas,
     stored_documents,
 )
-from resources.run_manifests import config_hash
-from resources.settings import Settings
-from resources.votes import VoteStore
+from resources.votes.vote_store import VoteStore
 from tests.resources.broken_commits import break_after_commit
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)

@@ -16,8 +16,8 @@ from dtef_pipeline.errors import SourceError, StoreError
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest, record_line, response_record
-from resources.vote_files import export_votes, import_votes
-from resources.votes import VoteStore, votes_of_store
+from resources.votes.vote_files import export_votes, import_votes
+from resources.votes.vote_store import VoteStore, votes_of_store
 from tests.made.voted import responses, vectors
 
 TIME = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -10,8 +10,8 @@ import pytest
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
-from resources.vote_files import add_lines, export_votes, read_lines
-from resources.votes import VoteStore
+from resources.votes.vote_files import add_lines, export_votes, read_lines
+from resources.votes.vote_store import VoteStore
 from tests.made.voted import responses
 
 

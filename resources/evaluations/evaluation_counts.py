@@ -9,12 +9,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from dtef_pipeline.text.well_formed import well_formed
-from resources import evaluation_tables as tables
-from resources.database_stores import read_if_there
-from resources.evaluations import EvaluationStore
+from resources.evaluations import evaluation_tables as tables
+from resources.evaluations.evaluation_store import EvaluationStore
 from resources.responses.database import evaluation_responses, lost_attempts, responses
+from resources.responses.database_stores import read_if_there
 from resources.responses.forgotten import LostCost, has_no_response, lost_by_key
-from resources.vote_tables import time_of
+from resources.votes.vote_tables import time_of
 
 _TOLD_DECIMALS = 12
 """Far below the price of a token."""

@@ -17,10 +17,10 @@ import sqlalchemy as sa
 from dtef_pipeline.errors import EvaluationEnded, IdempotencyConflict, UnknownEvaluation
 from dtef_pipeline.identity import canonical_json, digest
 from dtef_pipeline.text.well_formed import well_formed
-from resources import evaluation_tables as tables
-from resources.database_stores import DatabaseStore, read_if_there, utc_now
+from resources.evaluations import evaluation_tables as tables
 from resources.responses.database import ResponseDatabase
-from resources.vote_tables import microseconds, note_action, time_of
+from resources.responses.database_stores import DatabaseStore, read_if_there, utc_now
+from resources.votes.vote_tables import microseconds, note_action, time_of
 
 EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]
 EvaluationStatus = Literal["queued", "running", "completed", "failed", "cancelled"]

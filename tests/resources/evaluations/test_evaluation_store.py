@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import IdempotencyConflict, UnknownEvaluation
-from resources.evaluations import AskedRun, EvaluationStore
-from resources.vote_tables import actions
+from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
+from resources.votes.vote_tables import actions
 from tests.made.told_runs import TOLD_LOG, tell
 from tests.resources.broken_commits import break_after_commit
 

@@ -19,10 +19,10 @@ from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest
 from dtef_pipeline.preference.votes import keyed_pair, paired_response
-from resources import vote_tables
+from resources.evaluations.run_manifests import AskingRun, this_run
 from resources.responses.store import ResponseStore
-from resources.run_manifests import AskingRun, this_run
-from resources.votes import JudgedPair, VoteStore, take_judged, votes_of_store
+from resources.votes import vote_tables
+from resources.votes.vote_store import JudgedPair, VoteStore, take_judged, votes_of_store
 from tests.conftest import ROOT
 from tests.made.voted import responses
 from tests.resources.broken_commits import break_after_commit
@@ -236,7 +236,7 @@ def test_the_requests_behind_a_judges_vote_are_in_its_audit(store: VoteStore) ->
 
 def test_no_code_changes_or_takes_away_what_is_stored() -> None:
     changing = {"delete", "update", "drop", "drop_all", "on_conflict_do_update", "exec_driver_sql"}
-    files = [*(ROOT / "resources").glob("*vote*.py")]
+    files = [*(ROOT / "resources" / "votes").glob("*vote*.py")]
     assert len(files) == 4
     for path in files:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,0 +1,1 @@
+"""Evaluations that were asked for over HTTP: what is stored of them."""
