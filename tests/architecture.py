@@ -28,6 +28,7 @@ SHARED = (
     "text",
     "statistics",
     "asking",
+    "family",
     "boards",
     "judging",
     "preference",

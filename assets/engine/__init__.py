@@ -1,0 +1,1 @@
+"""Makes assets, checks, jobs and sensors of the records of families."""

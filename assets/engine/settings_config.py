@@ -1,0 +1,72 @@
+"""Dagster's run configuration of a stage, made from the settings of its family."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, Union, get_args, get_origin
+
+import dagster as dg
+from pydantic import BaseModel, Field, create_model
+
+from assets.stage.resources import Store
+from dtef_pipeline.family.run_settings import FamilySettings, RunSettings, settings_of
+from dtef_pipeline.member_docstrings import member_docstrings
+
+Result = dg.MaterializeResult[Any]
+
+
+def stage_config(model: type[RunSettings], stage: str, names: Iterable[str]) -> type[dg.Config]:
+    """The configuration of a stage: these settings, with their defaults and descriptions. What they may be is checked when the stage begins."""
+    described = member_docstrings(model)
+    fields: dict[str, Any] = {
+        name: (
+            _plain(model.model_fields[name].annotation),
+            Field(default=_plain_value(model.model_fields[name].default), description=described.get(name)),
+        )
+        for name in names
+    }
+    return create_model(f"{stage}_config", __base__=dg.Config, **fields)
+
+
+def takes_settings(
+    model: type[FamilySettings], name: str, names: Iterable[str]
+) -> Callable[[Callable[[dg.AssetExecutionContext, FamilySettings, Store], Result]], Callable[..., Result]]:
+    """For a function of context, settings and store: the same as Dagster calls it, with these settings as its run configuration.
+
+    Raises ConfigError where one of them is not allowed.
+    """
+
+    chosen = tuple(names)
+
+    def decorate(compute: Callable[[dg.AssetExecutionContext, FamilySettings, Store], Result]) -> Callable[..., Result]:
+        def configured(context: dg.AssetExecutionContext, config: dg.Config, store: Store) -> dg.MaterializeResult[Any]:
+            return compute(context, settings_of(model, config.model_dump()), store)
+
+        def usual(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+            return compute(context, model(), store)
+
+        if not chosen:  # Dagster knows no configuration without fields
+            return usual
+        configured.__annotations__["config"] = stage_config(model, name, chosen)
+        configured.__doc__ = compute.__doc__
+        return configured
+
+    return decorate
+
+
+def _plain(annotation: Any) -> Any:
+    """The type in Dagster's terms: a part with members is a mapping."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return dict[str, Any]
+    if origin is dict:
+        return dict.__class_getitem__((str, _plain(arguments[1])))
+    if origin is list:
+        return list.__class_getitem__(_plain(arguments[0]))
+    if origin is Literal:
+        return str if all(isinstance(one, str) for one in arguments) else int
+    if type(None) in arguments:
+        return Union[tuple(_plain(one) for one in arguments)]  # noqa: UP007 - the members are not known here
+    return annotation
+
+
+def _plain_value(value: Any) -> Any:
+    return value.model_dump() if isinstance(value, BaseModel) else value

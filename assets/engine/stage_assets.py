@@ -1,0 +1,222 @@
+"""The assets of a family's stages, made from their records: each run takes its partitions through a stage, and a bad one fails alone."""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.engine.asking import asking
+from assets.engine.settings_config import takes_settings
+from assets.engine.stage_inputs import StageInputs
+from assets.stage.asked import groups
+from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
+from assets.stage.partitions import PartitionRun, markdown, stage
+from assets.stage.resources import Store
+from assets.stage.snapshots import require_snapshot
+from assets.stage.versions import content_version
+from dtef_pipeline.asking.calls import Ask
+from dtef_pipeline.asking.episodes import in_windows, play, play_by_key
+from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.families import Family
+from dtef_pipeline.family.run_settings import RunSettings
+from dtef_pipeline.family.stage import CallPlan, Check, EpisodePlan, Limits, Stage, Tables
+from resources.warehouse import TABLES
+
+
+class _Planned(NamedTuple):
+    """What is asked about one partition."""
+
+    inputs: StageInputs
+    plan: EpisodePlan | CallPlan
+
+
+class _Called(NamedTuple):
+    """What came of requests."""
+
+    keys: Set[str]
+    """Partitions whose requests could be made."""
+    stored: pa.Table
+    failures: Mapping[str, Failure]
+
+
+def stage_assets(family: Family, stages: Sequence[Stage]) -> list[dg.AssetsDefinition | dg.AssetChecksDefinition]:
+    """The assets of all stages of a family, in their order, each followed by its checks."""
+    partitions = dg.DynamicPartitionsDefinition(name=family.space.name)
+    made: list[dg.AssetsDefinition | dg.AssetChecksDefinition] = []
+    for number, one in enumerate(stages, start=1):
+        asset = _asset(family, one, number, partitions)
+        made += [asset, *(_check(family, one, asset, check) for check in one.checks)]
+    return made
+
+
+def _asset(family: Family, one: Stage, number: int, partitions: dg.DynamicPartitionsDefinition) -> dg.AssetsDefinition:
+    kinds = frozenset({"litellm", "parquet"} if one.asks else {"parquet"})
+    described = {**stage(partitions, number, one.name, code_version=one.version, kinds=kinds), "group_name": family.name}
+
+    def compute(context: dg.AssetExecutionContext, settings: RunSettings, store: Store) -> dg.MaterializeResult[Any]:
+        run = _StageRun(family, one, context, settings, store)
+        return run.ask_for_all() if one.asks else run.make_all()
+
+    configured = takes_settings(family.settings, one.name, one.settings)(compute)
+    after = [dg.AssetKey(name) for name in one.after]
+    made: dg.AssetsDefinition = dg.asset(name=one.name, deps=after, description=one.description, **described)(configured)
+    return made
+
+
+class _StageRun:
+    """A stage's work over the partitions of a run."""
+
+    def __init__(
+        self, family: Family, one: Stage, context: dg.AssetExecutionContext, settings: RunSettings, store: Store
+    ) -> None:
+        self.family, self.stage, self.context, self.settings, self.store = family, one, context, settings, store
+        self.run = PartitionRun(context, store)
+        self._shared: dict[Hashable, Any] = {}
+        self.by_snapshot = "snapshot" in TABLES[one.name].levels
+
+    def make_all(self) -> dg.MaterializeResult[Any]:
+        """Make the tables of each partition, without asking."""
+        for key in self.run.keys:
+            with self.run.attempt(key):
+                inputs = self._inputs(key)
+                made = self.stage.make(inputs, self.settings)
+                assert not isinstance(made, (EpisodePlan, CallPlan)), f"{self.stage.name} is no stage that asks"
+                self._write(inputs, made)
+        return self.run.result()
+
+    def ask_for_all(self) -> dg.MaterializeResult[Any]:
+        """Have asked what each partition needs, small ones together, and write their tables."""
+        planned = []
+        for key in self.run.keys:
+            with self.run.attempt(key):
+                if self._begins_snapshot():
+                    require_snapshot(self.store.warehouse, self.stage.name, self.family.space, [key], self.settings.snapshot)
+                inputs = self._inputs(key)
+                made = self.stage.make(inputs, self.settings)
+                if isinstance(made, (EpisodePlan, CallPlan)):
+                    planned.append(_Planned(inputs, made))
+                else:
+                    self._write(inputs, made)
+        with self._asking([one.plan for one in planned]) as ask:
+            for group in groups(planned, [one.plan.size for one in planned], self.stage.at_a_time):
+                self._answer(group, ask)
+        return self.run.result()
+
+    def _inputs(self, key: str) -> StageInputs:
+        return StageInputs(self.store, self.family.space, key, self.settings.snapshot, self._shared)
+
+    def _begins_snapshot(self) -> bool:
+        """Whether the stage is the first whose rows are kept by snapshot."""
+        return self.by_snapshot and not any("snapshot" in TABLES[name].levels for name in self.stage.after if name in TABLES)
+
+    def _asking(self, plans: Sequence[EpisodePlan | CallPlan]) -> AbstractContextManager[Ask]:
+        """Has requests answered, within the budgets of the run and the limits of the stage."""
+        specs = list({spec.variant: spec for plan in plans for spec in plan.models}.values())
+        expected: Counter[str] = Counter()
+        for plan in plans:
+            expected.update(plan.expected)
+        limits = self.stage.limits(self.store, self.settings) if self.stage.limits else Limits()
+        return asking(self.context, self.store, self.settings, specs, expected, limits)
+
+    def _answer(self, group: Sequence[_Planned], ask: Ask) -> None:
+        """Have answered what is asked about these partitions, and write their tables."""
+        called = self._called([one for one in group if isinstance(one.plan, CallPlan)], ask)
+        together = self._rows_together([one for one in group if isinstance(one.plan, EpisodePlan)], ask)
+        for one in group:
+            key = one.inputs.key
+            if isinstance(one.plan, CallPlan) and key not in called.keys:
+                continue  # its requests could not be made
+            with self.run.attempt(key):
+                if isinstance(one.plan, CallPlan):
+                    new = one.plan.rows(called.stored, called.failures)
+                else:
+                    new = together.get(key) or self._rows_alone(one.plan, ask)
+                with self.store.writing(self.stage.name, [key]):
+                    self._write(one.inputs, one.plan.written(new))
+
+    def _called(self, group: Sequence[_Planned], ask: Ask) -> _Called:
+        """What came of the requests of these partitions, which are answered at once."""
+        requests, keys, able = list[Request](), list[str](), set[str]()
+        for one in group:
+            assert isinstance(one.plan, CallPlan)
+            with self.run.attempt(one.inputs.key):
+                requests += one.plan.requests()
+                keys += one.plan.keys()
+                able.add(one.inputs.key)
+        failures = ask(requests)
+        return _Called(able, self.store.responses.responses(keys), failures)
+
+    def _rows_together(self, group: Sequence[_Planned], ask: Ask) -> dict[str, Tables]:
+        """The new rows of a group of partitions, by key: all are asked at once, so that what is slow is waited for once.
+
+        Nothing where the group is one partition, or where one of several cannot be asked or read: each is then tried by itself, so that what
+        is wrong is reported of that one. Nothing is asked twice by that: what was answered is stored.
+        """
+        if len(group) < 2:
+            return {}
+        try:
+            plans = {one.inputs.key: one.plan for one in group if isinstance(one.plan, EpisodePlan)}
+            episodes = {key: list(plan.episodes()) for key, plan in plans.items()}
+            played = play_by_key(episodes, ask, self.store.responses.responses)
+            return {key: plan.rows(episodes[key], played[key]) for key, plan in plans.items()}
+        except Exception:
+            return {}
+
+    def _rows_alone(self, plan: EpisodePlan, ask: Ask) -> Tables:
+        """The new rows of a partition, window by window."""
+        windows = [plan.rows((), ())]
+        for some in in_windows(plan.episodes(), self.stage.at_a_time):
+            windows.append(plan.rows(some, play(some, ask, self.store.responses.responses)))
+        return {name: pa.concat_tables([one[name] for one in windows]) for name in windows[0]}
+
+    def _write(self, inputs: StageInputs, tables: Tables) -> None:
+        inputs.keep(tables)
+        rows = tables[self.stage.name]
+        version = content_version(rows.drop_columns(list(self.stage.unversioned)))
+        self.run.done(inputs.key, self._metadata(tables), version)
+
+    def _metadata(self, tables: Tables) -> dict[str, Any]:
+        """What Dagster shows of a partition: how many rows, values of some columns, tokens and dollars, and the first rows."""
+        rows = tables[self.stage.name]
+        snapshot = {"snapshot": self.settings.snapshot} if self.by_snapshot else {}
+        beside = {f"{name}_rows": len(other) for name, other in tables.items() if name != self.stage.name}
+        counts = {name: dg.MetadataValue.json(_counts(rows[name])) for name in self.stage.counted}
+        more = {name: _shown(value) for name, value in self.stage.metadata(tables).items()}
+        preview = {"preview": markdown(rows, self.stage.preview)} if self.stage.preview else {}
+        return {"dagster/row_count": len(rows), **snapshot, **beside, **counts, **_usage(tables), **more, **preview}
+
+
+def _counts(column: pa.ChunkedArray) -> dict[str, int]:
+    return {str(row["values"]): row["counts"] for row in pc.value_counts(column).to_pylist()}
+
+
+def _usage(tables: Tables) -> dict[str, Any]:
+    """Tokens and dollars of the first of the tables that counts them."""
+    rows = next((one for one in tables.values() if "completion_tokens" in one.schema.names), None)
+    if rows is None:
+        return {}
+    tokens = sum(pc.sum(rows[name]).as_py() or 0 for name in ("prompt_tokens", "completion_tokens"))
+    cost = pc.sum(rows["cost_usd"]).as_py()
+    return {"tokens": tokens, **({} if cost is None else {"cost_usd": cost})}
+
+
+def _shown(value: Any) -> Any:
+    return markdown(value, value.schema.names, most=len(value)) if isinstance(value, pa.Table) else value
+
+
+def _check(family: Family, one: Stage, asset: dg.AssetsDefinition, check: Check) -> dg.AssetChecksDefinition:
+    severity = dg.AssetCheckSeverity.ERROR if check.blocking else dg.AssetCheckSeverity.WARN
+
+    def compute(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+        offenders, checked = list[Offender](), 0
+        for key, rows in read_keys(store, check.table, check.columns):
+            checked += len(rows)
+            offenders += [(key, found) for found in check.find(StageInputs(store, family.space, key), rows)]
+        return partition_verdict(context, offenders, checked=checked, severity=severity)
+
+    compute.__doc__ = check.description
+    return asset_check(asset=asset, blocking=check.blocking, name=check.name)(compute)

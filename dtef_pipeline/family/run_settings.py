@@ -1,0 +1,160 @@
+"""The settings of a family's runs, each declared once: name, type, bounds, default and description are those of a pydantic field.
+
+The options of `dtef FAMILY run`, Dagster's run configuration, the family's section of the panel file and the manifests of the API are made
+from the fields; a stage names those that it takes. An example, of a family that sets tasks:
+
+    class TaskSettings(RunSettings):
+        tasks: Annotated[list[str], Setting(option="--task", metavar="TASK|PATTERN")] = []
+        \"""Only these tasks, or those that fit, as in `add_*`.\"""
+        few_shot: Annotated[int, Field(ge=0, le=20)] = 0
+        \"""Solved tasks that are shown first.\"""
+
+    TASK_STAGES = {"task_items": (), "task_responses": (*ASKING_SETTINGS, "few_shot")}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, create_model
+
+from dtef_pipeline.asking.models import Budget
+from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
+from dtef_pipeline.asking.snapshot_label import require_safe
+from dtef_pipeline.documents import Part, in_one_line, read_document
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.member_docstrings import member_docstrings
+
+
+class Door(StrEnum):
+    """Where people give settings."""
+
+    COMMAND = "command"
+    PANEL = "panel"
+    API = "API"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How a field is given, where its name and its type do not say it."""
+
+    doors: Collection[Door] = tuple(Door)
+    """Dagster's run configuration takes every setting of its stage; these need not."""
+    option: str = ""
+    """Of the command; empty: as the field is called."""
+    metavar: str = ""
+    unset: str = ""
+    """What holds where nothing is given, if the default does not say it."""
+    is_file: bool = False
+    """The path of a file. A panel file counts it from its own folder."""
+
+
+ONLY_COMMAND, ONLY_PANEL, NOT_COMMAND, NOT_API = (
+    (Door.COMMAND,),
+    (Door.PANEL,),
+    (Door.PANEL, Door.API),
+    (Door.COMMAND, Door.PANEL),
+)
+
+
+def readable(read: Callable[[Any], object], named: str = "") -> AfterValidator:
+    """A check of a value: `read` raises ConfigError for one that is not allowed. `named`: how its messages begin with the setting's name."""
+
+    def check(value: Any) -> Any:
+        try:
+            read(value)
+        except ConfigError as error:
+            raise ValueError(str(error).removeprefix(named)) from None
+        return value
+
+    return AfterValidator(check)
+
+
+class RunSettings(Part):
+    """What every run that asks models is given."""
+
+    snapshot: Annotated[str, readable(require_safe), Setting(doors=())] = "base"
+    """Label of this evaluation pass: base, a date, or another name; a new one asks everything afresh."""
+    max_cost_usd: Annotated[float | None, Field(ge=0), Setting(ONLY_PANEL)] = None
+    """US dollars that the run may spend."""
+    max_calls: Annotated[int | None, Field(ge=0), Setting(ONLY_PANEL)] = None
+    """Calls that the run may send, retries included."""
+    max_tokens: Annotated[int | None, Field(ge=0), Setting(doors=())] = None
+    """Tokens that the run may use, of prompts and responses."""
+    budgets: Annotated[dict[str, Budget], Setting(doors=())] = {}
+    """By model, what the run may use of it, in place of the models file's: max_cost_usd, max_calls, max_tokens."""
+    role_budgets: Annotated[dict[RoleName, RoleBudget], Setting(NOT_COMMAND)] = {}
+    """By role, what the run may use of models in it: max_cost_usd, max_calls."""
+
+    @property
+    def budget(self) -> Budget:
+        """Of the whole run."""
+        return Budget(max_cost_usd=self.max_cost_usd, max_calls=self.max_calls, max_tokens=self.max_tokens)
+
+
+ASKING_SETTINGS = tuple(RunSettings.model_fields)
+"""The settings of every stage that asks models."""
+FamilySettings = TypeVar("FamilySettings", bound=RunSettings)
+Form = TypeVar("Form", bound=BaseModel)
+
+
+def setting(model: type[RunSettings], name: str) -> Setting:
+    """What a field says of how it is given."""
+    return next((one for one in model.model_fields[name].metadata if isinstance(one, Setting)), Setting())
+
+
+@cache
+def settings_at(model: type[RunSettings], door: Door) -> tuple[str, ...]:
+    """The settings that people may give there."""
+    return tuple(name for name in model.model_fields if door in setting(model, name).doors)
+
+
+def with_fields(base: type[Form], name: str, model: type[RunSettings], names: Iterable[str]) -> type[Form]:
+    """A form that has these fields beside those of `base`, with the bounds and the descriptions of the model."""
+    described, fields = member_docstrings(model), {}
+    for one in names:
+        field = copy(model.model_fields[one])
+        field.description = described.get(one)
+        fields[one] = (field.annotation, field)
+    return create_model(name, __base__=base, __doc__=base.__doc__, __module__=model.__module__, **fields)  # type: ignore[call-overload, no-any-return]
+
+
+def settings_of(model: type[FamilySettings], given: Mapping[str, Any]) -> FamilySettings:
+    """The settings as they were given; what was not has its default. Raises ConfigError for a value that is not allowed."""
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        raise ConfigError(in_one_line(error, model)) from None
+
+
+def panel_settings(path: Path, section: str, model: type[FamilySettings]) -> FamilySettings | None:
+    """The settings of a section of a panel file; None where it has none.
+
+    Raises ConfigError with file, line, what arrived and what is allowed.
+    """
+    form = with_fields(Part, f"{model.__name__}Panel", model, settings_at(model, Door.PANEL))
+    found = read_document(path, "panel file", [section]).section(section, form)
+    if found is None:
+        return None
+    given = found.model_dump(exclude_unset=True)
+    files = {name: str(path.parent.absolute() / given[name]) for name in given if given[name] and setting(model, name).is_file}
+    return settings_of(model, given | files)
+
+
+def command_settings(model: type[FamilySettings], given: Mapping[str, Any], panel: FamilySettings | None) -> FamilySettings:
+    """The settings of a command: what its options give, and what only a panel file can say. Raises ConfigError as `settings_of`."""
+    said = panel.model_dump(exclude_unset=True) if panel else {}
+    only_panel = set(settings_at(model, Door.PANEL)) - set(settings_at(model, Door.COMMAND)) - set(ASKING_SETTINGS)
+    return settings_of(model, {name: said[name] for name in said if name in only_panel} | dict(given))
+
+
+def run_config(settings: RunSettings, stages: Mapping[str, Iterable[str]]) -> dict[str, dict[str, Any]]:
+    """Run configuration by stage: of the settings that each takes, the snapshot and those that are not as usual."""
+    given = settings.model_dump(exclude_defaults=True, exclude_none=True) | {"snapshot": settings.snapshot}
+    return {stage: {name: given[name] for name in names if name in given} for stage, names in stages.items()}

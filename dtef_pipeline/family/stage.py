@@ -1,0 +1,175 @@
+"""What a family hands to the engine: its stages. A stage is a function of tables and settings; the engine reads, asks, writes and checks.
+
+`assets/engine/` makes the assets, checks, jobs and sensors of these records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.daily_budget import DailyBudget
+from dtef_pipeline.asking.episodes import Episode, Played
+from dtef_pipeline.asking.models import Models, ModelSpec
+from dtef_pipeline.asking.request import Failure, Request
+
+Tables = Mapping[str, pa.Table]
+"""Rows by the name of their table."""
+
+
+class Inputs(Protocol):
+    """What a stage knows of one partition. Rows of a table that is kept by snapshot are those of the run's snapshot."""
+
+    @property
+    def key(self) -> str:
+        """The partition."""
+
+    @property
+    def levels(self) -> Mapping[str, str]:
+        """The value of each level of the partition, by the level's name."""
+
+    @property
+    def models(self) -> Models:
+        """The models that this installation knows."""
+
+    @property
+    def outside(self) -> Any:
+        """This installation, for stages that need more than tables: its warehouse, environment, sandbox and response store."""
+
+    def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of the partition. Raises WarehouseError where there are none yet."""
+
+    def rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """The same; no rows where there are none yet."""
+
+    def earlier(self, table: str) -> pa.Table | None:
+        """What the stage itself wrote before, in a form that it can still read; None: nothing."""
+
+    def keep(self, tables: Tables) -> None:
+        """Write what is done so far: after a kill a rerun goes on from there."""
+
+    def remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
+        """What `make` returns, made once for all partitions of the run that ask for it by this name."""
+
+
+@dataclass(frozen=True)
+class EpisodePlan:
+    """What a stage asks about one partition, and the rows that it makes of what came back."""
+
+    models: Sequence[ModelSpec]
+    """Who is asked."""
+    expected: Mapping[str, int]
+    """Requests by the name of the model, as far as that is known before."""
+    size: int
+    """Episodes, as far as that is known before."""
+    episodes: Callable[[], Iterable[Episode]]
+    """Makes them one by one, when their turn comes."""
+    rows: Callable[[Sequence[Any], Sequence[Played]], Tables]
+    """The new rows of some of the episodes, and what came of each; of none, tables without rows."""
+    written: Callable[[Tables], Tables] = lambda new: new
+    """What is written, of all new rows: merged with those that are there, while no other run writes them."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What has to hold of every partition of a table."""
+
+    name: str
+    description: str
+    table: str
+    columns: tuple[str, ...]
+    """Of the table, those that are looked at."""
+    find: Callable[[Inputs, pa.Table], Iterable[str]]
+    """What is wrong with a partition, given its rows over all snapshots."""
+    blocking: bool = False
+    """Later stages of a run wait for it, and it is an error; otherwise a warning."""
+
+
+def unique(name: str, description: str, table: str, columns: Sequence[str]) -> Check:
+    """The check that no two rows of a partition have the same values in these columns."""
+
+    def repeated(_: Inputs, rows: pa.Table) -> Iterator[str]:
+        counts = rows.group_by(list(columns)).aggregate([([], "count_all")])
+        for row in counts.filter(pc.greater(counts["count_all"], 1)).select(list(columns)).to_pylist():
+            yield " ".join(str(value) for value in row.values())
+
+    return Check(name, description, table, tuple(columns), repeated, blocking=True)
+
+
+FAILED_SHARE = 0.01
+"""Share of a model's calls that failed for good, above which one is warned."""
+
+
+def few_failures(name: str, table: str, state: str, what: str) -> Check:
+    """The check that warns of models for which more than FAILED_SHARE of `what` failed for good: rows whose column `state` says `error`."""
+
+    def failed(_: Inputs, rows: pa.Table) -> Iterator[str]:
+        frame = rows.to_pandas()
+        shares = (frame[state] == "error").groupby(frame["model"]).mean()
+        for model, share in shares[shares > FAILED_SHARE].items():
+            yield f"{model}: {share:.1%} of the {what} failed"
+
+    described = (
+        f"Warns of models for which more than {FAILED_SHARE:.0%} of the {what} failed for good; a rerun asks those again."
+    )
+    return Check(name, described, table, ("model", state), failed)
+
+
+@dataclass(frozen=True)
+class CallPlan:
+    """As `EpisodePlan`, where each response takes one request, and the rows are made of all responses at once."""
+
+    models: Sequence[ModelSpec]
+    expected: Mapping[str, int]
+    size: int
+    requests: Callable[[], Sequence[Request]]
+    """Those that are to be answered."""
+    keys: Callable[[], Sequence[str]]
+    """Keys of responses that count where they are stored: of these requests, and of others that nobody is asked."""
+    rows: Callable[[pa.Table, Mapping[str, Failure]], Tables]
+    """The new rows, of stored responses (any superset) and what failed, by request key."""
+    written: Callable[[Tables], Tables] = lambda new: new
+
+
+class Limits(NamedTuple):
+    """What asking may cost besides the budgets of the run."""
+
+    daily: Mapping[str, DailyBudget] = {}
+    """By role, on a day and over all runs."""
+    unpriced: Collection[str] = ()
+    """Models that are asked under a limit in dollars though their price is not known."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One table of a family by partition, and those that are made beside it."""
+
+    name: str
+    """Of the table, and of the asset."""
+    description: str
+    make: Callable[[Inputs, Any], Tables | EpisodePlan | CallPlan]
+    """What is written, by table, the stage's own first; or what is to be asked for that. Raises DtefError: the partition fails, others go on."""
+    after: tuple[str, ...] = ()
+    """Stages, or sources, whose tables it reads."""
+    settings: tuple[str, ...] = ()
+    """Names of those that it takes."""
+    version: str = "1"
+    """Of its code: with another one, partitions that were made before are stale."""
+    asks: bool = False
+    checks: tuple[Check, ...] = ()
+    preview: tuple[str, ...] = ()
+    """Columns that the first rows are shown with."""
+    counted: tuple[str, ...] = ()
+    """Columns whose values are counted in the metadata."""
+    unversioned: tuple[str, ...] = ()
+    """Columns that differ though nothing else does, such as seconds."""
+    at_a_time: int = 5_000
+    """Episodes that are held in memory together."""
+    limits: Callable[[Any, Any], Limits] | None = None
+    """What bounds it besides the budgets of the run, given `Inputs.outside` and the settings."""
+    metadata: Callable[[Tables], Mapping[str, Any]] = field(default=lambda tables: {})
+    """What else is shown of a partition: texts, numbers, or tables."""
