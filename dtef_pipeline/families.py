@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.stored_tables import GAMES_TABLES
@@ -13,6 +14,7 @@ from dtef_pipeline.keys import Space
 from dtef_pipeline.preference.paired_source import PairedSource
 from dtef_pipeline.preference.score_columns import PREFERENCE_TABLES
 from dtef_pipeline.qa.qa_paired import QA_PAIRED
+from dtef_pipeline.qa.settings import QaSettings
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.rubric.rubric_paired import RUBRIC_PAIRED
@@ -45,6 +47,8 @@ class Family:
     """Its table of what judges said of stored answers that they were shown again, with a column for each judge's variant."""
     paired: PairedSource | None = None
     """Where its responses stand that people may compare in pairs; None: there are none."""
+    settings: type[RunSettings] = RunSettings
+    """What its runs are given."""
     roles: tuple[str, ...] = ()
     """The roles beside that of candidates that it has all responses in which stand in no other family's tables."""
 
@@ -66,6 +70,7 @@ FAMILIES = (
         QA_SPACE,
         QA_TABLES,
         "qa_scores",
+        settings=QaSettings,
         asked=("qa_responses", "qa_judgements", "qa_anchors"),
         judged_again="qa_anchors",
         paired=QA_PAIRED,
@@ -79,6 +84,13 @@ FAMILIES = (
         paired=GAMES_PAIRED,
     ),
 )
+
+
+def family_named(name: str) -> Family:
+    """Raises StopIteration where there is none."""
+    return next(one for one in FAMILIES if one.name == name)
+
+
 TABLES: Mapping[str, TableSpec] = {
     **{name: spec for family in FAMILIES for name, spec in family.tables.items()},
     **PREFERENCE_TABLES,

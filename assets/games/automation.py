@@ -35,7 +35,7 @@ games_boards_after_run = boards_after_run(
     "games_boards_after_run",
     GAMES_ROLL_UPS,
     games_roll_ups,
-    episode_scores,
+    episode_scores.key,
     "Brings the results of players up to date when episodes were played, whatever run did it.",
 )
 

@@ -4,10 +4,12 @@ from typing import Any
 
 import dagster as dg
 import pyarrow as pa
-from pydantic import Field
 
+from assets.engine.asking import asking
+from assets.engine.settings_config import takes_settings
 from assets.qa.files import QA_GROUP
-from assets.qa.judgements import LOOKS_AT_A_TIME, JudgeConfigured, judging, qa_judgements
+from assets.qa.stages import JUDGEMENTS_STAGE, arbiter_of_run, judge_limits
+from assets.stage.asked import models_of
 from assets.stage.judged_again import judged_result, keep_judged
 from assets.stage.panel_drift import drift_section
 from assets.stage.partitions import roll_up
@@ -15,7 +17,6 @@ from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.qa.anchored_answers import (
     ANCHORS_CHOSEN_FROM,
-    ANCHORS_KEPT,
     anchor_looks,
     judged_answers,
     more_answers,
@@ -24,55 +25,51 @@ from dtef_pipeline.qa.anchored_answers import (
 )
 from dtef_pipeline.qa.arbiter import Arbiter
 from dtef_pipeline.qa.result_tables import QA_ANCHORS
-from dtef_pipeline.statistics.drawing import SEED
-
-
-class QaAnchorsConfig(JudgeConfigured):
-    """Which judge is watched, on how many answers."""
-
-    n: int = Field(default=ANCHORS_KEPT, ge=1, description="How many judged answers are judged again.")
-    seed: int = Field(default=SEED, ge=0, description="Seed of the choice of those that are new.")
+from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QaSettings
 
 
 @dg.asset(
-    deps=[qa_judgements],
+    name="qa_anchors",
+    deps=[dg.AssetKey("qa_judgements")],
     **{**roll_up("qa_anchors", code_version="2", kinds={"litellm", "parquet"}), **QA_GROUP},
 )
-def qa_anchors(context: dg.AssetExecutionContext, config: QaAnchorsConfig, store: Store) -> dg.MaterializeResult[Any]:
+@takes_settings(QaSettings, "qa_anchors", QA_ANCHOR_SETTINGS)
+def qa_anchors(context: dg.AssetExecutionContext, settings: QaSettings, store: Store) -> dg.MaterializeResult[Any]:
     """What the judge says of the same answers when it is shown them again: one row per night, anchor and evaluator.
 
     An anchor is a judged answer that stays as it is (`qa_anchor_items`, chosen once, spread over the scores), so whatever moves from night to
     night is the judge. Each night asks afresh; what was asked in it is never asked twice. `qa_judge_drift` tells which judge has moved.
     """
-    arbiter = config.arbiter(store)
-    kept = _kept(store, config) if arbiter else pa.table({})
+    arbiter = arbiter_of_run(models_of(store), settings)
+    kept = _kept(store, settings) if arbiter else pa.table({})
     rows = QA_ANCHORS.empty_table()
     if arbiter is None or not len(kept):
         context.log.info("nothing to judge again: nobody judges, or no answer has a judge's score yet")
     else:
-        rows = _judged(context, store, config, arbiter, kept)
-    keep_judged(store, "qa_anchors", rows, config.snapshot)
+        rows = _judged(context, store, settings, arbiter, kept)
+    keep_judged(store, "qa_anchors", rows, settings.snapshot)
     options = drift_section(store.settings).options
     moved = qa_judge_drift_rows(store.warehouse.read_or_empty("qa_anchors"), options)
-    return judged_result(context, store, rows, config.snapshot, len(kept), moved, ["judge_model", "evaluator"])
+    return judged_result(context, store, rows, settings.snapshot, len(kept), moved, ["judge_model", "evaluator"])
 
 
-def _kept(store: Store, config: QaAnchorsConfig) -> pa.Table:
+def _kept(store: Store, settings: QaSettings) -> pa.Table:
     """The anchors, filled up where there are fewer than were asked for."""
     house = store.warehouse
     kept = house.read_or_empty("qa_anchor_items")
-    if len(kept) < config.n and house.tables(["qa_judgements"]):
+    if len(kept) < settings.anchors and house.tables(["qa_judgements"]):
         pool = store.warehouse.query(judged_answers, only=ANCHORS_CHOSEN_FROM)
-        kept = more_answers(kept, config.n, config.seed, pool)
+        kept = more_answers(kept, settings.anchors, settings.anchor_seed, pool)
         house.write("qa_anchor_items", kept)
-    return kept.slice(0, config.n)
+    return kept.slice(0, settings.anchors)
 
 
 def _judged(
-    context: dg.AssetExecutionContext, store: Store, config: QaAnchorsConfig, arbiter: Arbiter, kept: pa.Table
+    context: dg.AssetExecutionContext, store: Store, settings: QaSettings, arbiter: Arbiter, kept: pa.Table
 ) -> pa.Table:
     tables = [QA_ANCHORS.empty_table()]
-    with judging(context, store, config, arbiter, len(kept)) as ask:
-        for some in in_windows(anchor_looks(kept, arbiter, config.snapshot), LOOKS_AT_A_TIME):
-            tables.append(qa_anchor_rows(config.snapshot, some, play(some, ask, store.responses.responses)))
+    expected = {arbiter.model.name: len(kept) * len(arbiter.evaluators)}
+    with asking(context, store, settings, [arbiter.model], expected, judge_limits(store, settings)) as ask:
+        for some in in_windows(anchor_looks(kept, arbiter, settings.snapshot), JUDGEMENTS_STAGE.at_a_time):
+            tables.append(qa_anchor_rows(settings.snapshot, some, play(some, ask, store.responses.responses)))
     return pa.concat_tables(tables)

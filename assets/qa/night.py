@@ -1,21 +1,20 @@
 """The nightly schedule of questions: the panel's parts are asked and judged again in a snapshot of the night."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
 
+from assets.engine.panel import family_panel
 from assets.qa.files import known_parts
-from assets.qa.judgements import QaJudgementsConfig
 from assets.qa.lookups import asked_server
-from assets.qa.panel_part import qa_panel
-from assets.qa.prompts import HowConfig
+from assets.qa.stages import arbiter_of_run
 from assets.stage.asked import models_of
 from assets.stage.night_request import night_request
 from assets.stage.resources import Store
-from dtef_pipeline.qa.asked_parts import QA_PANEL_SECTION
+from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.qa.filter_faults import filter_faults
-from dtef_pipeline.qa.night_panel import QaPanel
+from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QA_PANEL_SECTION, QA_STAGE_SETTINGS, QaSettings, parts_of_panel
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 
@@ -30,40 +29,42 @@ from dtef_pipeline.qa.transcripts.remote import REMOTE
 )
 def nightly_questions(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
     """One run for the panel, from the prompts on. Parts that were added and never made are left out and named."""
-    panel = qa_panel(store.settings)
+    panel = family_panel(store.settings, QA_PANEL_SECTION, QaSettings)
     if panel is None or not panel.names_parts:
         return dg.SkipReason(
             f"no panel file with a section `{QA_PANEL_SECTION}` that names suites or parts is named in DTEF_PANEL"
         )
     known = known_parts(context.instance)
-    wanted = panel.chosen(known)
+    wanted = parts_of_panel(panel, known)
     keys = [
         key for key in wanted if len(store.warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))
     ]
     if not keys:
         return dg.SkipReason("no part of the panel has been added and made yet: `dtef qa add SUITE PATH` does")
     night = context.scheduled_execution_time.date().isoformat()
-    config = _config(panel, store, night)
-    for key, text in _filter_faults(config, store, keys).items():
+    settings = panel.model_copy(update={"snapshot": night})
+    for key, text in _filter_faults(settings, store, keys).items():
         context.log.warning(f"{key}: {text}")
-    return night_request(context, "questions", night, known, wanted, keys, config)
+    return night_request(context, "questions", night, known, wanted, keys, _config(settings, store))
 
 
-def _config(panel: QaPanel, store: Store, night: str) -> dict[str, dict[str, Any]]:
+def _config(settings: QaSettings, store: Store) -> dict[str, dict[str, Any]]:
     """Configuration by stage. Raises ConfigError for a model, a judge or a server that is not known, before anything is asked."""
-    models_of(store).resolve(panel.models)
-    if panel.retriever == REMOTE:
+    models = models_of(store)
+    models.resolve(settings.models)
+    if settings.retriever == REMOTE:
         asked_server(store.settings)
-    config = panel.run_config(night)
-    judges = QaJudgementsConfig(**config["qa_judgements"]).arbiter(store) is not None
-    return {**config, **(panel.anchors_config(night) if judges else {})}
+    stages = {name: names for name, names in QA_STAGE_SETTINGS.items() if name != "qa_items"}
+    if settings.anchors and arbiter_of_run(models, settings) is not None:
+        stages["qa_anchors"] = QA_ANCHOR_SETTINGS
+    return run_config(settings, stages)
 
 
-def _filter_faults(config: Mapping[str, dict[str, Any]], store: Store, keys: Sequence[str]) -> dict[str, str]:
+def _filter_faults(settings: QaSettings, store: Store, keys: Sequence[str]) -> dict[str, str]:
     """By part why its models would be asked about no document. Raises ConfigError where this is so of all that have some."""
     return filter_faults(
         keys,
-        HowConfig(**config["qa_prompts"]).how,
+        settings.how,
         lambda key, columns: store.warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key)),
         given_as=f"{QA_PANEL_SECTION}.filter",
     )

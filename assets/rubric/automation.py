@@ -29,7 +29,7 @@ RUBRIC_STAGES = [
     rubric_judgements,
     rubric_embeddings,
     rubric_points,
-    rubric_scores,
+    rubric_scores.key,
     rubric_summaries,
 ]
 RUBRIC_ROLL_UPS = [
@@ -67,7 +67,7 @@ rubric_boards_after_run = boards_after_run(
     "rubric_boards_after_run",
     RUBRIC_ROLL_UPS,
     rubric_roll_ups,
-    rubric_scores,
+    rubric_scores.key,
     "Brings the boards of rubrics up to date when a blueprint was scored, whatever run did it.",
 )
 

@@ -78,7 +78,7 @@ def _input_position(run: dg.DagsterRun | None) -> int:
 
 
 def boards_after_run(
-    name: str, roll_ups: Sequence[dg.AssetsDefinition], job: Any, scores: dg.AssetsDefinition, description: str
+    name: str, roll_ups: Sequence[dg.AssetsDefinition], job: Any, scores: dg.AssetKey, description: str
 ) -> dg.SensorDefinition:
     """The sensor `name`, which has `job` make those of the `roll_ups` that are older than what they are made of.
 
@@ -93,7 +93,7 @@ def boards_after_run(
         before, instance = _Cursor.parse(context.cursor), context.instance
         outdated = boards.outdated(instance)
         newest = max(outdated.values(), default=0)
-        if not outdated or instance.get_latest_materialization_event(scores.key) is None:
+        if not outdated or instance.get_latest_materialization_event(scores) is None:
             return _skip("nothing was scored since the boards were made", _Cursor(before.requested))
         waits_since = before.waits_since or time.time()
         run_ids, feeding = _runs_to_wait_for(instance, boards, job.name)

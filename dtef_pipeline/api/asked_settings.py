@@ -15,6 +15,7 @@ from dtef_pipeline.api.plans import EvaluationBudget, Refusals, UnfitManifest, U
 from dtef_pipeline.asking.models import COMPUTED, IMPORTED, Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, GatewayError, UnpricedModels
+from dtef_pipeline.family.run_settings import Door, FamilySettings, RunSettings, settings_at, settings_of, with_fields
 from dtef_pipeline.keys import Space
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.text.counted import and_more, counted
@@ -78,6 +79,17 @@ class EvaluationAsked(Part):
     def bounds(self) -> dict[str, Any]:
         """What all stages may use together, by the names of the stages' settings."""
         return self.budget.model_dump(exclude_none=True)
+
+    def settings(self, model: type[FamilySettings]) -> FamilySettings:
+        """The settings of the family's runs that the manifest asks for."""
+        given = self.model_dump(exclude_unset=True, exclude={"family", "budget"})
+        return settings_of(model, given | self.bounds)
+
+
+def manifest_form(base: type[EvaluationAsked], name: str, model: type[RunSettings]) -> type[EvaluationAsked]:
+    """The form of a family's manifests: what `base` has, and the settings of runs that the API takes."""
+    names = [one for one in settings_at(model, Door.API) if one not in base.model_fields]
+    return with_fields(base, name, model, names)
 
 
 def known_partitions(settings: Settings, space: Space) -> list[str]:

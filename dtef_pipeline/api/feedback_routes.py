@@ -58,9 +58,9 @@ class PairsWanted(Part):
     """Which stored responses are paired, as of `dtef preference pairs`."""
 
     family: Annotated[FamilyName, AfterValidator(known_family)]
-    only: Annotated[list[_Pattern], Field(max_length=100)] = []  # noqa: RUF012 - pydantic copies it
+    only: Annotated[list[_Pattern], Field(max_length=100)] = []
     """Patterns of partitions; none: all."""
-    models: Annotated[list[_Pattern], Field(max_length=100)] = []  # noqa: RUF012 - as above
+    models: Annotated[list[_Pattern], Field(max_length=100)] = []
     """Names of models; none: all."""
     snapshot: str = "base"
     baselines: Annotated[bool, Field(strict=True)] = False

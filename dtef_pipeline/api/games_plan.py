@@ -112,7 +112,7 @@ class GamesManifest(Part):
     """`1-20`, or a list of them; none: those of each scenario."""
     draws: Annotated[int, Field(ge=1, le=MOST_ASKED_EPISODES)] = 1
     """Repetitions of each episode of a model."""
-    opponents: Names = []  # noqa: RUF012 - pydantic copies it
+    opponents: Names = []
     """Baselines, models or persona@model; empty: those of each scenario."""
     budget: EvaluationBudget | None = None
     snapshot: Annotated[str, AfterValidator(checked_snapshot)] = "base"

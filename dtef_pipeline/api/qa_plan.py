@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -14,6 +15,7 @@ from dtef_pipeline.api.asked_settings import (
     a_run_each,
     chosen_partitions,
     made_partitions,
+    manifest_form,
     models_named,
     refuse_absent_names,
     refused,
@@ -23,14 +25,14 @@ from dtef_pipeline.api.asked_settings import (
 )
 from dtef_pipeline.api.plans import PlannedEvaluation, Refusals, UnfitManifest
 from dtef_pipeline.asking.models import Budget, Models
-from dtef_pipeline.qa.arbiter import NOBODY, Arbiter, chosen_arbiter, judge_snapshot
-from dtef_pipeline.qa.asked_parts import QaAsked
+from dtef_pipeline.family.run_settings import run_config
+from dtef_pipeline.qa.arbiter import NOBODY, Arbiter, judge_snapshot
 from dtef_pipeline.qa.filter_faults import filter_faults
 from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings, parts_of_panel
 from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.transcripts.metadata import written_filter
 from resources.gateway.budget import Accounts
-from resources.settings import Settings, shipped
+from resources.settings import Settings
 
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse
@@ -38,10 +40,9 @@ if TYPE_CHECKING:
 _LACKING_PARTS = NoneKnown("suites", "no suite of questions was added on this server yet", "qa_items")
 _SHOWN_BY_PARTS = ("few_shot", "order")
 """Settings that a part can be at odds with."""
-_SHOWN_BY = {"template", "few_shot", "few_shot_as", "order", "retriever", "k"}
 
 
-class QaEvaluation(EvaluationAsked, QaAsked):
+class QaManifest(EvaluationAsked):
     """Models answer the questions of parts of suites. How code is isolated is the server's own setting (DTEF_SANDBOX)."""
 
     family: Literal["qa"]
@@ -50,41 +51,48 @@ class QaEvaluation(EvaluationAsked, QaAsked):
 
     @model_validator(mode="after")
     def _has_parts(self) -> Self:
-        if not self.names_parts:
+        if not self.settings(QaSettings).names_parts:
             raise ValueError("suites and parts are both empty; allowed: one name or more in either")
         return self
 
 
-def planned_qa(manifest: QaEvaluation, settings: Settings) -> PlannedEvaluation:
+QaEvaluation = manifest_form(QaManifest, "QaEvaluation", QaSettings)
+
+
+def planned_qa(manifest: QaManifest, settings: Settings) -> PlannedEvaluation:
     """The run of stages, from the prompts on; from the items on where those of a part were never made.
 
     Raises UnknownName for suites, parts and models that are not there, and UnfitManifest for a judge, models and
     settings that cannot be asked so.
     """
+    from assets.qa.stages import arbiter_of_run
+
+    asked = manifest.settings(QaSettings)
     refusals = Refusals()
     with refusals.kept():
-        models = models_named(settings, "models", manifest.models)
+        models = models_named(settings, "models", asked.models)
+    with refusals.kept(), refused("judge"):
+        arbiter = arbiter_of_run(models_named(settings, "judge", _judging(asked.judge)), asked)
     with refusals.kept():
-        arbiter = _arbiter(manifest, models_named(settings, "judge", _judging(manifest.judge)))
-    with refusals.kept():
-        keys = chosen_partitions(settings, QA_SPACE, _LACKING_PARTS, manifest.chosen)
+        keys = chosen_partitions(settings, QA_SPACE, _LACKING_PARTS, partial(parts_of_panel, asked))
     refusals.raise_all()
     runs = a_run_each(keys, "parts")
-    require_label(settings, "qa_responses", QA_SPACE, keys, manifest.snapshot)
+    require_label(settings, "qa_responses", QA_SPACE, keys, asked.snapshot)
     made = made_partitions(settings, "qa_items", QA_SPACE)
-    require_few_draws("draws", manifest.draws, _numbers_of_items(manifest, keys, settings))
-    warnings = _require_askable(manifest, settings, models, arbiter, [one for one in keys if one in made])
-    config = manifest.run_config(manifest.snapshot)
-    if not made.issuperset(keys):
-        config = {"qa_items": {}, **config}
-    return PlannedEvaluation("qa_pipeline", QA_SPACE.name, keys, config, manifest.snapshot, runs, warnings=warnings)
+    require_few_draws("draws", asked.draws, _numbers_of_items(asked, keys, settings))
+    warnings = _require_askable(asked, settings, models, arbiter, [one for one in keys if one in made])
+    first = "qa_prompts" if made.issuperset(keys) else "qa_items"
+    stages = {name: names for name, names in QA_STAGE_SETTINGS.items() if name in (first, *list(QA_STAGE_SETTINGS)[1:])}
+    config = run_config(asked, stages)
+    return PlannedEvaluation("qa_pipeline", QA_SPACE.name, keys, config, asked.snapshot, runs, warnings=warnings)
 
 
 def refuse_qa_names(given: Mapping[str, Any], settings: Settings) -> None:
     """Raises RefusedManifest with all names that are not there, of what a manifest has of models, the judge, suites and parts."""
-    named = QaEvaluation.model_construct(**given)
+    named = QaSettings.model_construct(**given)
     selectors = {"models": given.get("models", ()), "judge": _judging(given.get("judge"))}
-    refuse_absent_names(settings, selectors, QA_SPACE, _LACKING_PARTS, named.chosen if named.names_parts else None)
+    choose = partial(parts_of_panel, named) if named.names_parts else None
+    refuse_absent_names(settings, selectors, QA_SPACE, _LACKING_PARTS, choose)
 
 
 def _judging(judge: str | None) -> list[str]:
@@ -92,18 +100,18 @@ def _judging(judge: str | None) -> list[str]:
     return [judge] if judge and judge != NOBODY else []
 
 
-def _numbers_of_items(manifest: QaEvaluation, keys: Sequence[str], settings: Settings) -> Iterator[int]:
+def _numbers_of_items(asked: QaSettings, keys: Sequence[str], settings: Settings) -> Iterator[int]:
     """By partition, of those that were made."""
     from resources.warehouse import Warehouse
 
     warehouse = Warehouse(settings.warehouse)
     for key in keys:
         items = len(warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))
-        yield items if manifest.limit is None else min(items, manifest.limit)
+        yield items if asked.limit is None else min(items, asked.limit)
 
 
 def _require_askable(
-    manifest: QaEvaluation, settings: Settings, models: Models, arbiter: Arbiter | None, made: Sequence[str]
+    asked: QaSettings, settings: Settings, models: Models, arbiter: Arbiter | None, made: Sequence[str]
 ) -> list[str]:
     """What is refused before anybody is asked: models, the judge, and ways of asking that a part does not allow. `made`: parts whose items
     are known. Returns the warnings of `require_askable`.
@@ -114,7 +122,7 @@ def _require_askable(
     from resources.warehouse import Warehouse
 
     warehouse = Warehouse(settings.warehouse)
-    how = AskedHow(**manifest.model_dump(include=_SHOWN_BY), filter=written_filter(manifest.filter))
+    how = asked.how
     judged = _require_parts(warehouse, made, how, settings)
     with refused("filter"):
         filter_faults(
@@ -123,14 +131,14 @@ def _require_askable(
             lambda key, columns: warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key)),
             "got",
         )
-    specs = models.resolve(manifest.models)
+    specs = models.resolve(asked.models)
     if computed := [spec.name for spec in specs if spec.is_computed]:
         raise UnfitManifest("models", f"{', '.join(computed)}: it is computed from surveys; allowed: a model that is asked")
-    in_all = Accounts(Budget(max_cost_usd=manifest.budget.max_cost_usd), {})
-    warnings = require_askable("models", specs, manifest.snapshot, settings, in_all)
+    in_all = Accounts(Budget(max_cost_usd=asked.max_cost_usd), {})
+    warnings = require_askable("models", specs, asked.snapshot, settings, in_all)
     if arbiter is not None and judged:
         with refused("judge"):
-            refuse_unpriced_judge(arbiter, manifest.allow_unpriced, "allow_unpriced:")
+            refuse_unpriced_judge(arbiter, asked.allow_unpriced, "allow_unpriced:")
         try:
             warnings += require_askable("judge", [arbiter.model], judge_snapshot(None), settings)
         except UnfitManifest as error:
@@ -155,14 +163,3 @@ def _require_parts(warehouse: Warehouse, made: Sequence[str], how: AskedHow, set
         with refused("retriever"):
             require_server(how.retriever, settings)
     return found.judged
-
-
-def _arbiter(manifest: QaEvaluation, models: Models) -> Arbiter | None:
-    with refused("judge"):
-        return chosen_arbiter(
-            shipped("judges.yaml"),
-            models,
-            judge=manifest.judge,
-            sample_rate=manifest.sample_rate,
-            daily_budget=manifest.daily_budget,
-        )

@@ -38,7 +38,7 @@ class SurveyEvaluation(EvaluationAsked, SurveyAsked):
     rounds: Annotated[list[str], Field(min_length=1)]
     models: Annotated[list[str], Field(min_length=1)]
     """Names or collections of the models files, and litellm strings where the server allows them; settings follow an @."""
-    context_levels: Annotated[list[str], Field(min_length=1), BeforeValidator(ContextLevel.written)] = ["0"]  # noqa: RUF012 - pydantic copies it
+    context_levels: Annotated[list[str], Field(min_length=1), BeforeValidator(ContextLevel.written)] = ["0"]
     """Numbers of context questions, or `all`."""
 
     @field_validator("conditions")

@@ -41,7 +41,7 @@ class HeldToken(Part):
 class TokenFile(Part):
     """All tokens there are."""
 
-    tokens: Annotated[list[HeldToken], Field()] = []  # noqa: RUF012 - pydantic copies it
+    tokens: Annotated[list[HeldToken], Field()] = []
 
 
 DEVELOPER = HeldToken(name="dev", role="admin", sha256="0" * 64)

@@ -10,7 +10,7 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.qa.panel_part import qa_panel
+from assets.engine.panel import family_panel
 from assets.rubric.panel_part import panel_or_usual
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
@@ -23,6 +23,7 @@ from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.arbiter import NOBODY
+from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
 from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.rubric.anchor_rows import NOTHING_TO_JUDGE_AGAIN
 from dtef_pipeline.rubric.judge_requests import chosen_judges
@@ -155,10 +156,10 @@ def _rubric_drift(judged: pa.Table, options: WatchOptions) -> pa.Table:
 
 def _with_judge_settings(given: Given, settings: Settings) -> Given:
     """With the judge's budget and price."""
-    panel = qa_panel(settings)
-    switches = panel.switches if panel else {}
-    file = given["judges_file"] and str(given["judges_file"])
-    return {**given, "judges_file": file, **{name: switches.get(name) for name in ("daily_budget", "allow_unpriced")}}
+    panel = family_panel(settings, QA_PANEL_SECTION, QaSettings)
+    said = {name: getattr(panel, name) for name in ("daily_budget", "allow_unpriced")} if panel else {}
+    counts = {"anchors": given["n"], "anchor_seed": given["seed"]}
+    return {**{name: value for name, value in given.items() if name not in ("n", "seed")}, **counts, **said}
 
 
 def _qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:

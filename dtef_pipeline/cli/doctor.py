@@ -125,11 +125,12 @@ def check_models(settings: Settings) -> Diagnosis:
 
 def check_panel(settings: Settings) -> Diagnosis:
     """The panel: all its sections can be read; the models of its night are known and have their keys, its rounds are there."""
+    from assets.engine.panel import family_panel
     from assets.games.panel_part import games_panel
     from assets.preference.preference_panel import vote_settings
-    from assets.qa.panel_part import qa_panel
     from assets.rubric.panel_part import rubric_panel
     from assets.survey.panel_file import checked_panel
+    from dtef_pipeline.families import family_named
     from dtef_pipeline.survey.baselines.names import BASELINES
     from resources.gateway.askable import quick_problem
     from resources.known_models import known_models
@@ -141,8 +142,9 @@ def check_panel(settings: Settings) -> Diagnosis:
         models = known_models(settings, BASELINES)
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
         wanted = checked_panel(settings, models, warehouse).asked(models)
-        for section in (rubric_panel, qa_panel, games_panel, vote_settings):
+        for section in (rubric_panel, games_panel, vote_settings):
             section(settings)
+        family_panel(settings, "qa", family_named("qa").settings)
     except DtefError as error:
         return Diagnosis("panel", "problem", str(error), _MEND_PANEL)
     unable = [f"{one.name}: {problem}" for one in wanted if (problem := quick_problem(one, os.environ))]

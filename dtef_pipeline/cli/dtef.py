@@ -28,7 +28,7 @@ from dtef_pipeline.cli.options import (
     writes_a_table,
 )
 from dtef_pipeline.cli.preference_group import preference
-from dtef_pipeline.cli.qa_group import of_trusted_code, qa
+from dtef_pipeline.cli.qa_group import qa
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.responses_group import responses
 from dtef_pipeline.cli.rubric_group import rubric
@@ -154,7 +154,11 @@ def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], condi
     type=click.Path(exists=True, path_type=Path),
     help="File of programs to write in the layout of HumanEval, which lines of code_execution name by `task`.",
 )
-@of_trusted_code
+@click.option(
+    "--trust-answers",
+    is_flag=True,
+    help="Run code where only resource limits hold it: it can read files and use the network.",
+)
 @reports_errors
 def score_answers(file: TextIO, tasks: Path | None, trust_answers: bool) -> None:
     """Score the answers in FILE, which has one JSON object per line; FILE may be - for standard input.

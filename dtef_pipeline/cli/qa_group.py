@@ -13,8 +13,6 @@ from dtef_pipeline.cli.options import (
     anchors_asked,
     boards_by,
     budgets_with_roles,
-    draws_of,
-    models_to_ask,
     of_anchors_shown,
     of_asked_snapshot,
     of_estimate,
@@ -26,7 +24,9 @@ from dtef_pipeline.cli.options import (
     writes_a_table,
 )
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.settings_options import settings_options, split_given
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, QA_VIEWS_SHOWN
+from dtef_pipeline.qa.settings import QaSettings
 
 _PART_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -37,22 +37,6 @@ def _part_name(context: click.Context, parameter: click.Parameter, name: str | N
     return name
 
 
-of_parts = options(
-    click.option(
-        "--suite",
-        "suites",
-        multiple=True,
-        metavar="SUITE|PATTERN",
-        help="Only parts of this suite; may be repeated.  [default: all]",
-    ),
-    click.option(
-        "--part",
-        "parts",
-        multiple=True,
-        metavar="PART|SUITE/PART|PATTERN",
-        help="Only this part, or those that fit, as in 'high_school_*' or 'mmlu/*'; may be repeated.  [default: all]",
-    ),
-)
 of_named_part = options(
     click.option(
         "--part",
@@ -75,89 +59,15 @@ def documented_models(context: click.Context, parameter: click.Parameter, names:
     return as_known(names)
 
 
-of_answering = options(
-    models_to_ask(
-        "a model string of LiteLLM, or `provider:name`; may be repeated.  [default: none; what is stored is scored]",
-        documented_models,
-    ),
-    draws_of("item"),
-    click.option(
-        "--limit", type=click.IntRange(min=1), help="Ask at most so many items of each part, spread over it.  [default: all]"
-    ),
-)
-of_filter = click.option(
-    "--filter",
-    "filter",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Only documents whose metadata has this value, as in PROJECT=US-002 or YEAR=2024; may be repeated. One that leaves no document is "
-    "refused.  [default: all]",
-)
-of_condition = options(
-    click.option(
-        "--template",
-        type=click.Choice(["letters", "parens", "cot"]),
-        default="letters",
-        show_default=True,
-        help="How options are shown: `A. text`, `(A) text`, or as letters with the request to think first.",
-    ),
-    click.option(
-        "--few-shot",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="Number of development items of the subject to show first, with their answers.",
-    ),
-    click.option(
-        "--order",
-        type=click.Choice(["file", "rotated-1", "rotated-2", "rotated-3"]),
-        default="file",
-        show_default=True,
-        help="Order of the options: the file's, or rotated by so many places; what is answered is mapped back.",
-    ),
-    click.option(
-        "--retriever",
-        type=click.Choice(["bm25", "embedding", "hybrid", "remote"]),
-        default="bm25",
-        show_default=True,
-        help="How the chunks of transcripts are found that go with an item; remote: by the server of DTEF_SOCIOSCOPE_URL.",
-    ),
-    click.option(
-        "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of chunks of transcripts to show."
-    ),
-    of_filter,
-)
-_of_judges_file = click.option(
-    "--judges",
-    "judges_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="YAML file with the block `arbiter`: model, evaluators, sample_rate, daily_budget.  [default: the shipped data/judges.yaml]",
-)
-_JUDGE_HELP = "Judge in place of the file's: `none` has nothing judged."
-of_judge = options(_of_judges_file, click.option("--judge", "judge", metavar="MODEL", help=_JUDGE_HELP))
-of_arbiter = options(
-    _of_judges_file,
-    click.option(
-        "--judge",
-        "judge",
-        metavar="MODEL",
-        help=f"{_JUDGE_HELP} All stored responses of the parts that it has not judged yet are judged, whoever gave them: not only those that "
-        "are asked for now.",
-    ),
-    click.option("--rejudge", metavar="LABEL", help="Have everything judged afresh, stored under this label."),
-)
-of_trusted_code = click.option(
-    "--trust-answers",
-    is_flag=True,
-    help="Run code where only resource limits hold it: it can read files and use the network.",
-)
+of_run = settings_options(QaSettings, models=documented_models)
+of_retrieval = settings_options(QaSettings, ("k", "retriever", "filter", "judges", "judge", "rejudge"))
 of_qa_budgets = budgets_with_roles("candidate", "judge", "embedder")
 of_qa_roll_ups = boards_by("qa")
 
 
 @click.command(short_help="Show the judge stored answers once more.")
 @anchors_asked(50, "Number of judged answers.")
-@of_judge
+@settings_options(QaSettings, ("judges", "judge"))
 @of_qa_budgets
 @of_anchors_shown
 @writes_a_table
@@ -219,18 +129,7 @@ def board(**given: Any) -> None:
     help="Model to ask, as `dtef qa run` takes it; may be repeated.  [default: score what the file holds]",
 )
 @snapshot_or_base("Label to store responses under.")
-@click.option(
-    "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of chunks of interviews to show to a model."
-)
-@click.option(
-    "--retriever",
-    type=click.Choice(["bm25", "embedding", "hybrid", "remote"]),
-    default="bm25",
-    show_default=True,
-    help="How these chunks are found; remote: by the server of DTEF_SOCIOSCOPE_URL.",
-)
-@of_filter
-@of_arbiter
+@of_retrieval
 @of_named_part
 @click.option(
     "--out",
@@ -255,7 +154,7 @@ def socioscope(
     """
     from dtef_pipeline.cli import qa_run, qa_socioscope
 
-    options = qa_run.with_switches(models=models, **given)
+    options = qa_run.with_panel(split_given({"models": models, **given})[0])
     sys.exit(qa_socioscope.socioscope(qa_socioscope.Documented(questions, corpus, out, part, replace), options))
 
 
@@ -360,11 +259,7 @@ def remove(parts: tuple[str, ...]) -> None:
 
 
 @qa.command(short_help="Ask models, judge and score what they answer.")
-@of_parts
-@of_answering
-@of_condition
-@of_arbiter
-@of_trusted_code
+@of_run
 @of_asked_snapshot
 @of_qa_budgets
 @starts_from("ingest", "ask", "judge")
@@ -391,12 +286,13 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     """
     from dtef_pipeline.cli import qa_run
 
-    options = qa_run.with_switches(**given)
+    settings, beside = split_given(given)
+    options = qa_run.with_panel(settings)
     if is_estimate:
-        refuse_estimate_of_judging(options.first)
-        qa_run.estimate(options, output)
+        refuse_estimate_of_judging(beside.first)
+        qa_run.estimate(options, beside, output)
     else:
-        sys.exit(qa_run.run(options))
+        sys.exit(qa_run.run(options, beside))
 
 
 qa.add_command(board)

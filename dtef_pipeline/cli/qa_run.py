@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import pandas as pd
 import pyarrow as pa
 
+from assets.engine.panel import family_panel
 from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
-from assets.qa.panel_part import qa_panel
+from assets.qa.stages import arbiter_of_run
 from dtef_pipeline.asking.models import IMPORTED, Budget, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
@@ -27,7 +26,8 @@ from dtef_pipeline.cli.planned_table import (
     stored_in,
     stored_responses,
 )
-from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
+from dtef_pipeline.cli.role_budgets import budgets_given, with_budgets
+from dtef_pipeline.cli.settings_options import RunFlags
 from dtef_pipeline.cli.started_runs import (
     check_home_path,
     end_run,
@@ -39,29 +39,26 @@ from dtef_pipeline.cli.started_runs import (
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.family.run_settings import command_settings, run_config
 from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.keys import Space
 from dtef_pipeline.qa.answering import prompts_of, with_messages
-from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
-from dtef_pipeline.qa.asked_parts import parts_that_fit
+from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.call_plan import AskedPart, plan_part
 from dtef_pipeline.qa.filter_faults import filter_faults
 from dtef_pipeline.qa.judged_rows import JUDGED_ITEM_COLUMNS, judged_items
 from dtef_pipeline.qa.others_judged import judgements_of_others
 from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts
+from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QA_STAGE_SETTINGS, QaSettings
+from dtef_pipeline.qa.settings import chosen_parts as fitting_parts
 from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.transcripts.metadata import written_filter
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 from dtef_pipeline.text.counted import and_more, counted
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
-from resources.settings import Settings, shipped
+from resources.settings import Settings
 from resources.warehouse import Warehouse
-
-if TYPE_CHECKING:
-    pass
-
 
 _REASONS_NAMED = 3
 
@@ -169,85 +166,12 @@ _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
 """The place of the stage that a run begins with."""
 
 
-@dataclass(frozen=True)
-class QaOptions:
-    """Options of `dtef qa run`."""
-
-    suites: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    draws: int = 1
-    limit: int | None = None
-    snapshot: str = "base"
-    template: str = "letters"
-    few_shot: int = 0
-    few_shot_as: str = "message"
-    order: str = "file"
-    retriever: str = "bm25"
-    k: int = 10
-    filter: tuple[str, ...] = ()
-    judges_file: Path | None = None
-    judge: str | None = None
-    sample_rate: float | None = None
-    daily_budget: float | None = None
-    rejudge: str | None = None
-    allow_unpriced: Sequence[str] = ()
-    sandbox: str | None = None
-    timeout_s: float = 10.0
-    trust_answers: bool = False
-    strict: bool = False
-    penalty: float = 0.0
-    senses: str = "first"
-    max_cost_usd: tuple[str, ...] = ()
-    max_calls: tuple[str, ...] = ()
-    first: str = "ask"
-    """The stage that the run begins with: ingest, ask or judge."""
-    no_roll_ups: bool = False
-
-    @property
-    def how(self) -> AskedHow:
-        """How items are asked."""
-        where = written_filter(self.filter)
-        return AskedHow(self.template, self.few_shot, self.few_shot_as, self.order, self.retriever, self.k, where)
-
-    def config(self) -> dict[str, dict[str, Any]]:
-        """Run configuration by asset name."""
-        of_snapshot = {"snapshot": self.snapshot}
-        asking = {**of_snapshot, **budgets_given(self.max_cost_usd, self.max_calls)}
-        shown = {name: getattr(self, name) for name in ("template", "few_shot", "few_shot_as", "order", "retriever", "k")}
-        written_filter(self.filter)  # one that cannot be read is told of before anything starts
-        shown["filter"] = list(self.filter)
-        arbiter = {name: getattr(self, name) for name in ("judge", "sample_rate", "daily_budget", "rejudge")}
-        judges = {"judges_file": str(self.judges_file)} if self.judges_file else {}
-        unpriced = {"allow_unpriced": list(self.allow_unpriced)} if self.allow_unpriced else {}
-        sandbox = {"sandbox": self.sandbox} if self.sandbox else {}
-        return {
-            "qa_prompts": shown,
-            "qa_responses": {
-                **asking,
-                **shown,
-                "models": list(self.models),
-                "draws": self.draws,
-                **({} if self.limit is None else {"limit": self.limit}),
-            },
-            "qa_judgements": {
-                **asking,
-                **judges,
-                **unpriced,
-                **{name: value for name, value in arbiter.items() if value is not None},
-            },
-            "qa_executions": {**of_snapshot, **sandbox, "timeout_s": self.timeout_s, "trust_answers": self.trust_answers},
-            "qa_scores": {**of_snapshot, "strict": self.strict, "penalty": self.penalty, "senses": self.senses},
-        }
+def with_panel(given: Mapping[str, Any]) -> QaSettings:
+    """The settings that options give, with what the panel file alone says of judging, running and scoring answers."""
+    return command_settings(QaSettings, given, family_panel(Settings.from_environment(), QA_PANEL_SECTION, QaSettings))
 
 
-def with_switches(**given: Any) -> QaOptions:
-    """The options of the command line, with what the panel file says of judging, running and scoring answers."""
-    panel = qa_panel(Settings.from_environment())
-    return QaOptions(**given, **(panel.switches if panel else {}))
-
-
-def run(options: QaOptions) -> int:
+def run(options: QaSettings, beside: RunFlags) -> int:
     """The exit code: 1 where a part failed or a file was left out, and where a judge is named and there is nothing to judge."""
     settings = Settings.from_environment()
     check_home_path(settings)
@@ -257,23 +181,24 @@ def run(options: QaOptions) -> int:
     models = known_models(settings, COMPUTED_MODELS)
     specs = models.resolve(options.models) if options.models else ()
     require_imported(specs, options.snapshot, settings)
-    arbiter = arbiter_given(options, models)
-    refuse_what_cannot_be_done(options, settings, warehouse, keys, specs, arbiter)
+    arbiter = arbiter_of_run(models, options)
+    refuse_what_cannot_be_done(options, beside, settings, warehouse, keys, specs, arbiter)
     refuse_empty_filter(warehouse, keys, options.how)
     say_others_judged(warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
-    asked = {spec.name for spec in specs}
-    config = with_owners(options, asked | set(models.specs), models).config()
+    asked = {spec.name for spec in specs} | set(models.specs)
+    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, asked, models)
+    config = run_config(options, QA_STAGE_SETTINGS)
     with start_stages("qa", keys, options.snapshot) as running:
         from assets.launch import QA_STAGE_NAMES
 
-        running.materialize(QA_STAGE_NAMES[_STAGE_TO_BEGIN_WITH[options.first] :], keys, config)
-        if not options.no_roll_ups:
+        running.materialize(QA_STAGE_NAMES[_STAGE_TO_BEGIN_WITH[beside.first] :], keys, config)
+        if not beside.no_roll_ups:
             running.roll_up(warehouse)
     running.report(warehouse, "part")
     nothing = tuple(nothing_scored(warehouse, keys, options.snapshot, _imported_names(settings, options.snapshot)))
     warnings = (
         nothing
-        if options.first == "judge"
+        if beside.first == "judge"
         else (*nothing, *look_ups_that_failed(warehouse, keys, options.how), *failed_models(warehouse, keys, options.snapshot))
     )
     for line in warnings:
@@ -289,7 +214,8 @@ def _imported_names(settings: Settings, snapshot: str) -> list[str]:
 
 
 def refuse_what_cannot_be_done(
-    options: QaOptions,
+    options: QaSettings,
+    beside: RunFlags,
     settings: Settings,
     warehouse: Warehouse,
     keys: Sequence[str],
@@ -300,30 +226,16 @@ def refuse_what_cannot_be_done(
     without a key, and a judge without one, or without a price under a budget of the day."""
     judged = require_askable_parts(warehouse, keys, options.how, settings)
     refuse_unaskable(
-        specs, options.snapshot, settings, budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
+        specs, options.snapshot, settings, budgets_given(beside.max_cost_usd, beside.max_calls).get("max_cost_usd")
     )
     if arbiter is not None and judged:
         refuse_unpriced_judge(arbiter, options.allow_unpriced)
         try:
-            refuse_unaskable([arbiter.model], judge_snapshot(options.rejudge or None), settings)
+            refuse_unaskable([arbiter.model], judge_snapshot(options.rejudge), settings)
         except GatewayError as error:
             raise GatewayError(
                 f"{error}; this is the judge: --judge MODEL names another one, --judge none has nothing judged"
             ) from None
-
-
-def arbiter_given(options: QaOptions, models: Models) -> Arbiter | None:
-    """The judge of the run; None: nobody judges. Raises ConfigError for one that cannot judge, and for a label that cannot be one."""
-    arbiter = chosen_arbiter(
-        options.judges_file or shipped("judges.yaml"),
-        models,
-        judge=options.judge,
-        sample_rate=options.sample_rate,
-        daily_budget=options.daily_budget,
-    )
-    if arbiter is not None:
-        judge_snapshot(options.rejudge or None)
-    return arbiter
 
 
 def known_parts(warehouse: Warehouse, table: str = "qa_items", space: Space = QA_SPACE) -> list[str]:
@@ -333,19 +245,19 @@ def known_parts(warehouse: Warehouse, table: str = "qa_items", space: Space = QA
 
 
 def chosen_parts(warehouse: Warehouse, suites: Sequence[str], parts: Sequence[str]) -> list[str]:
-    """The parts of the suites that fit any of the patterns, as of `parts_that_fit`. Raises ConfigError for a pattern that fits none."""
+    """The parts of the suites that fit any of the patterns, as of `fitting_parts`. Raises ConfigError for a pattern that fits none."""
     known = known_parts(warehouse)
     if not known:
         raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
-    return parts_that_fit(known, suites, parts)
+    return fitting_parts(known, suites, parts)
 
 
 @reads_tables
-def estimate(warehouse: Warehouse, options: QaOptions, output: str) -> None:
+def estimate(warehouse: Warehouse, options: QaSettings, beside: RunFlags, output: str) -> None:
     settings = Settings.from_environment()
     keys = chosen_parts(warehouse, options.suites, options.parts)
     models = known_models(settings, COMPUTED_MODELS)
-    arbiter = arbiter_given(options, models)
+    arbiter = arbiter_of_run(models, options)
     refuse_empty_filter(warehouse, keys, options.how)
     with stored_responses(settings) as store:
         ledger = CallLedger(stored_in(store), _usual_lengths(warehouse))
@@ -359,11 +271,11 @@ def estimate(warehouse: Warehouse, options: QaOptions, output: str) -> None:
     say_others_judged(warehouse.rows, keys, models.resolve(options.models), options.snapshot, arbiter, options.rejudge)
     head = f"{counted(len(keys), 'part')}, {counted(responses, 'response')}, snapshot {options.snapshot}"
     more = partial(_lines_of_the_day, arbiter)
-    print_estimate(head, ledger, options.config()["qa_responses"], output, more=more)
+    print_estimate(head, ledger, budgets_given(beside.max_cost_usd, beside.max_calls), output, more=more)
 
 
 def _asked(
-    warehouse: Warehouse, options: QaOptions, models: Models, arbiter: Arbiter | None, keys: Sequence[str]
+    warehouse: Warehouse, options: QaSettings, models: Models, arbiter: Arbiter | None, keys: Sequence[str]
 ) -> Iterator[AskedPart]:
     specs = models.resolve(options.models)
     how = options.how
@@ -374,7 +286,7 @@ def _asked(
         for condition in prompts["condition"].unique().to_pylist():
             chosen = prompts_of(prompts, condition, options.limit)
             yield AskedPart(
-                chosen, items, specs, options.draws, options.snapshot, arbiter, judge_snapshot(options.rejudge or None), stored
+                chosen, items, specs, options.draws, options.snapshot, arbiter, judge_snapshot(options.rejudge), stored
             )
 
 

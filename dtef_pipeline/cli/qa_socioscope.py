@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from glob import escape
 from pathlib import Path
@@ -18,6 +17,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli import qa_files, qa_run
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
+from dtef_pipeline.cli.settings_options import RunFlags
 from dtef_pipeline.cli.started_runs import require_imported
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
@@ -27,6 +27,7 @@ from dtef_pipeline.qa.filter_faults import unmatched
 from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.scoring import GRADED_METRIC, by_response, response_keys
+from dtef_pipeline.qa.settings import QaSettings
 from dtef_pipeline.qa.socioscope.lexicon import lexicon_fingerprint
 from dtef_pipeline.qa.socioscope_results import (
     INDEX_WRITTEN,
@@ -49,7 +50,7 @@ from resources.settings import Settings
 _SUITE = "socioscope"
 _CITED_COLUMNS = ("quote", "reason", "doc_id")
 _LARGEST_SOURCE = 2**31 - 1
-_JUDGE_OPTIONS = ("judges_file", "judge", "rejudge")
+_JUDGE_OPTIONS = ("judges", "judge", "rejudge")
 _ASKING_OPTIONS = ("retriever", "k", "filter", "snapshot", "replace")
 """What says how models are asked, and where their responses go."""
 _WITHOUT_ANSWER = ("error", "missing")
@@ -75,7 +76,7 @@ class Documented(NamedTuple):
         return QA_SPACE.key(_SUITE, self.part or self.questions.stem)
 
 
-def socioscope(given: Documented, options: qa_run.QaOptions) -> int:
+def socioscope(given: Documented, options: QaSettings) -> int:
     """The exit code: 1 where a question was left out, or asking failed. `options`: of asking; without models the file's answers are scored."""
     questions, corpus = given.questions, given.corpus
     specs = _checked_models(options)
@@ -97,7 +98,7 @@ def socioscope(given: Documented, options: qa_run.QaOptions) -> int:
     return code
 
 
-def _checked_models(options: qa_run.QaOptions) -> tuple[ModelSpec, ...]:
+def _checked_models(options: QaSettings) -> tuple[ModelSpec, ...]:
     """The models that are asked. Raises ConfigError for what asking would stumble over, before anything is added."""
     if not options.models:
         _refuse_options_of_models()
@@ -125,10 +126,10 @@ def _refuse_options_of_models() -> None:
             )
 
 
-def _asked(given: Documented, options: qa_run.QaOptions, specs: Sequence[ModelSpec], added: AddedFiles) -> int:
+def _asked(given: Documented, options: QaSettings, specs: Sequence[ModelSpec], added: AddedFiles) -> int:
     """The exit code; results are written for each model that answered, and for none where the run failed."""
     code = qa_files.add(_SUITE, given.questions, given.corpus, None, False, given.part, given.replace)
-    if code or (code := qa_run.run(replace(options, parts=(escape(given.key),)))):
+    if code or (code := qa_run.run(options.model_copy(update={"parts": [escape(given.key)]}), RunFlags())):
         return code
     how = _how(options)
     stored = _stored(given.key, options.snapshot, how.condition((), about_documents=True), added.loaded.items)
@@ -144,7 +145,7 @@ def _asked(given: Documented, options: qa_run.QaOptions, specs: Sequence[ModelSp
     return code
 
 
-def _how(options: qa_run.QaOptions) -> AskedHow:
+def _how(options: QaSettings) -> AskedHow:
     return AskedHow(retriever=options.retriever, k=options.k, filter=written_filter(options.filter))
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.run_settings import FamilySettings, settings_of
 from dtef_pipeline.rubric.candidates import known_selector
 from dtef_pipeline.text.nearest import nearest
 
@@ -53,6 +54,17 @@ def with_owners(options: BudgetedOptions, asked: Collection[str], models: Models
     """
     bounds = {name: owned_budgets(getattr(options, name), asked, models) for name in ("max_cost_usd", "max_calls")}
     return replace(options, **bounds)
+
+
+def with_budgets(
+    settings: FamilySettings, costs: Sequence[str], calls: Sequence[str], asked: Collection[str], models: Models
+) -> FamilySettings:
+    """The settings with budgets as a command gives them, [ROLE=|MODEL=]AMOUNT each: of the run, of roles, and of models by name.
+
+    `asked`: as of `with_owners`. Raises ConfigError as it does, and for what is no amount.
+    """
+    owned = (owned_budgets(given, asked, models) for given in (costs, calls))
+    return settings_of(type(settings), settings.model_dump(exclude_unset=True) | budgets_given(*owned))
 
 
 def owned_budgets(given: Sequence[str], asked: Collection[str], models: Models) -> tuple[str, ...]:

@@ -33,15 +33,15 @@ GAMES_PANEL_SECTION = "games"
 class GamesPanel(Part):
     """What a night plays. The settings are those of `dtef games run`."""
 
-    scenarios: list[str] = []  # noqa: RUF012 - pydantic copies it
+    scenarios: list[str] = []
     """Names, or patterns with * and ?: `kuhn`, `poker/*`."""
-    models: list[str] = []  # noqa: RUF012 - pydantic copies it
+    models: list[str] = []
     """Models, or collections of them."""
-    personas: list[str] = []  # noqa: RUF012 - pydantic copies it
+    personas: list[str] = []
     """Ids of those that every model plays, or `none`: as itself; empty: as itself."""
-    baselines: list[str] = ["all"]  # noqa: RUF012 - pydantic copies it
+    baselines: list[str] = ["all"]
     """Names without `baseline/`. They cost nothing, and show whether the games are the same ones every night."""
-    opponents: list[str] = []  # noqa: RUF012 - pydantic copies it
+    opponents: list[str] = []
     """Baselines, models or persona@model; empty: those of each scenario."""
     seeds: Annotated[str, Field(min_length=1)] | None = None
     """Seeds, such as 1-100 or 1-10,42; none: those of each scenario."""
@@ -49,7 +49,7 @@ class GamesPanel(Part):
     max_cost_usd: Annotated[float, Field(ge=0)] | None = None
     """What a night may spend."""
     max_calls: Annotated[int, Field(ge=0)] | None = None
-    role_budgets: dict[RoleName, RoleBudget] = {}  # noqa: RUF012 - pydantic copies it
+    role_budgets: dict[RoleName, RoleBudget] = {}
     """What a night may use of all models in one role; players and opponents are candidates."""
 
     def chosen(self, known: Mapping[str, ScenarioManifest]) -> list[str]:

@@ -308,7 +308,7 @@ class VoteSettings(Part):
     """A vote of confidence c counts c / 5. Judges give none: their votes count 1."""
     control: Literal["length"] | None = None
     """Players are compared as if their texts were equally long."""
-    items: list[Annotated[str, Field(min_length=1)]] = []  # noqa: RUF012 - pydantic copies it
+    items: list[Annotated[str, Field(min_length=1)]] = []
     """Only votes on items that fit one of these patterns; none: all."""
     no_own_judge: bool = False
     """Whether votes of a judge on responses of its own maker are left out."""

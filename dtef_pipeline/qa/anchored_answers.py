@@ -18,8 +18,6 @@ from dtef_pipeline.qa.judged_rows import JudgedItem, ResponseJudged, judged_item
 from dtef_pipeline.qa.result_tables import QA_ANCHOR_ITEMS, QA_ANCHORS, QA_JUDGE_DRIFT
 from dtef_pipeline.tables import in_schema
 
-ANCHORS_KEPT = 50
-"""How many anchors there are unless something else is asked for."""
 ANCHORS_CHOSEN_FROM = ("qa_judgements", "qa_responses", "qa_items")
 """The tables that anchors are chosen from."""
 _JUDGE_BY = ("judge_model", "judge_variant", "evaluator")

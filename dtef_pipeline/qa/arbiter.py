@@ -45,7 +45,7 @@ class ArbiterConfig(Part):
     """US dollars per day (UTC) over all runs that share the response store; None: no limit."""
     model: Annotated[str, Field(min_length=1)]
     """A model of the models files, or a litellm string."""
-    evaluators: Annotated[list[Literal["semantic", "factuality"]], Field(min_length=1)] = [SEMANTIC, FACTUALITY]  # noqa: RUF012 - pydantic copies it
+    evaluators: Annotated[list[Literal["semantic", "factuality"]], Field(min_length=1)] = [SEMANTIC, FACTUALITY]
     """Each is one call."""
 
     @field_validator("evaluators")

@@ -22,12 +22,12 @@ _ASKED_AS_WRITTEN = {"context_levels", "conditions", "questions", "sample_segmen
 class SurveyAsked(Part):
     """What is asked, on a night or once. Empty lists of rounds, segments and context levels stand for all there are."""
 
-    models: Annotated[list[str], Field(min_length=1)] = ["baselines"]  # noqa: RUF012 - pydantic copies it
+    models: Annotated[list[str], Field(min_length=1)] = ["baselines"]
     """Selectors, as `dtef run --model` takes them."""
-    rounds: list[str] = []  # noqa: RUF012 - pydantic copies it
-    segments: list[str] = []  # noqa: RUF012 - pydantic copies it
-    context_levels: Annotated[list[str], BeforeValidator(ContextLevel.written)] = []  # noqa: RUF012 - pydantic copies it
-    conditions: Annotated[list[str], Field(min_length=1)] = [BlueprintOptions().condition]  # noqa: RUF012 - pydantic copies it
+    rounds: list[str] = []
+    segments: list[str] = []
+    context_levels: Annotated[list[str], BeforeValidator(ContextLevel.written)] = []
+    conditions: Annotated[list[str], Field(min_length=1)] = [BlueprintOptions().condition]
     questions: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """So many of each round, drawn over its batteries."""
     sample_segments: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
@@ -35,7 +35,7 @@ class SurveyAsked(Part):
     draws: Draws = 1
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
     """Of every language model that takes one; None: each model's own."""
-    budgets: dict[str, Budget] = {}  # noqa: RUF012 - pydantic copies it
+    budgets: dict[str, Budget] = {}
     """By selector, what a run may use of a model, over the bounds of the models file."""
 
     @field_validator("context_levels")

@@ -126,6 +126,7 @@ CHECKS = [
     ("qa_drift", "qa_no_drift", False),
     ("qa_drift", "qa_verdicts_were_told", False),
     ("qa_executions", "qa_code_was_run", False),
+    ("qa_items", "qa_items_have_scorers", False),
     ("qa_items", "qa_items_unique", True),
     ("qa_items", "qa_rows_left_out", False),
     ("qa_judgements", "qa_judgements_unique", True),

@@ -20,6 +20,7 @@ from assets.rubric.automation import RUBRIC_ROLL_UPS, RUBRIC_STAGES
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
 from assets.survey.rounds import ROUND_SEGMENT
+from dtef_pipeline.family.stage import Stage
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE
 
@@ -48,7 +49,10 @@ def test_names_that_commands_start_are_those_of_the_assets() -> None:
         "GAMES_ROLL_UP_NAMES": GAMES_ROLL_UPS,
         "PREFERENCE_ROLL_UP_NAMES": PREFERENCE_ROLL_UPS,
     }
-    found = {name: [asset.key.to_user_string() for asset in assets] for name, assets in stated.items()}
+    found = {
+        name: [one.name if isinstance(one, Stage) else one.key.to_user_string() for one in assets]
+        for name, assets in stated.items()
+    }
     assert {name: getattr(launch, name) for name in stated} == found
 
 

@@ -71,7 +71,7 @@ class TestTick:
         config = told(request)
         assert list(config) == ["qa_prompts", "qa_responses", "qa_judgements", "qa_executions", "qa_scores"]
         assert {key.to_user_string() for key in request.asset_selection} == set(config)
-        shown = {"template": "letters", "few_shot": 5, "few_shot_as": "message", "order": "file", "retriever": "bm25", "k": 10}
+        shown = {"few_shot": 5}
         assert config["qa_prompts"] == shown
         asking = {"snapshot": "2026-03-01", "max_cost_usd": 1.5}
         assert config["qa_responses"] == {**asking, **shown, "models": ["m"], "draws": 2, "limit": 30}
@@ -105,7 +105,7 @@ class TestTick:
         )
         bounds = {"snapshot": "2026-03-01", "max_calls": 99, "role_budgets": {"judge": {"max_calls": 9}}}
         assert config["qa_judgements"] == {**bounds, "judge": "j", "sample_rate": 0.5, "daily_budget": 2.0}
-        assert config["qa_anchors"] == {**bounds, "judge": "j", "daily_budget": 2.0, "n": 50}
+        assert config["qa_anchors"] == {**bounds, "judge": "j", "daily_budget": 2.0}
         assert "qa_anchors" not in told(night("qa: {suites: [gsm8k], models: [m], judge: j, anchors: 0}\n"))
 
     @pytest.mark.parametrize(

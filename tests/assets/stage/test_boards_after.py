@@ -33,7 +33,7 @@ votes = dg.asset(name="votes")(_scored)
 board = dg.asset(name="board", deps=[scores])(_scored)
 pages = dg.asset(name="pages", deps=[board, votes])(_scored)
 job = dg.define_asset_job("boards", selection=dg.AssetSelection.assets(board, pages))
-sensor = boards_after_run("boards_after_run", [board, pages], job, scores, "Boards follow.")
+sensor = boards_after_run("boards_after_run", [board, pages], job, scores.key, "Boards follow.")
 defs = dg.Definitions([scores, votes, board, pages], jobs=[job], sensors=[sensor], resources={"store": Store()})
 EVERYTHING = defs.resolve_implicit_global_asset_job_def()
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dtef_pipeline.cli import anchors, qa_run, rubric_run
-from dtef_pipeline.cli.qa_run import QaOptions
 from dtef_pipeline.cli.rubric_run import RubricOptions
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.night_panel import QaPanel
+from dtef_pipeline.family.run_settings import run_config
+from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
 from dtef_pipeline.rubric.night_panel import RubricPanel
 from dtef_pipeline.rubric.policy import ScoringPolicy
 from resources.settings import Settings
@@ -30,6 +31,8 @@ RUBRIC_KEYS: dict[str, tuple[Any, list[str]]] = {
     "should_not_paths": ("max", ["rubric_scores"]),
     "consistent_champions": (True, []),
 }
+READ: dict[str, Callable[[], object]] = {"rubric": rubric_run.with_switches, "qa": lambda: qa_run.with_panel({})}
+"""Reads the section of a family, as its command does."""
 QA_KEYS: dict[str, tuple[Any, list[str]]] = {
     "few_shot_as": ("turns", ["qa_prompts", "qa_responses"]),
     "sample_rate": (0.5, ["qa_judgements"]),
@@ -52,10 +55,10 @@ def changed(given: dict[str, Any], usual: dict[str, Any], key: str, value: objec
 
 def test_without_a_panel_or_with_an_empty_section_all_is_as_usual(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rubric_run.with_switches().config() == RubricOptions().config()
-    assert qa_run.with_switches().config() == QaOptions().config()
+    assert qa_run.with_panel({}) == QaSettings()
     name_panel(state, monkeypatch, rubric={"models": ["other"], "draws": 9, "judges": ["standard=j"]}, qa={"suites": ["s"]})
     assert rubric_run.with_switches().config() == RubricOptions().config(), "whom a night asks is not whom a command asks"
-    assert qa_run.with_switches().config() == QaOptions().config()
+    assert qa_run.with_panel({}) == QaSettings()
     switches = RubricPanel().switches
     usual = ScoringPolicy(switches["beta"], switches["or_paths"], switches["should_not_paths"])
     assert usual.policy_hash == ScoringPolicy().policy_hash
@@ -81,16 +84,14 @@ def test_a_key_of_the_section_qa_reaches_the_stages_that_its_option_reached(
 ) -> None:
     value, stages = QA_KEYS[key]
     name_panel(state, monkeypatch, qa={key: value})
-    found = qa_run.with_switches(snapshot="n1").config()
-    at_night = QaPanel(**{key: value}).run_config("n1")
-    assert changed(found, QaOptions(snapshot="n1").config(), key, value) == stages
-    assert all(at_night[stage][key] == value for stage in stages)
+    found = run_config(qa_run.with_panel({"snapshot": "n1"}), QA_STAGE_SETTINGS)
+    assert changed(found, run_config(QaSettings(snapshot="n1"), QA_STAGE_SETTINGS), key, value) == stages
 
 
 @pytest.mark.usefixtures("state")
 def test_trust_in_answers_reaches_the_stage_that_runs_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[bool] = []
-    monkeypatch.setattr(qa_run, "run", lambda options: told.append(options.config()["qa_executions"]["trust_answers"]))
+    monkeypatch.setattr(qa_run, "run", lambda options, beside: told.append(options.trust_answers))
     for given in ([], ["--trust-answers"]):
         assert dtef("qa", "run", "--suite", "humaneval", "--model", "gpt-4.1", *given).exit_code == 0
     assert told == [False, True]
@@ -98,7 +99,7 @@ def test_trust_in_answers_reaches_the_stage_that_runs_programs(monkeypatch: pyte
 
 def test_anchors_are_judged_by_the_same_scale_and_within_the_same_budget(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name_panel(state, monkeypatch, rubric={"scale": 10}, qa={"daily_budget": 2, "allow_unpriced": ["j"], "strict": True})
-    settings, given = Settings.from_environment(), {"judges": (), "judges_file": None}
+    settings, given = Settings.from_environment(), {"judges": (), "n": 5, "seed": 0}
     assert anchors.ANCHORED["rubric"].with_panel(given, settings)["scale"] == 10
     of_qa = anchors.ANCHORED["qa"].with_panel(given, settings)
     assert (of_qa["daily_budget"], of_qa["allow_unpriced"], "strict" in of_qa) == (2, ["j"], False)
@@ -120,15 +121,14 @@ def test_a_faulty_key_is_named_with_file_line_and_what_is_allowed(
     section: str, key: str, value: object, message: str, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name_panel(state, monkeypatch, **{section: {key: value}})
-    run = {"rubric": rubric_run, "qa": qa_run}[section]
     with pytest.raises(ConfigError) as raised:
-        run.with_switches()
+        READ[section]()
     assert f"panel.yaml:2: {message}" in str(raised.value)
 
 
-@pytest.mark.parametrize("run", [rubric_run, qa_run])
-def test_a_section_that_nothing_reads_is_refused(run: Any, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("family", READ)
+def test_a_section_that_nothing_reads_is_refused(family: str, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`rubrics: {beta: 0}` ran with the usual beta."""
     name_panel(state, monkeypatch, rubrics={"beta": 0})
     with pytest.raises(ConfigError, match=r"panel\.yaml:1: rubrics: unknown key; known: .*rubric, qa"):
-        run.with_switches()
+        READ[family]()

@@ -1,0 +1,394 @@
+"""The stages of the qa family. Those here read files, look up sources, ask a judge under a daily budget, or run programs."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.engine.stage_assets import stage_assets
+from assets.qa.files import qa_files
+from assets.qa.known_suites import known_suites
+from assets.qa.lookups import KeptLookUps
+from assets.qa.vectors import KeptVectors
+from assets.stage.asked import models_of
+from assets.stage.resources import Store
+from dtef_pipeline.asking.daily_budget import DailyBudget
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.models import Models
+from dtef_pipeline.errors import ConfigError, DtefError
+from dtef_pipeline.families import family_named
+from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Limits, Stage, Tables, unique
+from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS
+from dtef_pipeline.qa.added_files import AddedFiles, read_added
+from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
+from dtef_pipeline.qa.executions import Execution, execution_rows, executions, known_verdicts, rows_so_far, to_run
+from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
+from dtef_pipeline.qa.item_rows import item_tables
+from dtef_pipeline.qa.judged_rows import (
+    JUDGED_ITEM_COLUMNS,
+    ResponseJudged,
+    judged_items,
+    judged_responses,
+    judged_rows,
+    skipped_rows,
+    to_be_judged,
+    with_other_judges,
+)
+from dtef_pipeline.qa.prompt_rows import AskedHow, PromptTables, part_prompts, with_other_conditions
+from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
+from dtef_pipeline.qa.space import QA_RESPONSE_KEY
+from dtef_pipeline.qa.stages import RESPONSES_STAGE, SCORES_STAGE, part_condition
+from dtef_pipeline.qa.tables import QA_DOCUMENTS, QA_EXECUTIONS, QA_JUDGEMENTS
+from resources.item_files import ITEM_NOTES, QaSource
+from resources.sandbox.run import found_level, settled_checks
+from resources.settings import shipped
+
+_FINDINGS_SHOWN = 20
+FOUND_EVIDENCE = 0.8
+"""Share of items that must have a chunk with the evidence among those shown, lest the check warns."""
+FAILED_JUDGEMENTS = 0.02
+"""Share of judgements without a score from which the check warns."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+"""Seconds between two writings of what came of programs, which double: a run that was killed goes on from there."""
+
+
+def read_items(inputs: Inputs, _: QaSettings) -> Tables:
+    """The items of a part, from its files. Raises DtefError where there are none."""
+    source = _noted(inputs)
+    spec = known_suites(source.suites).route(source.suite)
+    # Of interviews a file is a part, under the name that it was given.
+    part = source.part if spec.layout == INTERVIEW_LAYOUT else None
+    corpus = Path(source.corpus) if source.corpus else None
+    place = (source.suite, source.path, source.corpus, source.suites, part)
+    added: AddedFiles = inputs.remember(place, lambda: read_added(spec, Path(source.path), corpus, part=part))
+    made = item_tables(source.suite, source.part, added.loaded, added.scorers_of)
+    if not len(made.qa_items):
+        errors = added.loaded.errors
+        raise DtefError(f"{source.key}: no item of it can be used{f': {errors[0]}' if errors else ''}")
+    return {**made._asdict(), "qa_documents": _documents(source, added.documents)}
+
+
+def _noted(inputs: Inputs) -> QaSource:
+    source = ITEM_NOTES.read(inputs.outside.warehouse, inputs.key)
+    if source is None:
+        raise DtefError(f"{inputs.key}: no file of it is known; `dtef qa add SUITE PATH` adds it")
+    if source.is_gone:
+        raise DtefError(
+            f"{source.path} is not there any more: `dtef qa add` takes {inputs.key} from elsewhere, `dtef qa remove {inputs.key}` takes it away"
+        )
+    return source
+
+
+def _documents(source: QaSource, documents: pa.Table | None) -> pa.Table:
+    if documents is None:
+        return QA_DOCUMENTS.empty_table()
+    levels = {"suite": source.suite, "part": source.part}
+    columns = [
+        pa.array([levels[one.name]] * len(documents)) if one.name in levels else documents[one.name] for one in QA_DOCUMENTS
+    ]
+    return pa.table(columns, schema=QA_DOCUMENTS)
+
+
+def _findings(tables: Tables) -> Mapping[str, Any]:
+    findings = tables["qa_findings"]
+    shown = ["level", "file", "line", "item_id", "text", "found", "allowed"]
+    return {"findings": findings.select(shown).slice(0, _FINDINGS_SHOWN)}
+
+
+def _rows_left_out(_: Inputs, findings: pa.Table) -> Iterator[str]:
+    for row in findings.filter(pc.equal(findings["level"], "error")).to_pylist():
+        yield f"{row['file']}:{row['line'] or ''} {row['text']}"
+
+
+def _items_without_scorer(_: Inputs, items: pa.Table) -> Iterator[str]:
+    for row in items.filter(pc.equal(pc.list_value_length(items["scorers"]), 0)).to_pylist():
+        yield f"{row['item_id']}: nobody scores type {row['type']}"
+
+
+ITEMS_STAGE = Stage(
+    "qa_items",
+    """What is asked: one row per item of a part, with its options, what is expected of an answer, and who scores it.
+
+    Beside it stand `qa_findings` (rows of the file that were left out or surprise, with file, line, what was found and what is allowed),
+    `qa_examples` (development items, for prompts with examples) and `qa_documents` (chunks of the transcripts that items are about).""",
+    read_items,
+    after=(qa_files.key.to_user_string(),),
+    checks=(
+        unique("qa_items_unique", "An item id stands once in its part.", "qa_items", ("item_id",)),
+        Check(
+            "qa_rows_left_out",
+            "Warns of rows of files that could not be used.",
+            "qa_findings",
+            ("level", "file", "line", "text"),
+            _rows_left_out,
+        ),
+        Check(
+            "qa_items_have_scorers",
+            "Warns of items whose type nobody scores.",
+            "qa_items",
+            ("item_id", "type", "scorers"),
+            _items_without_scorer,
+        ),
+    ),
+    preview=("item_id", "type", "text", "options", "reference"),
+    counted=("type",),
+    metadata=_findings,
+)
+
+
+class _Make(Protocol):
+    def __call__(self, how: AskedHow, *, asks: bool) -> PromptTables:
+        """The prompts of a part. `asks`: whether a server may be asked for what it did not find before."""
+
+
+def make_prompts(inputs: Inputs, settings: QaSettings) -> Tables:
+    """The prompts of a part as the settings say, and those of other conditions that were made before."""
+    make = _maker(inputs)
+    made = make(settings.how, asks=True)
+    condition = part_condition(inputs, settings)
+    again = _made_again(inputs, condition, make)
+    return {
+        name: _with_earlier(
+            inputs, name, pa.concat_tables([*(getattr(one, name) for one in again.values()), new]), {condition, *again}
+        )
+        for name, new in made._asdict().items()
+    }
+
+
+def _maker(inputs: Inputs) -> _Make:
+    """Makes the prompts of a part, of its items and documents as they are now, which are read once."""
+    items, examples, documents = inputs.read("qa_items"), inputs.rows("qa_examples"), inputs.rows("qa_documents")
+    warehouse, environment = inputs.outside.warehouse, inputs.outside.settings
+    vectors, look_ups = KeptVectors(warehouse, inputs.key), KeptLookUps(warehouse, inputs.key)
+
+    def make(how: AskedHow, *, asks: bool) -> PromptTables:
+        look_up = partial(look_ups.made, environment) if asks else look_ups.kept
+        made = part_prompts(items, examples, documents, how, vectors, look_up)
+        vectors.keep()
+        return made
+
+    return make
+
+
+def _made_again(inputs: Inputs, condition: str, make: _Make) -> dict[str, PromptTables]:
+    """The prompts of the other conditions that the part was asked in, for which no server is asked."""
+    earlier = inputs.earlier("qa_prompts")
+    others = [] if earlier is None else [one for one in pc.unique(earlier["condition"]).to_pylist() if one != condition]
+    found = {}
+    for other in others:
+        # A condition that can be made no more, such as one with more examples than there are now, keeps what still stands of it.
+        with suppress(ConfigError):
+            found[other] = make(AskedHow.of_condition(other), asks=False)
+    return found
+
+
+def _with_earlier(inputs: Inputs, name: str, new: pa.Table, conditions: set[str]) -> pa.Table:
+    """The new rows, which are those of all these conditions, and the earlier ones of others."""
+    earlier = inputs.earlier(name)
+    return (
+        new
+        if earlier is None
+        else with_other_conditions(earlier, new, conditions, inputs.read("qa_items", ["item_id", "truth_id"]))
+    )
+
+
+def _retrieval_means(tables: Tables) -> Mapping[str, Any]:
+    found, context = tables["qa_retrieval"], tables["qa_context"]
+    means = (
+        found.group_by("condition").aggregate([(name, "mean") for name in ("recall", "mrr", "hit")]) if len(found) else found
+    )
+    failed = pc.unique(context.filter(pc.is_valid(context["problem"]))["item_id"])
+    return {**({"retrieval": means} if len(found) else {}), **({"look_ups_failed": len(failed)} if len(failed) else {})}
+
+
+def _evidence_missed(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    for row in rows.group_by("condition").aggregate([("hit", "mean")]).to_pylist():
+        if row["hit_mean"] < FOUND_EVIDENCE:
+            yield f"{row['condition']}: {row['hit_mean']:.0%}"
+
+
+PROMPTS_STAGE = Stage(
+    "qa_prompts",
+    """What models are asked: one row per item and condition (template, examples, order of options, retriever), with the messages sent.
+
+    Prompts of other conditions stay. Of items about documents, `qa_context` has the chunks that were retrieved, by rank, and `qa_retrieval` how
+    well they were found, where the item names quotes.
+
+    A server that finds chunks (retriever `remote`) is asked once for what it found; where it fails, nobody is asked the prompt, and `qa_context`
+    says why. Such a prompt has no messages, or those with what another server had found. The next run looks these up again.""",
+    make_prompts,
+    after=("qa_items",),
+    settings=QA_STAGE_SETTINGS["qa_prompts"],
+    checks=(
+        unique("qa_prompts_unique", "An item has one prompt per condition.", "qa_prompts", ("item_id", "condition")),
+        Check(
+            "qa_evidence_found",
+            "Warns of parts where fewer than eight in ten items have a chunk with the evidence among those that are shown.",
+            "qa_retrieval",
+            ("condition", "hit"),
+            _evidence_missed,
+        ),
+    ),
+    preview=("item_id", "condition", "prompt_id", "messages"),
+    counted=("condition",),
+    metadata=_retrieval_means,
+)
+
+
+def arbiter_of_run(models: Models, settings: QaSettings) -> Arbiter | None:
+    """The judge; None: nobody judges. Raises ConfigError for one that cannot judge."""
+    source = Path(settings.judges) if settings.judges else shipped("judges.yaml")
+    rate, daily = settings.sample_rate, settings.daily_budget
+    return chosen_arbiter(source, models, judge=settings.judge, sample_rate=rate, daily_budget=daily)
+
+
+def judge_limits(store: Store, settings: QaSettings) -> Limits:
+    """The budget of the judge's day."""
+    arbiter = arbiter_of_run(models_of(store), settings)
+    if arbiter is None or arbiter.daily_budget is None:
+        return Limits()
+    daily = DailyBudget(arbiter.daily_budget, lambda: store.responses.spent("judge", _midnight()))
+    return Limits({"judge": daily}, settings.allow_unpriced)
+
+
+def _midnight() -> datetime:
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Tables:
+    """What the judge is asked about the responses of a part; no rows where nobody judges."""
+    if (arbiter := arbiter_of_run(inputs.models, settings)) is None:
+        return {"qa_judgements": _judged_earlier(inputs, QA_JUDGEMENTS.empty_table(), None, judge_snapshot(settings.rejudge))}
+    items, responses = judged_items(inputs.read("qa_items", JUDGED_ITEM_COLUMNS)), inputs.read("qa_responses")
+    chosen, left_out = to_be_judged(responses, items, arbiter.sample_rate)
+    label, served = judge_snapshot(settings.rejudge), inputs.models.own_servers
+
+    def rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> Tables:
+        return {"qa_judgements": judged_rows(looks, played, served)}
+
+    def written(new: Tables) -> Tables:
+        judged = pa.concat_tables([new["qa_judgements"], skipped_rows(left_out, items, arbiter, label, served)])
+        return {"qa_judgements": _judged_earlier(inputs, judged, arbiter, label)}
+
+    expected = {arbiter.model.name: len(chosen) * len(arbiter.evaluators)}
+    looks = partial(judged_responses, chosen, items, arbiter, label)
+    return EpisodePlan([arbiter.model] if len(chosen) else [], expected, expected[arbiter.model.name], looks, rows, written)
+
+
+def _judged_earlier(inputs: Inputs, new: pa.Table, arbiter: Arbiter | None, label: str) -> pa.Table:
+    """The new rows, and what other judges said of responses that still stand."""
+    earlier = inputs.earlier("qa_judgements")
+    return new if earlier is None else with_other_judges(earlier, new, inputs.read("qa_responses"), arbiter, label)
+
+
+def _failed_judgements(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    asked = rows.filter(pc.invert(pc.starts_with(pc.fill_null(rows["reason"], ""), "skipped")))
+    failed = len(asked) - asked["reason"].null_count
+    if failed > FAILED_JUDGEMENTS * len(asked):
+        yield f"{failed:,} of {len(asked):,} judgements have no score"
+    own = asked.filter(pc.fill_null(asked["self_judged"], False))
+    for judge in pc.unique(own["judge_model"]).to_pylist():
+        yield f"models of the maker of their judge, {judge}"
+
+
+JUDGEMENTS_STAGE = Stage(
+    "qa_judgements",
+    """What a judge said of responses that no rule can score: one row per evaluator and response, 0 to 1, with its reason and raw replies.
+
+    A judgement is a request like any other: the same answer is never judged twice by the same judge, whatever the snapshot. A reply that cannot
+    be read is asked for once more; then the judgement is null with a reason, never a middle value. Responses that are not in the sample, or over
+    the budget of the day, say so. What other judges said of the same responses stays beside it. Parts that no judge scores have no rows.""",
+    plan_judgements,
+    after=("qa_responses",),
+    settings=QA_STAGE_SETTINGS["qa_judgements"],
+    version="2",
+    asks=True,
+    limits=judge_limits,
+    checks=(
+        unique(
+            "qa_judgements_unique",
+            "No judgement counts twice: an evaluator looks at a response once.",
+            "qa_judgements",
+            (*QA_RESPONSE_KEY, "evaluator", "judge_variant", "judge_snapshot", "snapshot"),
+        ),
+        Check(
+            "qa_judges_answer",
+            "Warns where more than 2 % of the judgements that were asked for have no score, and where a judge is of the maker of those judged.",
+            "qa_judgements",
+            ("reason", "judge_model", "self_judged"),
+            _failed_judgements,
+        ),
+    ),
+    preview=("item_id", "model", "evaluator", "score", "reason", "explanation"),
+    counted=("judge_model", "reason"),
+)
+
+
+def run_programs(inputs: Inputs, settings: QaSettings) -> Tables:
+    """What came of the programs in responses; what is known by then is written from time to time, beside the earlier rows of what is not."""
+    items = inputs.read("qa_items", ["item_id", "scorers", "reference"])
+    planned = executions(inputs.read("qa_responses"), items, settings.timeout_s)
+    if not planned:
+        return {"qa_executions": QA_EXECUTIONS.empty_table()}
+    how: dict[str, Any] = {
+        "level": settings.sandbox,
+        "timeout_s": settings.timeout_s,
+        "trust_answers": settings.trust_answers,
+    }
+    return {"qa_executions": _checked(inputs, planned, how)}
+
+
+def _checked(inputs: Inputs, planned: list[Execution], how: Mapping[str, Any]) -> pa.Table:
+    level = found_level(how["level"], trust_answers=how["trust_answers"]).level
+    earlier = inputs.earlier("qa_executions")
+    results = {} if earlier is None else known_verdicts(earlier, level)
+    pause, due = FIRST_PAUSE_S, 0.0
+    for key, result in settled_checks(to_run(planned, results), **how):
+        if result is not None:
+            results[key] = result
+        if time.monotonic() >= due:
+            inputs.keep({"qa_executions": rows_so_far(planned, results, earlier)})
+            due, pause = time.monotonic() + pause, min(2 * pause, LONGEST_PAUSE_S)
+    return execution_rows(planned, results)
+
+
+def _programs_not_run(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    undecided = rows.filter(pc.is_in(rows["verdict"], pa.array(UNDECIDED_CHECKS, pa.string())))
+    yield from pc.unique(undecided["message"]).to_pylist()[:3]
+    if any("weak_isolation" in flags for flags in rows["flags"].to_pylist()):
+        yield "weak isolation: programs could read files of this machine"
+
+
+EXECUTIONS_STAGE = Stage(
+    "qa_executions",
+    """What came of running the code in responses: one row per response to an item with tests, with the verdict and what was said.
+
+    A program and its tests run in two processes apart from this machine, between which only plain data crosses. A program that was run before at
+    the same level is not run again. One that ran out of time while it waited is run once more after all others, alone, and that verdict counts.
+    A fault of the sandbox is `sandbox_unavailable` or `sandbox_error`, never a fault of the response. Parts without code have no rows.""",
+    run_programs,
+    after=("qa_responses",),
+    settings=QA_STAGE_SETTINGS["qa_executions"],
+    version="2",
+    checks=(
+        Check(
+            "qa_code_was_run",
+            "Warns where code could not be run, or ran where it could read files of this machine.",
+            "qa_executions",
+            ("verdict", "message", "flags"),
+            _programs_not_run,
+        ),
+    ),
+    preview=("item_id", "model", "draw", "verdict", "message", "isolation"),
+    counted=("verdict", "isolation"),
+    unversioned=("wall_s",),
+)
+
+QA_STAGES = (ITEMS_STAGE, PROMPTS_STAGE, RESPONSES_STAGE, JUDGEMENTS_STAGE, EXECUTIONS_STAGE, SCORES_STAGE)
+qa_stage_assets = stage_assets(family_named("qa"), QA_STAGES)

@@ -1,0 +1,168 @@
+"""The settings of runs of the qa family: which parts are asked, of whom, how, and how answers are judged, run and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from dtef_pipeline.asking.draws import Draws
+from dtef_pipeline.asking.snapshot_label import require_safe
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.run_settings import (
+    ASKING_SETTINGS,
+    NOT_API,
+    ONLY_COMMAND,
+    ONLY_PANEL,
+    Door,
+    RunSettings,
+    Setting,
+    readable,
+)
+from dtef_pipeline.qa.conditions import MOST_SHOTS
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.transcripts.metadata import written_filter
+from dtef_pipeline.text.nearest import nearest
+
+if TYPE_CHECKING:
+    from dtef_pipeline.qa.model import ScorerSettings
+    from dtef_pipeline.qa.prompt_rows import AskedHow
+
+QA_PANEL_SECTION = "qa"
+_NOT_COMMAND = (Door.PANEL, Door.API)
+
+
+def _sandbox_level(value: Any) -> Any:
+    """YAML takes a bare off for false."""
+    return "off" if value is False else value
+
+
+class QaSettings(RunSettings):
+    """What runs of suites of questions are given."""
+
+    suites: Annotated[list[str], Setting(option="--suite", metavar="SUITE|PATTERN", unset="all")] = []
+    """Only parts of this suite."""
+    parts: Annotated[list[str], Setting(option="--part", metavar="PART|SUITE/PART|PATTERN", unset="all")] = []
+    """Only this part, or those that fit, as in 'high_school_*' or 'mmlu/*'."""
+    models: Annotated[list[str], Setting(option="--model", unset="none; what is stored is scored")] = []
+    """Model to ask: a model or collection that `dtef models` lists, a model string of LiteLLM, or `provider:name`."""
+    draws: Draws = 1
+    """Number of times each item is asked."""
+    limit: Annotated[int | None, Field(ge=1, le=1_000_000), Setting(unset="all")] = None
+    """Ask at most so many items of each part, spread over it: the same ones every time."""
+    template: Literal["letters", "parens", "cot"] = "letters"
+    """How options are shown: `A. text`, `(A) text`, or as letters with the request to think first."""
+    few_shot: Annotated[int, Field(ge=0, le=MOST_SHOTS)] = 0
+    """Number of development items of the subject to show first, with their answers."""
+    few_shot_as: Annotated[Literal["message", "turns"], Setting(_NOT_COMMAND)] = "message"
+    """How these are shown: all in one message, or each as a turn of the conversation."""
+    order: Literal["file", "rotated-1", "rotated-2", "rotated-3"] = "file"
+    """Order of the options: the file's, or rotated by so many places; what is answered is mapped back."""
+    retriever: Literal["bm25", "embedding", "hybrid", "remote"] = "bm25"
+    """How the chunks of transcripts are found that go with an item; remote: by the server of DTEF_SOCIOSCOPE_URL."""
+    k: Annotated[int, Field(ge=1, le=1_000)] = 10
+    """Number of chunks of transcripts to show."""
+    filter: Annotated[list[str], readable(written_filter, "filter: "), Setting(metavar="KEY=VALUE", unset="all")] = []
+    """Only documents whose metadata has this value, as in PROJECT=US-002 or YEAR=2024. One that leaves no document is refused."""
+    judges: Annotated[
+        str | None, Field(min_length=1), Setting(NOT_API, metavar="FILE", is_file=True, unset="data/judges.yaml")
+    ] = None
+    """YAML file with the block `arbiter`: model, evaluators, sample_rate, daily_budget."""
+    judge: Annotated[str | None, Field(min_length=1), Setting(metavar="MODEL", unset="the file's")] = None
+    """Judge; `none` has nothing judged. All stored responses of the parts that it has not judged yet are judged, whoever
+    gave them."""
+    sample_rate: Annotated[float | None, Field(ge=0, le=1), Setting(_NOT_COMMAND)] = None
+    """Share of the responses that is judged, in place of the file's."""
+    daily_budget: Annotated[float | None, Field(ge=0), Setting(_NOT_COMMAND)] = None
+    """US dollars for judges per day (UTC), in place of the file's."""
+    allow_unpriced: Annotated[list[str], Setting(_NOT_COMMAND)] = []
+    """Judges that are asked under a daily budget though their price is not known."""
+    rejudge: Annotated[
+        str | None, readable(lambda label: label and require_safe(label)), Setting(ONLY_COMMAND, metavar="LABEL")
+    ] = None
+    """Have everything judged afresh, stored under this label."""
+    sandbox: Annotated[
+        Literal["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"] | None,
+        BeforeValidator(_sandbox_level),
+        Setting(ONLY_PANEL),
+    ] = None
+    """Isolation that code is run in; none: as DTEF_SANDBOX says, else auto."""
+    timeout_s: Annotated[float, Field(ge=0.1), Setting(_NOT_COMMAND)] = 10.0
+    """Seconds that all tests of a program may take."""
+    trust_answers: Annotated[bool, Setting(NOT_API)] = False
+    """Run code where only resource limits hold it: it can read files and use the network."""
+    strict: Annotated[bool, Setting(_NOT_COMMAND)] = False
+    """Several different values in place of one count 0."""
+    penalty: Annotated[float, Field(ge=0, le=1), Setting(_NOT_COMMAND)] = 0.0
+    """Taken off for each listed item that is not expected."""
+    senses: Annotated[Literal["first", "all"], Setting(_NOT_COMMAND)] = "first"
+    """Senses of a word whose synonyms count."""
+    anchors: Annotated[int, Field(ge=0), Setting(ONLY_PANEL)] = 50
+    """How many judged answers the judge is shown again, so that a drift of the judge is told apart from one of models."""
+
+    anchor_seed: Annotated[int, Field(ge=0), Setting(doors=())] = 0
+    """Seed of the choice of those that are new."""
+
+    @property
+    def how(self) -> AskedHow:
+        """How items are asked."""
+        from dtef_pipeline.qa.prompt_rows import AskedHow
+
+        where = written_filter(self.filter)
+        return AskedHow(self.template, self.few_shot, self.few_shot_as, self.order, self.retriever, self.k, where)
+
+    @property
+    def scoring(self) -> ScorerSettings:
+        """How strictly answers are scored."""
+        from dtef_pipeline.qa.model import ScorerSettings
+
+        return ScorerSettings(strict=self.strict, penalty=self.penalty, senses=self.senses)
+
+    @property
+    def names_parts(self) -> bool:
+        """Whether suites or parts are named: a panel or a manifest without any asks nothing."""
+        return bool(self.suites or self.parts)
+
+
+_SHOWN_AS = ("template", "few_shot", "few_shot_as", "order", "retriever", "k", "filter")
+_ARBITER = ("judges", "judge", "daily_budget", "allow_unpriced")
+QA_STAGE_SETTINGS = {
+    "qa_items": (),
+    "qa_prompts": _SHOWN_AS,
+    "qa_responses": (*ASKING_SETTINGS, *_SHOWN_AS, "models", "draws", "limit"),
+    "qa_judgements": (*ASKING_SETTINGS, *_ARBITER, "sample_rate", "rejudge"),
+    "qa_executions": ("snapshot", "sandbox", "timeout_s", "trust_answers"),
+    "qa_scores": ("snapshot", "strict", "penalty", "senses"),
+}
+"""By stage, the settings that it takes."""
+QA_ANCHOR_SETTINGS = (*ASKING_SETTINGS, *_ARBITER, "anchors", "anchor_seed")
+
+
+def chosen_parts(
+    known: Sequence[str], suites: Sequence[str], parts: Sequence[str], *, given_as: tuple[str, str] = ("--suite", "--part")
+) -> list[str]:
+    """The parts among those `known` whose suite fits any pattern of `suites` and that fit any of `parts`, in their order; all without patterns.
+
+    A pattern of parts is a name (`college_*`), or has its suite before it (`mmlu/*`). Raises ConfigError for a pattern that fits none;
+    `given_as`: what the patterns of suites and of parts are called where they are given.
+    """
+    of_suites = set(_fitting(list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known)), suites, given_as[0]))
+    among = [key for key in known if QA_SPACE.split(key)[0] in of_suites]
+    return _fitting(among, [one if "/" in one else f"*/{one}" for one in parts], given_as[1])
+
+
+def _fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
+    for pattern in patterns:
+        if not any(fnmatchcase(one, pattern) for one in known):
+            raise ConfigError(f"{given_as} {pattern!r} fits none; known: {nearest(pattern, known)}")
+    return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]
+
+
+def parts_of_panel(panel: QaSettings, known: Sequence[str]) -> list[str]:
+    """The parts that a panel names among those `known`, in their order; none where it names none. Raises ConfigError for one that none fits."""
+    if not known or not panel.names_parts:
+        return []
+    called = (f"{QA_PANEL_SECTION}.suites:", f"{QA_PANEL_SECTION}.parts:")
+    return chosen_parts(known, panel.suites, panel.parts, given_as=called)

@@ -1,0 +1,208 @@
+"""Stages of the qa family that need nothing but tables, settings and responses: what models answered, and the scores of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.errors import ConfigError, DtefError
+from dtef_pipeline.family.stage import CallPlan, Check, Inputs, Stage, Tables, few_failures, unique
+from dtef_pipeline.qa.answering import failed_look_ups, never_asked, prompts_of, qa_merged, qa_requests, qa_response_rows
+from dtef_pipeline.qa.citation_rows import citation_rows, shown_sources
+from dtef_pipeline.qa.score_rows import score_rows
+from dtef_pipeline.qa.scoring import PartScoring, asked_items, by_response, formulas, judges_of, levels_of, response_keys
+from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
+from dtef_pipeline.qa.space import QA_RESPONSE_KEY
+from dtef_pipeline.qa.tables import QA_CITATIONS, QA_RESPONSES
+from dtef_pipeline.qa.transcripts.remote import REMOTE
+
+READABLE_RESPONSES = 0.9
+"""Share of a model's responses that must be readable, lest the check warns."""
+
+
+def part_condition(inputs: Inputs, settings: QaSettings) -> str:
+    """The condition of a part under these settings."""
+    types = pc.unique(inputs.read("qa_items", ["type"])["type"]).to_pylist()
+    return settings.how.condition(types, about_documents=bool(len(inputs.rows("qa_documents", ["doc_id"]))))
+
+
+def plan_responses(inputs: Inputs, settings: QaSettings) -> CallPlan:
+    """What models are asked of a part. Raises ConfigError for a model that is computed, and DtefError where no prompt was made so."""
+    specs = inputs.models.resolve(settings.models) if settings.models else ()
+    if computed := [spec.name for spec in specs if spec.is_computed]:
+        raise ConfigError(f"model {', '.join(computed)}: it is computed from surveys; allowed: a model that is asked")
+    every = inputs.read("qa_prompts")
+    condition = part_condition(inputs, settings)
+    prompts = prompts_of(every, condition, settings.limit)
+    if not len(prompts):
+        made = ", ".join(pc.unique(every["condition"]).to_pylist())
+        raise DtefError(
+            f"{inputs.key}: no prompts of condition {condition!r}; made are: {made}; `qa_prompts` makes them, with the same settings"
+        )
+    not_looked_up = _not_looked_up(inputs, settings, prompts)
+    wanted = (len(prompts) - len(not_looked_up)) * settings.draws
+    asked = _PartAsked(inputs, settings, specs, every, prompts, not_looked_up)
+    expected = {spec.name: wanted for spec in specs}
+    return CallPlan(specs, expected, wanted * len(specs), asked.requests, asked.keys, asked.rows, asked.written)
+
+
+def _not_looked_up(inputs: Inputs, settings: QaSettings, prompts: pa.Table) -> Mapping[str, str]:
+    if settings.retriever != REMOTE:
+        return {}
+    return failed_look_ups(prompts, inputs.rows("qa_context", ["item_id", "condition", "problem"]))
+
+
+@dataclass(frozen=True)
+class _PartAsked:
+    """What is asked of a part."""
+
+    inputs: Inputs
+    settings: QaSettings
+    specs: Sequence[ModelSpec]
+    all_prompts: pa.Table
+    prompts: pa.Table
+    """Those of them that are asked now, also where nothing could be looked up, so that nobody is asked, and only what is stored counts."""
+    not_looked_up: Mapping[str, str]
+    """By prompt id why not."""
+
+    @cached_property
+    def _every_request(self) -> list[Request]:
+        draws, snapshot = self.settings.draws, self.settings.snapshot
+        return [one for spec in self.specs for one in qa_requests(self.prompts, spec, draws, snapshot)]
+
+    def requests(self) -> list[Request]:
+        return [one for one in self._every_request if one.prompt_id not in self.not_looked_up]
+
+    def keys(self) -> list[str]:
+        return [one.key for one in self._every_request]
+
+    def rows(self, stored: pa.Table, failures: Mapping[str, Failure]) -> Tables:
+        draws, snapshot = self.settings.draws, self.settings.snapshot
+        never = never_asked(self.not_looked_up, self.specs, draws, snapshot)
+        made = qa_response_rows(self.prompts, self.specs, draws, snapshot, stored, {**failures, **never})
+        return {"qa_responses": made}
+
+    def written(self, new: Tables) -> Tables:
+        """The new rows, and those of models and conditions that were asked earlier."""
+        earlier = self.inputs.earlier("qa_responses")
+        before = QA_RESPONSES.empty_table() if earlier is None else earlier
+        return {"qa_responses": qa_merged(before, new["qa_responses"], self.all_prompts)}
+
+
+RESPONSES_STAGE = Stage(
+    "qa_responses",
+    """What the models answered: one row per (item, condition, model variant, draw) of a part and snapshot.
+
+    Every response is committed to the response store before it is used, so a rerun continues where a run stopped and asks nothing twice. A call
+    that failed for good is a row of status `error` with its message, and so is one that was not made because a look-up failed and no response of
+    it is stored. Rows of models and conditions that were asked earlier stay.""",
+    plan_responses,
+    after=("qa_prompts",),
+    settings=QA_STAGE_SETTINGS["qa_responses"],
+    version="2",
+    asks=True,
+    checks=(
+        unique(
+            "qa_responses_unique",
+            "No response counts twice: a draw of an item under a condition by a model variant has one row per snapshot.",
+            "qa_responses",
+            (*QA_RESPONSE_KEY, "snapshot"),
+        ),
+        few_failures("qa_calls_succeed", "qa_responses", "call_status", "calls"),
+    ),
+    preview=("item_id", "condition", "model", "call_status", "finish_reason", "response"),
+    counted=("call_status", "model", "condition"),
+)
+
+
+def score_part(inputs: Inputs, settings: QaSettings) -> Tables:
+    """The scores of a part's responses, and every quotation in them."""
+    items, responses = inputs.read("qa_items"), inputs.read("qa_responses")
+    documents, shown = inputs.rows("qa_documents"), inputs.rows("qa_context")
+    judgements, executions = inputs.rows("qa_judgements"), inputs.rows("qa_executions")
+    citations = citation_rows(responses, shown_sources(shown, documents)) if len(documents) else QA_CITATIONS.empty_table()
+    asked = asked_items(items, inputs.read("qa_prompts"))
+    scoring = PartScoring(
+        asked,
+        formulas(asked.values()),
+        settings.scoring,
+        response_keys(responses),
+        by_response(judgements),
+        {name: rows[0] for name, rows in by_response(executions).items()},
+        by_response(citations),
+        len(documents) > 0,
+        judges_of(judgements),
+        levels_of(executions),
+    )
+    return {
+        "qa_scores": score_rows(responses, items, scoring.scores_of, scoring.measures(), scoring.left_out),
+        "qa_citations": citations,
+    }
+
+
+def _mean_scores(tables: Tables) -> Mapping[str, Any]:
+    rows = tables["qa_scores"]
+    means = rows.group_by(["model", "condition", "metric"]).aggregate([("score", "mean"), ("score", "count")])
+    return {"means": means.sort_by([("score_mean", "descending")])}
+
+
+def _impossible_scores(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    outside = pc.or_(pc.less(rows["score"], 0), pc.greater(rows["score"], 1))
+    silent = pc.xor(pc.equal(rows["status"], "ok"), pc.is_valid(rows["value"]))
+    for row in rows.filter(pc.or_(pc.fill_null(outside, False), silent)).to_pylist():
+        yield f"{row['item_id']} {row['model']}: {row['status']}, {row['value']}"
+
+
+def _unreadable_models(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    frame = rows.to_pandas()
+    read = frame[frame["status"].isin(["ok", "unparseable"])]
+    shares = (read["status"] == "ok").groupby([read["model"], read["metric"]]).mean()
+    for (model, metric), share in shares[shares < READABLE_RESPONSES].items():
+        yield f"{model}, {metric}: {share:.1%} read"
+
+
+SCORES_STAGE = Stage(
+    "qa_scores",
+    """How right responses are: one row per response, scorer and metric, 0 to 1, with the rule that read it and what was noticed.
+
+    What cannot be read has no value and the score 0; what is no fault of the response (a failed call, a judge or a sandbox that failed, no
+    sample) has neither, and says why. Beside it stands `qa_citations`: every quotation of a response, looked up in the source that it names. No
+    model is asked, and nothing is run.""",
+    score_part,
+    after=("qa_judgements", "qa_executions"),
+    settings=QA_STAGE_SETTINGS["qa_scores"],
+    version="3",
+    checks=(
+        unique(
+            "qa_scores_unique",
+            "A response has one score per scorer and metric.",
+            "qa_scores",
+            (*QA_RESPONSE_KEY, "scorer", "metric", "measured_by", "snapshot"),
+        ),
+        Check(
+            "qa_scores_have_reasons",
+            "A score lies in 0 to 1, and a value that is not there has a status that says why.",
+            "qa_scores",
+            ("item_id", "model", "status", "value", "score"),
+            _impossible_scores,
+            blocking=True,
+        ),
+        Check(
+            "qa_responses_readable",
+            "Warns of models of whose responses more than a tenth could not be read.",
+            "qa_scores",
+            ("model", "metric", "status"),
+            _unreadable_models,
+        ),
+    ),
+    preview=("item_id", "model", "metric", "status", "score", "how", "reason"),
+    counted=("status",),
+    metadata=_mean_scores,
+)

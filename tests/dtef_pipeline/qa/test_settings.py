@@ -1,0 +1,93 @@
+"""The section `qa` of the panel file: what it takes, and what it says of faults."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.run_settings import panel_settings, run_config
+from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QA_STAGE_SETTINGS, QaSettings, chosen_parts, parts_of_panel
+from dtef_pipeline.survey.panel import load_panel
+from tests.conftest import ROOT
+
+KNOWN = ["mmlu/law", "mmlu/high_school_law", "mmlu/high_school_physics", "gsm8k/all", "own/law"]
+
+
+def panel(tmp_path: Path, text: str) -> QaSettings | None:
+    path = tmp_path / "panel.yaml"
+    path.write_text(text, encoding="utf-8")
+    return panel_settings(path, "qa", QaSettings)
+
+
+@pytest.mark.parametrize(
+    ("suites", "parts", "found"),
+    [
+        ([], ["law"], ["mmlu/law", "own/law"]),
+        (["mmlu"], ["law"], ["mmlu/law"]),
+        ([], ["mmlu/high_school_*"], ["mmlu/high_school_law", "mmlu/high_school_physics"]),
+        ([], ["*_law", "all"], ["mmlu/high_school_law", "gsm8k/all"]),
+        (["gsm*", "own"], [], ["gsm8k/all", "own/law"]),
+        ([], [], KNOWN),
+    ],
+)
+def test_parts_are_chosen_by_suite_by_name_and_by_pattern(suites: list[str], parts: list[str], found: list[str]) -> None:
+    assert chosen_parts(KNOWN, suites, parts) == found
+
+
+def test_a_panel_that_names_no_part_asks_nothing(tmp_path: Path) -> None:
+    assert panel(tmp_path, "models: [baselines]\n") is None
+    found = panel(tmp_path, "qa: {models: [m]}\n")
+    assert found is not None
+    assert not found.names_parts
+    assert parts_of_panel(found, KNOWN) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "models: []\nqa:\n  parts: [law]\n  modles: [m]\n",
+            r"panel.yaml:4: qa.modles: unknown key; known: max_cost_usd, max_calls, role_budgets, suites, parts",
+        ),
+        ("qa:\n  draws: 0\n", r"panel.yaml:2: qa.draws: got 0; allowed: 1 to 1,000"),
+        ("qa:\n  template: prose\n", r"panel.yaml:2: qa.template: got 'prose'"),
+        ("qa:\n  sample_rate: 2\n", r"panel.yaml:2: qa.sample_rate: got 2"),
+        ("qa:\n  role_budgets: {jury: {max_calls: 1}}\n", r"role_budgets"),
+        ("qa:\n  role_budgets:\n    judge: {max_tokens: 1}\n", r"panel.yaml:3: qa.role_budgets.judge.max_tokens: unknown key"),
+        ("qa:\n  filter: [YEAR]\n", r"panel.yaml:2: qa.filter: got 'YEAR'; allowed: KEY=VALUE"),
+        ("qa:\n  sandbox: docker\n", r"panel.yaml:2: qa.sandbox: got 'docker'; allowed: auto, sandlock"),
+        ("qa:\n  timeout_s: 0\n", r"panel.yaml:2: qa.timeout_s: got 0; allowed: 0.1 or more"),
+        ("qa: [law]\n", r"panel.yaml:1: qa: got .*; allowed: a mapping"),
+    ],
+)
+def test_a_fault_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        panel(tmp_path, text)
+
+
+def test_every_stage_gets_the_settings_that_it_takes() -> None:
+    found = run_config(QaSettings(models=["m"], retriever="remote", k=5, judge="j", max_calls=7), QA_STAGE_SETTINGS)
+    assert found["qa_prompts"] == {"retriever": "remote", "k": 5}
+    assert found["qa_responses"] == {"snapshot": "base", "max_calls": 7, "retriever": "remote", "k": 5, "models": ["m"]}
+    assert found["qa_judgements"] == {"snapshot": "base", "max_calls": 7, "judge": "j"}
+    assert found["qa_scores"] == {"snapshot": "base"}
+
+
+def test_a_file_is_counted_from_the_folder_of_the_panel(tmp_path: Path) -> None:
+    found = panel(tmp_path, "qa: {judges: j.yaml, allow_unpriced: [j]}\n")
+    assert found is not None
+    config = run_config(found, {"qa_anchors": QA_ANCHOR_SETTINGS})["qa_anchors"]
+    assert config == {"snapshot": "base", "judges": str(tmp_path / "j.yaml"), "allow_unpriced": ["j"]}
+
+
+def test_the_example_in_the_shipped_panel_can_be_used(tmp_path: Path) -> None:
+    shipped = (ROOT / "data" / "panel.yaml").read_text(encoding="utf-8").splitlines()
+    begin = shipped.index("# qa:")
+    section = [line.removeprefix("# ") for line in takewhile(str.strip, shipped[begin:])]
+    found = panel(tmp_path, "\n".join(section))
+    assert found is not None
+    assert found.names_parts
+    assert load_panel(tmp_path / "panel.yaml").qa
