@@ -18,10 +18,11 @@ from assets.stage.dagster_internals import (
     without_own_lines,
 )
 from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
-from assets.stage.partitions import PROCESS_TAG, TAKEN_AWAY, failed_text, process_of
+from assets.stage.partitions import PROCESS_TAG, failed_text, process_of
 from assets.stage.ranges import chosen_tags, range_tags, ranges
 from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
+from dtef_pipeline.family.stage import TAKEN_AWAY
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.rubric.space import RUBRIC_SPACE

@@ -18,6 +18,7 @@ from dtef_pipeline.qa.settings import QaSettings
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.rubric.rubric_paired import RUBRIC_PAIRED
+from dtef_pipeline.rubric.settings import RubricSettings
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.survey.baselines.names import BASELINES
@@ -60,6 +61,7 @@ FAMILIES = (
         RUBRIC_SPACE,
         RUBRIC_TABLES,
         "rubric_scores",
+        settings=RubricSettings,
         asked=("rubric_responses", "rubric_judgements"),
         judged_again="rubric_anchors",
         paired=RUBRIC_PAIRED,

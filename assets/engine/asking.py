@@ -14,6 +14,12 @@ from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.family.stage import Limits
 
 
+def budgets_of(settings: RunSettings, specs: Sequence[ModelSpec]) -> tuple[dict[str, Budget], dict[str, Budget]]:
+    """By model name, what the models files say and over it what the run says; and by role."""
+    roles: dict[str, Budget] = {role: Budget(**budget.model_dump()) for role, budget in settings.role_budgets.items()}
+    return {spec.name: spec.budget for spec in specs} | settings.budgets, roles
+
+
 @contextmanager
 def asking(
     context: dg.AssetExecutionContext,
@@ -27,8 +33,7 @@ def asking(
     if not specs:
         yield lambda requests: {}
         return
-    budgets = {spec.name: spec.budget for spec in specs} | settings.budgets
-    roles: dict[str, Budget] = {role: Budget(**budget.model_dump()) for role, budget in settings.role_budgets.items()}
+    budgets, roles = budgets_of(settings, specs)
     with (
         provider_pools(context.instance, context.run, specs, context.log.info),
         store.asking(

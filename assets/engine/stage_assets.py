@@ -1,8 +1,8 @@
 """The assets of a family's stages, made from their records: each run takes its partitions through a stage, and a bad one fails alone."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import dagster as dg
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from assets.engine.asking import asking
 from assets.engine.settings_config import takes_settings
-from assets.engine.stage_inputs import StageInputs
+from assets.engine.stage_inputs import StageContext, StageInputs
 from assets.stage.asked import groups
 from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
@@ -54,12 +54,13 @@ def stage_assets(family: Family, stages: Sequence[Stage]) -> list[dg.AssetsDefin
 
 
 def _asset(family: Family, one: Stage, number: int, partitions: dg.DynamicPartitionsDefinition) -> dg.AssetsDefinition:
-    kinds = frozenset({"litellm", "parquet"} if one.asks else {"parquet"})
+    kinds = frozenset({"litellm", "parquet"} if one.asks or one.alone else {"parquet"})
     described = {**stage(partitions, number, one.name, code_version=one.version, kinds=kinds), "group_name": family.name}
 
     def compute(context: dg.AssetExecutionContext, settings: RunSettings, store: Store) -> dg.MaterializeResult[Any]:
         run = _StageRun(family, one, context, settings, store)
-        return run.ask_for_all() if one.asks else run.make_all()
+        with run.shared.opened:
+            return run.ask_for_all() if one.asks else run.make_all()
 
     configured = takes_settings(family.settings, one.name, one.settings)(compute)
     after = [dg.AssetKey(name) for name in one.after]
@@ -75,13 +76,13 @@ class _StageRun:
     ) -> None:
         self.family, self.stage, self.context, self.settings, self.store = family, one, context, settings, store
         self.run = PartitionRun(context, store)
-        self._shared: dict[Hashable, Any] = {}
+        self.shared = StageContext(context, store, settings)
         self.by_snapshot = "snapshot" in TABLES[one.name].levels
 
     def make_all(self) -> dg.MaterializeResult[Any]:
         """Make the tables of each partition, without asking."""
         for key in self.run.keys:
-            with self.run.attempt(key):
+            with self.run.attempt(key), self.store.writing(self.stage.name, [key]) if self.stage.alone else nullcontext():
                 inputs = self._inputs(key)
                 made = self.stage.make(inputs, self.settings)
                 assert not isinstance(made, (EpisodePlan, CallPlan)), f"{self.stage.name} is no stage that asks"
@@ -107,7 +108,7 @@ class _StageRun:
         return self.run.result()
 
     def _inputs(self, key: str) -> StageInputs:
-        return StageInputs(self.store, self.family.space, key, self.settings.snapshot, self._shared)
+        return StageInputs(self.store, self.family.space, key, self.settings.snapshot, self.shared)
 
     def _begins_snapshot(self) -> bool:
         """Whether the stage is the first whose rows are kept by snapshot."""
@@ -175,17 +176,20 @@ class _StageRun:
 
     def _write(self, inputs: StageInputs, tables: Tables) -> None:
         inputs.keep(tables)
-        rows = tables[self.stage.name]
-        version = content_version(rows.drop_columns(list(self.stage.unversioned)))
-        self.run.done(inputs.key, self._metadata(tables), version)
+        self.run.done(inputs.key, self._metadata(tables, inputs.said), self._version(tables))
 
-    def _metadata(self, tables: Tables) -> dict[str, Any]:
+    def _version(self, tables: Tables) -> str:
+        own = content_version(tables[self.stage.name].drop_columns(list(self.stage.unversioned)))
+        others = [content_version(tables[name]) for name in self.stage.versioned]
+        return content_version(pa.table({"version": [own, *others]})) if others else own
+
+    def _metadata(self, tables: Tables, said: Mapping[str, Any]) -> dict[str, Any]:
         """What Dagster shows of a partition: how many rows, values of some columns, tokens and dollars, and the first rows."""
         rows = tables[self.stage.name]
         snapshot = {"snapshot": self.settings.snapshot} if self.by_snapshot else {}
         beside = {f"{name}_rows": len(other) for name, other in tables.items() if name != self.stage.name}
         counts = {name: dg.MetadataValue.json(_counts(rows[name])) for name in self.stage.counted}
-        more = {name: _shown(value) for name, value in self.stage.metadata(tables).items()}
+        more = {name: _shown(value) for name, value in {**self.stage.metadata(tables), **said}.items()}
         preview = {"preview": markdown(rows, self.stage.preview)} if self.stage.preview else {}
         return {"dagster/row_count": len(rows), **snapshot, **beside, **counts, **_usage(tables), **more, **preview}
 
@@ -205,11 +209,14 @@ def _usage(tables: Tables) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
-    return markdown(value, value.schema.names, most=len(value)) if isinstance(value, pa.Table) else value
+    """A value as Dagster shows it: a table as markdown, lists and mappings as JSON."""
+    if isinstance(value, pa.Table):
+        return markdown(value, value.schema.names, most=len(value))
+    return dg.MetadataValue.json(value) if isinstance(value, (list, dict)) else value
 
 
 def _check(family: Family, one: Stage, asset: dg.AssetsDefinition, check: Check) -> dg.AssetChecksDefinition:
-    severity = dg.AssetCheckSeverity.ERROR if check.blocking else dg.AssetCheckSeverity.WARN
+    severity = dg.AssetCheckSeverity.ERROR if check.blocking or check.is_error else dg.AssetCheckSeverity.WARN
 
     def compute(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
         offenders, checked = list[Offender](), 0

@@ -1,26 +1,57 @@
 """What a stage reads of one partition, and where its tables lie in the warehouse."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from typing import Any
 
+import dagster as dg
 import pyarrow as pa
 
+from assets.engine.asking import budgets_of
 from assets.stage.asked import models_of
+from assets.stage.provider_pools import provider_pools
 from assets.stage.resources import Store
-from dtef_pipeline.asking.models import Models
+from assets.stage.shared_gateway import command_of
+from dtef_pipeline.asking.models import Models, ModelSpec
+from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.keys import Space
+from resources.gateway import Gateway
+from resources.gateway.progress import RunProgress
 from resources.warehouse import TABLES
+
+
+class StageContext:
+    """What the partitions of a stage share in a run."""
+
+    def __init__(self, context: dg.AssetExecutionContext, store: Store, settings: RunSettings) -> None:
+        self.context, self.store, self.settings = context, store, settings
+        self.remembered: dict[Hashable, Any] = {}
+        self.opened = ExitStack()
+
+    def remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
+        if name not in self.remembered:
+            self.remembered[name] = make()
+        return self.remembered[name]
+
+    def gateway(self, spec: ModelSpec) -> tuple[Gateway, RunProgress]:
+        """The gateway of the run, within the run's budgets, and its progress; until the stage ends."""
+        budgets, roles = budgets_of(self.settings, [spec])
+        log = self.context.log.info
+        self.opened.enter_context(provider_pools(self.context.instance, self.context.run, [spec], log))
+        opened = self.store.open_gateway(log, {}, self.settings.budget, budgets, command_of(self.context.run), roles)
+        gateway, progress, _ = self.opened.enter_context(opened)
+        return gateway, progress
 
 
 class StageInputs:
     """`dtef_pipeline.family.stage.Inputs` of a run. `snapshot`: of the tables that are kept by snapshot; None: of all."""
 
     def __init__(
-        self, store: Store, space: Space, key: str, snapshot: str | None = None, shared: dict[Hashable, Any] | None = None
+        self, store: Store, space: Space, key: str, snapshot: str | None = None, shared: StageContext | None = None
     ) -> None:
-        self.outside, self.key, self.levels = store, key, space.levels(key)
-        self._shared = {} if shared is None else shared
+        self.outside, self.key, self.levels, self._of_stage = store, key, space.levels(key), shared
+        self.said: dict[str, Any] = {}
         self._snapshot = {} if snapshot is None else {"snapshot": snapshot}
 
     @cached_property
@@ -36,10 +67,26 @@ class StageInputs:
     def earlier(self, table: str) -> pa.Table | None:
         return self.outside.warehouse.read_earlier(table, **self.place(table))
 
+    @property
+    def _shared(self) -> StageContext:
+        assert self._of_stage is not None, "a check shares nothing"
+        return self._of_stage
+
+    def describe(self, **metadata: Any) -> None:
+        self.said |= metadata
+
+    def warn(self, line: str) -> None:
+        self._shared.context.log.warning(f"{self.key}: {line}")
+
     def remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
-        if name not in self._shared:
-            self._shared[name] = make()
-        return self._shared[name]
+        return self._shared.remember(name, make)
+
+    def enter(self, name: Hashable, open: Callable[[], AbstractContextManager[Any]]) -> Any:
+        return self._shared.remember(name, lambda: self._shared.opened.enter_context(open()))
+
+    def gateway(self, spec: ModelSpec) -> tuple[Gateway, RunProgress]:
+        opened: tuple[Gateway, RunProgress] = self._shared.remember(spec.variant, lambda: self._shared.gateway(spec))
+        return opened
 
     def keep(self, tables: Mapping[str, pa.Table]) -> None:
         """Replace the partition's rows, of the first table last: whoever finds those finds the others too."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 from assets.engine.asking import asking
 from assets.engine.settings_config import takes_settings
 from assets.qa.files import QA_GROUP
-from assets.qa.stages import JUDGEMENTS_STAGE, arbiter_of_run, judge_limits
+from assets.qa.stages import QA_JUDGEMENTS_STAGE, arbiter_of_run, judge_limits
 from assets.stage.asked import models_of
 from assets.stage.judged_again import judged_result, keep_judged
 from assets.stage.panel_drift import drift_section
@@ -70,6 +70,6 @@ def _judged(
     tables = [QA_ANCHORS.empty_table()]
     expected = {arbiter.model.name: len(kept) * len(arbiter.evaluators)}
     with asking(context, store, settings, [arbiter.model], expected, judge_limits(store, settings)) as ask:
-        for some in in_windows(anchor_looks(kept, arbiter, settings.snapshot), JUDGEMENTS_STAGE.at_a_time):
+        for some in in_windows(anchor_looks(kept, arbiter, settings.snapshot), QA_JUDGEMENTS_STAGE.at_a_time):
             tables.append(qa_anchor_rows(settings.snapshot, some, play(some, ask, store.responses.responses)))
     return pa.concat_tables(tables)

@@ -10,11 +10,11 @@ from assets.qa.roll_ups import qa_costs, qa_validity
 from assets.qa.stages import QA_STAGES
 from assets.stage.boards_after import boards_after_run
 
-_STAGE_KEYS = [dg.AssetKey(stage.name) for stage in QA_STAGES]
+QA_STAGE_KEYS = [dg.AssetKey(stage.name) for stage in QA_STAGES]
 QA_ROLL_UPS = [qa_board, qa_costs, qa_validity, qa_drift, qa_report]
 qa_pipeline = dg.define_asset_job(
     "qa_pipeline",
-    selection=dg.AssetSelection.assets(*_STAGE_KEYS),
+    selection=dg.AssetSelection.assets(*QA_STAGE_KEYS),
     description="All stages for the chosen parts, in one run. Roll-ups are a run of their own: `qa_roll_ups`.",
 )
 qa_roll_ups = dg.define_asset_job(
@@ -26,7 +26,7 @@ qa_roll_ups = dg.define_asset_job(
 
 qa_night = dg.define_asset_job(
     "qa_night",
-    selection=dg.AssetSelection.assets(*_STAGE_KEYS, qa_anchors.key),
+    selection=dg.AssetSelection.assets(*QA_STAGE_KEYS, qa_anchors.key),
     description="What the schedule `nightly_questions` runs: the stages for the panel's parts, and the judge shown stored answers again.",
 )
 qa_anchors_again = dg.define_asset_job(
@@ -38,7 +38,7 @@ qa_boards_after_run = boards_after_run(
     "qa_boards_after_run",
     QA_ROLL_UPS,
     qa_roll_ups,
-    _STAGE_KEYS[-1],
+    QA_STAGE_KEYS[-1],
     "Brings the boards of questions up to date when a part was scored, whatever run did it.",
 )
 

@@ -43,7 +43,7 @@ from dtef_pipeline.qa.judged_rows import (
 from dtef_pipeline.qa.prompt_rows import AskedHow, PromptTables, part_prompts, with_other_conditions
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
 from dtef_pipeline.qa.space import QA_RESPONSE_KEY
-from dtef_pipeline.qa.stages import RESPONSES_STAGE, SCORES_STAGE, part_condition
+from dtef_pipeline.qa.stages import QA_RESPONSES_STAGE, QA_SCORES_STAGE, part_condition
 from dtef_pipeline.qa.tables import QA_DOCUMENTS, QA_EXECUTIONS, QA_JUDGEMENTS
 from resources.item_files import ITEM_NOTES, QaSource
 from resources.sandbox.run import found_level, settled_checks
@@ -111,7 +111,7 @@ def _items_without_scorer(_: Inputs, items: pa.Table) -> Iterator[str]:
         yield f"{row['item_id']}: nobody scores type {row['type']}"
 
 
-ITEMS_STAGE = Stage(
+QA_ITEMS_STAGE = Stage(
     "qa_items",
     """What is asked: one row per item of a part, with its options, what is expected of an answer, and who scores it.
 
@@ -213,7 +213,7 @@ def _evidence_missed(_: Inputs, rows: pa.Table) -> Iterator[str]:
             yield f"{row['condition']}: {row['hit_mean']:.0%}"
 
 
-PROMPTS_STAGE = Stage(
+QA_PROMPTS_STAGE = Stage(
     "qa_prompts",
     """What models are asked: one row per item and condition (template, examples, order of options, retriever), with the messages sent.
 
@@ -297,7 +297,7 @@ def _failed_judgements(_: Inputs, rows: pa.Table) -> Iterator[str]:
         yield f"models of the maker of their judge, {judge}"
 
 
-JUDGEMENTS_STAGE = Stage(
+QA_JUDGEMENTS_STAGE = Stage(
     "qa_judgements",
     """What a judge said of responses that no rule can score: one row per evaluator and response, 0 to 1, with its reason and raw replies.
 
@@ -365,7 +365,7 @@ def _programs_not_run(_: Inputs, rows: pa.Table) -> Iterator[str]:
         yield "weak isolation: programs could read files of this machine"
 
 
-EXECUTIONS_STAGE = Stage(
+QA_EXECUTIONS_STAGE = Stage(
     "qa_executions",
     """What came of running the code in responses: one row per response to an item with tests, with the verdict and what was said.
 
@@ -390,5 +390,5 @@ EXECUTIONS_STAGE = Stage(
     unversioned=("wall_s",),
 )
 
-QA_STAGES = (ITEMS_STAGE, PROMPTS_STAGE, RESPONSES_STAGE, JUDGEMENTS_STAGE, EXECUTIONS_STAGE, SCORES_STAGE)
+QA_STAGES = (QA_ITEMS_STAGE, QA_PROMPTS_STAGE, QA_RESPONSES_STAGE, QA_JUDGEMENTS_STAGE, QA_EXECUTIONS_STAGE, QA_SCORES_STAGE)
 qa_stage_assets = stage_assets(family_named("qa"), QA_STAGES)

@@ -3,13 +3,8 @@
 import dagster as dg
 
 from assets.rubric.anchors import rubric_anchors
-from assets.rubric.blueprints import rubric_blueprints
 from assets.rubric.drift import rubric_drift
-from assets.rubric.embeddings import rubric_embeddings
-from assets.rubric.judgements import rubric_judgements
-from assets.rubric.points import rubric_points
 from assets.rubric.report import rubric_report
-from assets.rubric.responses import rubric_responses
 from assets.rubric.roll_ups import (
     rubric_agreement,
     rubric_board,
@@ -18,20 +13,11 @@ from assets.rubric.roll_ups import (
     rubric_costs,
     rubric_validity,
 )
-from assets.rubric.scores import rubric_scores
-from assets.rubric.summaries import rubric_summaries
+from assets.rubric.stages import RUBRIC_STAGES
 from assets.rubric.watched_folder import new_blueprint
 from assets.stage.boards_after import boards_after_run
 
-RUBRIC_STAGES = [
-    rubric_blueprints,
-    rubric_responses,
-    rubric_judgements,
-    rubric_embeddings,
-    rubric_points,
-    rubric_scores.key,
-    rubric_summaries,
-]
+RUBRIC_STAGE_KEYS = [dg.AssetKey(stage.name) for stage in RUBRIC_STAGES]
 RUBRIC_ROLL_UPS = [
     rubric_board,
     rubric_corrected,
@@ -44,7 +30,7 @@ RUBRIC_ROLL_UPS = [
 ]
 rubric_pipeline = dg.define_asset_job(
     "rubric_pipeline",
-    selection=dg.AssetSelection.assets(*RUBRIC_STAGES),
+    selection=dg.AssetSelection.assets(*RUBRIC_STAGE_KEYS),
     description="All stages for the chosen blueprints, in one run. Roll-ups are a run of their own: `rubric_roll_ups`.",
 )
 rubric_roll_ups = dg.define_asset_job(
@@ -55,7 +41,7 @@ rubric_roll_ups = dg.define_asset_job(
 )
 rubric_night = dg.define_asset_job(
     "rubric_night",
-    selection=dg.AssetSelection.assets(*RUBRIC_STAGES, rubric_anchors),
+    selection=dg.AssetSelection.assets(*RUBRIC_STAGE_KEYS, rubric_anchors.key),
     description="What the schedule `nightly_rubrics` runs: the stages for the panel's blueprints, and judges shown stored responses again.",
 )
 rubric_anchors_again = dg.define_asset_job(
@@ -67,7 +53,7 @@ rubric_boards_after_run = boards_after_run(
     "rubric_boards_after_run",
     RUBRIC_ROLL_UPS,
     rubric_roll_ups,
-    rubric_scores.key,
+    dg.AssetKey("rubric_scores"),
     "Brings the boards of rubrics up to date when a blueprint was scored, whatever run did it.",
 )
 

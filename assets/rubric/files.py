@@ -19,6 +19,8 @@ from resources.blueprint_files import RubricFile, forget, note
 from resources.warehouse import Warehouse
 
 RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
+RUBRIC_GROUP = {"group_name": "rubric"}
+"""Where the assets of the family stand in the UI."""
 _RESERVED = "reserved-id"
 """The error that is about the whole file, so that no part of it can be left out."""
 

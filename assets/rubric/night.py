@@ -4,11 +4,18 @@ from typing import Any
 
 import dagster as dg
 
+from assets.engine.panel import family_panel
 from assets.rubric.files import known_blueprints
-from assets.rubric.panel_part import rubric_panel
 from assets.stage.night_request import night_request
 from assets.stage.resources import Store
-from dtef_pipeline.rubric.night_panel import PANEL_SECTION, RubricPanel
+from dtef_pipeline.family.run_settings import run_config
+from dtef_pipeline.rubric.settings import (
+    RUBRIC_ANCHOR_SETTINGS,
+    RUBRIC_PANEL_SECTION,
+    RUBRIC_STAGE_SETTINGS,
+    RubricSettings,
+    blueprints_of_panel,
+)
 
 
 @dg.schedule(
@@ -21,27 +28,29 @@ from dtef_pipeline.rubric.night_panel import PANEL_SECTION, RubricPanel
 )
 def nightly_rubrics(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
     """One run for the panel, from the responses on. Blueprints that were added and never made are left out and named."""
-    panel = rubric_panel(store.settings)
+    panel = family_panel(store.settings, RUBRIC_PANEL_SECTION, RubricSettings)
     if panel is None:
-        return dg.SkipReason(f"no panel file with a section `{PANEL_SECTION}` is named in DTEF_PANEL")
+        return dg.SkipReason(f"no panel file with a section `{RUBRIC_PANEL_SECTION}` is named in DTEF_PANEL")
     known = known_blueprints(context.instance)
-    wanted = panel.chosen(known)
+    wanted = blueprints_of_panel(panel, known)
     made = set(store.warehouse.values("rubric_blueprints", "blueprint"))
     keys = [key for key in wanted if key in made]
     if not keys:
         return dg.SkipReason("no blueprint of the panel has been added and made yet: `dtef rubric add PATH` does")
     night = context.scheduled_execution_time.date().isoformat()
-    config = {**panel.run_config(night), **_anchors(context, panel, store, night)}
+    config = _config(context, panel.model_copy(update={"snapshot": night}), store)
     return night_request(context, "rubrics", night, known, wanted, keys, config)
 
 
-def _anchors(context: dg.ScheduleEvaluationContext, panel: RubricPanel, store: Store, night: str) -> dict[str, dict[str, Any]]:
-    """Anchors are chosen among scored responses: the first night has none yet."""
-    config = panel.anchors_config(night)
-    if config and not store.warehouse.values("rubric_scores", "blueprint"):
+def _config(context: dg.ScheduleEvaluationContext, settings: RubricSettings, store: Store) -> dict[str, dict[str, Any]]:
+    """Configuration by stage. Anchors are chosen among scored responses: the first night has none yet."""
+    first = [] if settings.extract_points else ["rubric_blueprints"]
+    stages = {name: names for name, names in RUBRIC_STAGE_SETTINGS.items() if name not in first}
+    if settings.anchors and store.warehouse.values("rubric_scores", "blueprint"):
+        stages["rubric_anchors"] = RUBRIC_ANCHOR_SETTINGS
+    elif settings.anchors:
         context.log.info("no scored response yet: judges are shown anchors from the next night on")
-        return {}
-    return config
+    return run_config(settings, stages)
 
 
 RUBRIC_SCHEDULES = [nightly_rubrics]

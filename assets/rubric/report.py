@@ -5,8 +5,8 @@ from typing import Any
 import dagster as dg
 
 from assets.preference.voted_scores import preference_scores
-from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.drift import rubric_drift
+from assets.rubric.files import RUBRIC_GROUP
 from assets.rubric.roll_ups import (
     require_scored,
     rubric_agreement,

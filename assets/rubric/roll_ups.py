@@ -5,12 +5,8 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from assets.rubric.blueprints import RUBRIC_GROUP
-from assets.rubric.judgements import rubric_judgements
-from assets.rubric.panel_part import panel_or_usual
-from assets.rubric.responses import rubric_responses
-from assets.rubric.scores import rubric_scores
-from assets.rubric.summaries import rubric_summaries
+from assets.engine.panel import family_panel
+from assets.rubric.files import RUBRIC_GROUP
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published, require_made
 from assets.stage.resources import Store
@@ -25,10 +21,13 @@ from dtef_pipeline.rubric.rolled_up import (
     costs_table,
     validity_tables,
 )
+from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.text.counted import counted
 
+OF_JUDGED = [dg.AssetKey("rubric_judgements"), dg.AssetKey("rubric_scores")]
 
-@dg.asset(deps=[rubric_summaries], **{**roll_up("rubric_champions", code_version="1"), **RUBRIC_GROUP})
+
+@dg.asset(deps=[dg.AssetKey("rubric_summaries")], **{**roll_up("rubric_champions", code_version="1"), **RUBRIC_GROUP})
 def rubric_champions(store: Store) -> dg.MaterializeResult[Any]:
     """The best models of each dimension that analysts grade: one row per dimension and model that is graded in it, best first.
 
@@ -36,7 +35,8 @@ def rubric_champions(store: Store) -> dg.MaterializeResult[Any]:
     is eligible from 5 blueprints on. Blueprints with the tag `test` are left out. The panel's key `consistent_champions` asks for steady grades.
     """
     require_scored(store)
-    consistency = panel_or_usual(store.settings).consistent_champions
+    panel = family_panel(store.settings, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
+    consistency = panel.consistent_champions
     rows = store.warehouse.query(lambda connection: champions_table(connection, consistency=consistency), only=CHAMPIONS_READ)
     grades = store.warehouse.query(_graded_blueprints, only=["rubric_grades"])
     best = rows.filter(pa.compute.equal(rows["champion"], True))
@@ -51,7 +51,10 @@ def _graded_blueprints(connection: Any) -> int:
     return int(connection.execute("SELECT count(DISTINCT blueprint) FROM rubric_grades WHERE grade IS NOT NULL").fetchone()[0])
 
 
-@dg.asset(deps=[rubric_judgements, rubric_scores], **{**roll_up("rubric_agreement", code_version="2"), **RUBRIC_GROUP})
+@dg.asset(
+    deps=OF_JUDGED,
+    **{**roll_up("rubric_agreement", code_version="2"), **RUBRIC_GROUP},
+)
 def rubric_agreement(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """How far judges agree: one row per cut of the judgements (overall, blueprint, pair of judges, kind of criterion, language) and its value.
 
@@ -69,7 +72,10 @@ def rubric_agreement(context: dg.AssetExecutionContext, store: Store) -> dg.Mate
     )
 
 
-@dg.asset(deps=[rubric_judgements, rubric_scores], **{**roll_up("rubric_self_preference", code_version="2"), **RUBRIC_GROUP})
+@dg.asset(
+    deps=OF_JUDGED,
+    **{**roll_up("rubric_self_preference", code_version="2"), **RUBRIC_GROUP},
+)
 def rubric_validity(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Whether judges favour models of their own maker: one row for all judges together, then one per judge and model of one maker.
 
@@ -97,7 +103,7 @@ def rubric_validity(context: dg.AssetExecutionContext, store: Store) -> dg.Mater
 
 
 @dg.asset(
-    deps=[rubric_responses, rubric_judgements, rubric_summaries],
+    deps=[dg.AssetKey("rubric_responses"), dg.AssetKey("rubric_judgements"), dg.AssetKey("rubric_summaries")],
     **{**roll_up("rubric_costs", code_version="2"), **RUBRIC_GROUP},
 )
 def rubric_costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
@@ -129,7 +135,7 @@ def require_scored(store: Store) -> None:
     require_made(store, "rubric_scores", "blueprint", "dtef rubric run")
 
 
-@dg.asset(deps=[rubric_scores], **{**roll_up("rubric_board", code_version="2"), **RUBRIC_GROUP})
+@dg.asset(deps=[dg.AssetKey("rubric_scores")], **{**roll_up("rubric_board", code_version="2"), **RUBRIC_GROUP})
 def rubric_board(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean hybrid score over the latest run of every blueprint, each blueprint once.
 
@@ -149,7 +155,7 @@ def rubric_board(context: dg.AssetExecutionContext, store: Store) -> dg.Material
     )
 
 
-@dg.asset(deps=[rubric_scores], **{**roll_up("rubric_corrected", code_version="1"), **RUBRIC_GROUP})
+@dg.asset(deps=[dg.AssetKey("rubric_scores")], **{**roll_up("rubric_corrected", code_version="1"), **RUBRIC_GROUP})
 def rubric_corrected(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Scores corrected by people's labels of a few drawn prompts: one row per model over all blueprints, then one per blueprint and model.
 

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import dagster as dg
 
+from assets.engine.panel import family_panel
 from assets.rubric.files import add, known_blueprints, read
-from assets.rubric.panel_part import panel_or_usual
 from assets.stage.ranges import chosen_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
+from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.findings import TO_BE_NAMED
 from dtef_pipeline.rubric.model import ReadBlueprint
-from dtef_pipeline.rubric.night_panel import PANEL_SECTION
 from dtef_pipeline.rubric.reading import blueprint_id, is_blueprint_file
+from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.text.counted import and_more
 from resources.blueprint_files import RubricFile, content_hash, noted
 from resources.settings import Settings
@@ -46,7 +47,8 @@ class BlueprintFolder:
     def __init__(self, context: dg.SensorEvaluationContext, store: Store, folder: Path) -> None:
         self._context, self._store, self._folder = context, store, folder
         # A panel with a fault fails the tick before anything is added, which would be taken for done at the next one.
-        self._panel = panel_or_usual(Settings.from_environment())
+        environment = Settings.from_environment()
+        self._panel = family_panel(environment, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
         models = folder / MODELS_FOLDER
         self._models_dir = models if models.is_dir() else None
         self._before = {name: Seen(**seen) for name, seen in json.loads(context.cursor or "{}").items()}
@@ -132,7 +134,7 @@ class BlueprintFolder:
             which = next(one.text for one in found.findings if one.code in TO_BE_NAMED)
             raise DtefError(
                 f"{path}: it is not known whom to ask: {which}; here: put the collection into {self._folder / MODELS_FOLDER}, or name models in "
-                f"the panel's section `{PANEL_SECTION}`"
+                f"the panel's section `{RUBRIC_PANEL_SECTION}`"
             )
 
     def _added(self, found: list[RubricFile]) -> list[RubricFile]:
@@ -149,7 +151,9 @@ class BlueprintFolder:
         return dg.RunRequest(
             run_key=digest(*(f"{file.blueprint}:{file.content_hash}:{self._stamps[file.blueprint]}" for file in files)),
             tags=chosen_tags(known_blueprints(self._context.instance), keys),
-            run_config={"ops": {name: {"config": config} for name, config in self._panel.run_config("base").items()}},
+            run_config={
+                "ops": {name: {"config": config} for name, config in run_config(self._panel, RUBRIC_STAGE_SETTINGS).items()}
+            },
         )
 
 

@@ -38,8 +38,6 @@ FAILED_BECAUSE = "reasons"
 
 CHOSEN_TAG = "dtef/partitions"
 """Of a run over a range: its partitions, where they are not all of the range."""
-TAKEN_AWAY = "taken_away"
-"""Metadata of a materialization: by analyst whose summary and grades went, why."""
 OWNERS = ["team:data-engineering"]
 
 

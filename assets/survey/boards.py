@@ -20,7 +20,7 @@ from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.boards.costs import costs as add_up_costs
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image
-from dtef_pipeline.statistics.drawing import SEED
+from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.linked import question_batteries
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS

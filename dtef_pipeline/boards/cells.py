@@ -22,7 +22,7 @@ from dtef_pipeline.asking.snapshot_order import place_sql, snapshot_order
 from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.keys import MODEL, Keys
-from dtef_pipeline.statistics.drawing import SEED
+from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.tables import ANSWERED, STATUSES
 
 TARGETS, CELLS = ("clean", "all"), ("own", "shared")

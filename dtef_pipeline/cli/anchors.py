@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.engine.panel import family_panel
-from assets.rubric.panel_part import panel_or_usual
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.families import meanings_of
@@ -28,6 +27,7 @@ from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.rubric.anchor_rows import NOTHING_TO_JUDGE_AGAIN
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.model import TEXT_KIND
+from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
@@ -118,13 +118,20 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
 
 
 def _with_scale(given: Given, settings: Settings) -> Given:
-    return {**given, "judges": list(given["judges"]), "scale": panel_or_usual(settings).scale}
+    panel = family_panel(settings, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
+    return {**_counts(given), "judges": list(given["judges"]), "scale": panel.scale}
+
+
+def _counts(given: Given) -> dict[str, Any]:
+    """The options, with the numbers of anchors under the names of their settings."""
+    counts = {"anchors": given["n"], "anchor_seed": given["seed"]}
+    return {**{name: value for name, value in given.items() if name not in ("n", "seed")}, **counts}
 
 
 def _rubric_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
     models = known_models(settings, COMPUTED_MODELS)
-    kept = warehouse.read_or_empty("rubric_anchor_items", columns=["blueprint"])["blueprint"].to_pylist()[: given["n"]]
-    scored = warehouse.values("rubric_scores", "blueprint") if len(kept) < given["n"] else []
+    kept = warehouse.read_or_empty("rubric_anchor_items", columns=["blueprint"])["blueprint"].to_pylist()[: given["anchors"]]
+    scored = warehouse.values("rubric_scores", "blueprint") if len(kept) < given["anchors"] else []
     names: set[str] = set()
     refused = None
     for key in dict.fromkeys([*kept, *(one for one in scored if _has_words(warehouse, one))]):
@@ -158,8 +165,7 @@ def _with_judge_settings(given: Given, settings: Settings) -> Given:
     """With the judge's budget and price."""
     panel = family_panel(settings, QA_PANEL_SECTION, QaSettings)
     said = {name: getattr(panel, name) for name in ("daily_budget", "allow_unpriced")} if panel else {}
-    counts = {"anchors": given["n"], "anchor_seed": given["seed"]}
-    return {**{name: value for name, value in given.items() if name not in ("n", "seed")}, **counts, **said}
+    return {**_counts(given), **said}
 
 
 def _qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:

@@ -128,7 +128,6 @@ def check_panel(settings: Settings) -> Diagnosis:
     from assets.engine.panel import family_panel
     from assets.games.panel_part import games_panel
     from assets.preference.preference_panel import vote_settings
-    from assets.rubric.panel_part import rubric_panel
     from assets.survey.panel_file import checked_panel
     from dtef_pipeline.families import family_named
     from dtef_pipeline.survey.baselines.names import BASELINES
@@ -142,9 +141,10 @@ def check_panel(settings: Settings) -> Diagnosis:
         models = known_models(settings, BASELINES)
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
         wanted = checked_panel(settings, models, warehouse).asked(models)
-        for section in (rubric_panel, games_panel, vote_settings):
+        for section in (games_panel, vote_settings):
             section(settings)
-        family_panel(settings, "qa", family_named("qa").settings)
+        for family in ("rubric", "qa"):
+            family_panel(settings, family, family_named(family).settings)
     except DtefError as error:
         return Diagnosis("panel", "problem", str(error), _MEND_PANEL)
     unable = [f"{one.name}: {problem}" for one in wanted if (problem := quick_problem(one, os.environ))]

@@ -12,6 +12,7 @@ import click
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, QA_VIEWS_SHOWN
 from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME, BOARD_VIEWS_SHOWN
+from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.blueprint.options import CONDITION_WORDS, FORMATS, TASKS
 from dtef_pipeline.survey.boards.published import BY_NAME, PUBLISHED
 
@@ -346,7 +347,7 @@ def anchors_asked(number: int, told: str) -> Option:
         snapshot_or_base("Label of the night, such as 2026-01-31; a new label asks afresh."),
         click.option("--n", type=click.IntRange(min=1), default=number, show_default=True, help=told),
         click.option(
-            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the choice of new anchors."
+            "--seed", type=click.IntRange(min=0), default=SEED, show_default=True, help="Seed of the choice of new anchors."
         ),
     )
 

@@ -12,18 +12,17 @@ from dtef_pipeline.cli.options import (
     anchors_asked,
     boards_by,
     budgets_with_roles,
-    draws_of,
-    models_to_ask,
     of_anchors_shown,
     of_asked_snapshot,
     of_estimate,
-    options,
     refuse_estimate_of_judging,
     starts_from,
     writes_a_table,
 )
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.settings_options import settings_options, split_given
 from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME, BOARD_VIEWS_SHOWN
+from dtef_pipeline.rubric.settings import RubricSettings
 
 of_models_dir = click.option(
     "--models-dir",
@@ -44,19 +43,6 @@ of_blueprints = click.option(
 )
 of_stored_snapshot = click.option(
     "--snapshot", help="Label of the run that is meant.  [default: the latest run of the blueprint]"
-)
-of_candidates = options(
-    models_to_ask("or a model string of LiteLLM; may be repeated.  [default: the models that each blueprint names]"),
-    draws_of("prompt"),
-)
-of_judges = click.option(
-    "--judge",
-    "judges",
-    multiple=True,
-    metavar="APPROACH=MODEL",
-    help="Judge, by what it is shown (standard, prompt-aware or holistic) and its model (of `dtef models`, or a model string of LiteLLM); "
-    "may be repeated.  [default: those that the "
-    "blueprint names, else standard and prompt-aware with the models of the collection `judges`]",
 )
 of_budgets = budgets_with_roles("candidate", "judge", "embedder", "analyst")
 of_roll_ups = boards_by("rubric")
@@ -353,9 +339,7 @@ def remove(blueprints: tuple[str, ...]) -> None:
 
 
 @rubric.command(short_help="Ask models, have their responses judged, and score them.")
-@of_blueprints
-@of_candidates
-@of_judges
+@settings_options(RubricSettings)
 @of_asked_snapshot
 @of_budgets
 @starts_from("ingest", "ask", "judge")
@@ -383,12 +367,13 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     """
     from dtef_pipeline.cli import rubric_run
 
-    options = rubric_run.with_switches(**given)
+    settings, beside = split_given(given)
+    options = rubric_run.with_panel(settings)
     if is_estimate:
-        refuse_estimate_of_judging(options.first)
-        rubric_run.estimate(options, output)
+        refuse_estimate_of_judging(beside.first)
+        rubric_run.estimate(options, beside, output)
     else:
-        sys.exit(rubric_run.run(options))
+        sys.exit(rubric_run.run(options, beside))
 
 
 @rubric.command(short_help="Rank models over blueprints, compare them, and test the judges.", epilog=BOARD_VIEWS_SHOWN)

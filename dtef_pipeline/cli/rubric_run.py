@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.rubric.panel_part import panel_or_usual
+from assets.engine.panel import family_panel
 from dtef_pipeline.asking.embeddings import embedder_of
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling, require_safe
@@ -23,14 +21,15 @@ from dtef_pipeline.cli.planned_table import (
     stored_in,
     stored_responses,
 )
-from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
+from dtef_pipeline.cli.role_budgets import budgets_given, owned_budgets, with_budgets
+from dtef_pipeline.cli.settings_options import RunFlags
 from dtef_pipeline.cli.started_runs import check_home_path, end_run, start_stages, unanswered_lines
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.family.run_settings import command_settings, run_config
 from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths
-from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.judging.judges import JudgeConfig, judge_hash
 from dtef_pipeline.rubric.candidates import Candidates, candidate_names, chosen_selectors
 from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS, USUAL_POINTS, extracting_model, will_be_judged
@@ -39,6 +38,7 @@ from dtef_pipeline.rubric.model import EXTRACTED
 from dtef_pipeline.rubric.plan import EARLIER_COLUMNS, AskedBlueprint, plan
 from dtef_pipeline.rubric.policy import ScoringPolicy
 from dtef_pipeline.rubric.score_rows import chosen_embedder, counted_hash
+from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.summary_rows import MaterialTables, chosen_analysts
 from dtef_pipeline.rubric.validity import UNREADABLE_FROM, UNREADABLE_REASONS
 from dtef_pipeline.text.counted import and_more, counted
@@ -46,9 +46,6 @@ from dtef_pipeline.text.nearest import nearest
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
-
-if TYPE_CHECKING:
-    pass
 
 
 def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
@@ -92,78 +89,38 @@ _BLUEPRINTS_NAMED = 5
 """At most so many are named where there is nothing to judge of them."""
 
 
-@dataclass(frozen=True)
-class RubricOptions:
-    """Options of `dtef rubric run`."""
-
-    blueprints: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    judges: tuple[str, ...] = ()
-    analysts: Sequence[str] = ()
-    embedder: str | None = None
-    draws: int = 1
-    judge_draws: int = 1
-    scale: int = USUAL_SCALE
-    snapshot: str = "base"
-    beta: float = 0.35
-    or_paths: str = "document"
-    should_not_paths: str = "worst"
-    extract_points: bool = False
-    no_own_judge: bool = False
-    with_labels: bool = False
-    max_cost_usd: tuple[str, ...] = ()
-    max_calls: tuple[str, ...] = ()
-    first: str = "ask"
-    """The stage that the run begins with: ingest, ask or judge."""
-    no_roll_ups: bool = False
-    consistent_champions: bool = False
-
-    def config(self) -> dict[str, dict[str, Any]]:
-        """Run configuration by asset name."""
-        of_snapshot = {"snapshot": self.snapshot}
-        asking = {**of_snapshot, **budgets_given(self.max_cost_usd, self.max_calls)}
-        embedder = {"embedder": self.embedder} if self.embedder else {}
-        policy = {"beta": self.beta, "or_paths": self.or_paths, "should_not_paths": self.should_not_paths}
-        analysts = list(self.analysts)
-        return {
-            STEP_OF_FILES: {**asking, "extract_points": True, "analysts": analysts} if self.extract_points else {},
-            "rubric_responses": {**asking, "models": list(self.models), "draws": self.draws},
-            "rubric_judgements": {**asking, "judges": list(self.judges), "judge_draws": self.judge_draws, "scale": self.scale},
-            "rubric_embeddings": {**asking, **embedder},
-            "rubric_points": {**of_snapshot, "no_own_judge": self.no_own_judge, "with_labels": self.with_labels},
-            "rubric_scores": {**of_snapshot, **policy, **embedder, "no_own_judge": self.no_own_judge},
-            "rubric_summaries": {**asking, "analysts": analysts},
-        }
+def with_panel(given: Mapping[str, Any]) -> RubricSettings:
+    """The settings that options give, with what the panel file alone says of judging and scoring."""
+    environment = Settings.from_environment()
+    panel = family_panel(environment, RUBRIC_PANEL_SECTION, RubricSettings)
+    if panel is not None:
+        models = known_models(environment, COMPUTED_MODELS)
+        _require_known(environment, "analysts", lambda: chosen_analysts(panel.analysts, models))
+        _require_known(environment, "embedder", lambda: chosen_embedder(panel.embedder, models))
+    return command_settings(RubricSettings, given, panel)
 
 
-def with_switches(**given: Any) -> RubricOptions:
-    """The options of the command line, with what the panel file says of judging and scoring."""
-    settings = Settings.from_environment()
-    panel = panel_or_usual(settings)
-    for key, choose in (
-        ("analysts", partial(chosen_analysts, panel.analysts)),
-        ("embedder", partial(chosen_embedder, panel.embedder)),
-    ):
-        if getattr(panel, key):
-            try:
-                choose(known_models(settings, COMPUTED_MODELS))
-            except ConfigError as error:
-                assert settings.panel is not None
-                raise read_document(settings.panel, "panel file", ["rubric"]).error(("rubric", key), str(error)) from None
-    return RubricOptions(**given, **panel.switches)
+def _require_known(environment: Settings, key: str, choose: Callable[[], object]) -> None:
+    """Raises ConfigError with the line of the panel file where a model of this key cannot be chosen."""
+    try:
+        choose()
+    except ConfigError as error:
+        assert environment.panel is not None
+        document = read_document(environment.panel, "panel file", [RUBRIC_PANEL_SECTION])
+        raise document.error((RUBRIC_PANEL_SECTION, key), str(error)) from None
 
 
-def run(options: RubricOptions) -> int:
+def run(options: RubricSettings, beside: RunFlags) -> int:
     """The exit code: 1 where a blueprint failed or a file was left out."""
     settings = Settings.from_environment()
     check_home_path(settings)
     warehouse = open_warehouse()
     keys = chosen_blueprints(warehouse, options.blueprints)
-    if options.first == "judge":
+    if beside.first == "judge":
         keys = answered_blueprints(warehouse, keys, options.snapshot)
-    config = _checked(options, settings, warehouse, keys).config()
+    config = run_config(_checked(options, beside, settings, warehouse, keys), RUBRIC_STAGE_SETTINGS)
     with start_stages("rubric", keys, options.snapshot) as running:
-        first = 2 if options.first == "judge" else 0 if options.first == "ingest" or options.extract_points else 1
+        first = 2 if beside.first == "judge" else 0 if beside.first == "ingest" or options.extract_points else 1
         if again := [] if first == 0 else keys if options.extract_points else _with_key_points(warehouse, keys):
             running.materialize([STEP_OF_FILES], again, config)
         if not running.outcome.failures:
@@ -172,7 +129,7 @@ def run(options: RubricOptions) -> int:
             running.materialize(RUBRIC_STAGE_NAMES[first:], keys, config)
         else:
             running.done = ()
-        if not options.no_roll_ups:
+        if not beside.no_roll_ups:
             running.roll_up(warehouse)
     running.report(warehouse, "blueprint")
     for line in (*run_warnings(warehouse, keys, options.snapshot), *lines_of_taken_away(running.outcome.taken_away)):
@@ -199,11 +156,13 @@ def _with_key_points(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
     return [key for key, found in sources.items() if EXTRACTED in found.to_pylist()]
 
 
-def _checked(options: RubricOptions, settings: Settings, warehouse: Warehouse, keys: Sequence[str]) -> RubricOptions:
+def _checked(
+    options: RubricSettings, beside: RunFlags, settings: Settings, warehouse: Warehouse, keys: Sequence[str]
+) -> RubricSettings:
     """The options as they are run. Raises ConfigError for a label, a model, a judge or a budget that cannot be, before anything is started."""
     require_safe(options.snapshot)
     models = known_models(settings, COMPUTED_MODELS)
-    asked = {*Candidates(models, options.models).names, *(models.specs if options.first == "ingest" else ())}
+    asked = {*Candidates(models, options.models).names, *(models.specs if beside.first == "ingest" else ())}
     of_files: set[str] = set()
     if options.extract_points:
         asked.add(extracting_model(options.analysts, models).name)
@@ -212,15 +171,16 @@ def _checked(options: RubricOptions, settings: Settings, warehouse: Warehouse, k
         prompts = warehouse.rows("rubric_prompts", columns=["prompt", "ideal"], blueprint=key)
         head = warehouse.rows("rubric_blueprints", columns=["models", "judges"], blueprint=key).to_pylist()
         # Of a blueprint that is read now, the stage that judges finds out who does.
-        is_known = bool(head) or options.first != "ingest"
+        is_known = bool(head) or beside.first != "ingest"
         if options.judges or (is_known and will_be_judged(prompts, criteria, extracting=options.extract_points)):
             judges = chosen_judges(options.judges, head[0]["judges"] if head else [], models, options.scale)
             asked.update(judge.model.name for judge in judges)
-        if head and options.first == "ask":
+        if head and beside.first == "ask":
             found = warehouse.rows("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()
             of_files.update(chosen_selectors(options.models, key, head[0]["models"], found))
     asked.update(spec.name for spec in (*chosen_analysts(options.analysts, models), chosen_embedder(options.embedder, models)))
-    return with_owners(options, {*asked, *candidate_names(of_files, models)}, models)
+    names = {*asked, *candidate_names(of_files, models)}
+    return with_budgets(options, beside.max_cost_usd, beside.max_calls, names, models)
 
 
 def chosen_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
@@ -232,7 +192,7 @@ def chosen_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str
 
 
 @reads_tables
-def estimate(warehouse: Warehouse, options: RubricOptions, output: str) -> None:
+def estimate(warehouse: Warehouse, options: RubricSettings, beside: RunFlags, output: str) -> None:
     settings = Settings.from_environment()
     keys = chosen_blueprints(warehouse, options.blueprints)
     models = known_models(settings, COMPUTED_MODELS)
@@ -243,14 +203,15 @@ def estimate(warehouse: Warehouse, options: RubricOptions, output: str) -> None:
         for asked in _asked(warehouse, options, models, keys):
             responses += plan(asked, ledger)
             names.update(_names(asked))
-    config = with_owners(options, names, models).config()["rubric_responses"]
+    budgets = [owned_budgets(given, names, models) for given in (beside.max_cost_usd, beside.max_calls)]
+    config = budgets_given(*budgets)
     lacking = sum(row.calls for row in ledger.sorted_rows() if row.planned and row.model.name.endswith(FOR_KEY_POINTS))
     told = f"{counted(lacking, 'ideal answer')} yet to be read for key points, taken to have {USUAL_POINTS} points each"
     head = f"{counted(len(keys), 'blueprint')}, {counted(responses, 'response')}, snapshot {options.snapshot}"
     print_estimate(head, ledger, config, output, [told] if lacking else [])
 
 
-def _asked(warehouse: Warehouse, options: RubricOptions, models: Models, keys: Sequence[str]) -> Iterator[AskedBlueprint]:
+def _asked(warehouse: Warehouse, options: RubricSettings, models: Models, keys: Sequence[str]) -> Iterator[AskedBlueprint]:
     embedder = chosen_embedder(options.embedder, models)
     analysts = chosen_analysts(options.analysts, models)
     policy = ScoringPolicy(options.beta, options.or_paths, options.should_not_paths, embedder_of(embedder))
@@ -303,7 +264,12 @@ def _embedded(warehouse: Warehouse, key: str, embedder: str) -> frozenset[str]:
 
 
 def _scored(
-    warehouse: Warehouse, key: str, options: RubricOptions, judges: Sequence[JudgeConfig], head: pa.Table, policy: ScoringPolicy
+    warehouse: Warehouse,
+    key: str,
+    options: RubricSettings,
+    judges: Sequence[JudgeConfig],
+    head: pa.Table,
+    policy: ScoringPolicy,
 ) -> MaterialTables | None:
     """The tables of the snapshot, where the run would score by the same test, judges, judgements and policy; None: it would not."""
     at = {"blueprint": key, "snapshot": options.snapshot}

@@ -34,9 +34,12 @@ def settings_options(
 
 
 def split_given(given: dict[str, Any]) -> tuple[dict[str, Any], RunFlags]:
-    """What a command is given: settings, and what stands beside them."""
+    """What a command is given: the settings that have a value, and what stands beside them."""
     beside = {name: given.pop(name) for name in RunFlags._fields if name in given}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}, RunFlags(**beside)
+    settings = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value not in ((), None)
+    }
+    return settings, RunFlags(**beside)
 
 
 def _option(model: type[RunSettings], name: str, described: str, callback: Callable[..., Any] | None) -> Any:

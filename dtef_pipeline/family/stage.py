@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +20,10 @@ from dtef_pipeline.asking.request import Failure, Request
 
 Tables = Mapping[str, pa.Table]
 """Rows by the name of their table."""
+
+
+TAKEN_AWAY = "taken_away"
+"""Metadata of a partition: what went that had been paid for, and why."""
 
 
 class Inputs(Protocol):
@@ -51,6 +56,18 @@ class Inputs(Protocol):
 
     def keep(self, tables: Tables) -> None:
         """Write what is done so far: after a kill a rerun goes on from there."""
+
+    def describe(self, **metadata: Any) -> None:
+        """Have something said of the partition beside what the tables say: texts, numbers, tables, or lists and mappings of them."""
+
+    def warn(self, line: str) -> None:
+        """Log a warning about the partition."""
+
+    def enter(self, name: Hashable, open: Callable[[], AbstractContextManager[Any]]) -> Any:
+        """What a context yields that is opened once for all partitions of the run, and closed at the end of the stage."""
+
+    def gateway(self, spec: ModelSpec) -> Any:
+        """The gateway of the run, and what takes its progress, for a stage that asks without episodes; the provider's place is held."""
 
     def remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
         """What `make` returns, made once for all partitions of the run that ask for it by this name."""
@@ -86,7 +103,9 @@ class Check:
     find: Callable[[Inputs, pa.Table], Iterable[str]]
     """What is wrong with a partition, given its rows over all snapshots."""
     blocking: bool = False
-    """Later stages of a run wait for it, and it is an error; otherwise a warning."""
+    """Later stages of a run wait for it, and what it finds is an error."""
+    is_error: bool = False
+    """What it finds is an error, though no stage waits for it; otherwise a warning."""
 
 
 def unique(name: str, description: str, table: str, columns: Sequence[str]) -> Check:
@@ -160,11 +179,15 @@ class Stage:
     version: str = "1"
     """Of its code: with another one, partitions that were made before are stale."""
     asks: bool = False
+    alone: bool = False
+    """No other run writes a partition while it is made: for a stage that adds to what is there."""
     checks: tuple[Check, ...] = ()
     preview: tuple[str, ...] = ()
     """Columns that the first rows are shown with."""
     counted: tuple[str, ...] = ()
     """Columns whose values are counted in the metadata."""
+    versioned: tuple[str, ...] = ()
+    """Tables beside the stage's own that its version is of too."""
     unversioned: tuple[str, ...] = ()
     """Columns that differ though nothing else does, such as seconds."""
     at_a_time: int = 5_000

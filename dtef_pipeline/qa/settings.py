@@ -24,6 +24,7 @@ from dtef_pipeline.family.run_settings import (
 from dtef_pipeline.qa.conditions import MOST_SHOTS
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import written_filter
+from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.text.nearest import nearest
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class QaSettings(RunSettings):
     anchors: Annotated[int, Field(ge=0), Setting(ONLY_PANEL)] = 50
     """How many judged answers the judge is shown again, so that a drift of the judge is told apart from one of models."""
 
-    anchor_seed: Annotated[int, Field(ge=0), Setting(doors=())] = 0
+    anchor_seed: Annotated[int, Field(ge=0), Setting(doors=())] = SEED
     """Seed of the choice of those that are new."""
 
     @property

@@ -96,7 +96,7 @@ class _PartAsked:
         return {"qa_responses": qa_merged(before, new["qa_responses"], self.all_prompts)}
 
 
-RESPONSES_STAGE = Stage(
+QA_RESPONSES_STAGE = Stage(
     "qa_responses",
     """What the models answered: one row per (item, condition, model variant, draw) of a part and snapshot.
 
@@ -168,7 +168,7 @@ def _unreadable_models(_: Inputs, rows: pa.Table) -> Iterator[str]:
         yield f"{model}, {metric}: {share:.1%} read"
 
 
-SCORES_STAGE = Stage(
+QA_SCORES_STAGE = Stage(
     "qa_scores",
     """How right responses are: one row per response, scorer and metric, 0 to 1, with the rule that read it and what was noticed.
 

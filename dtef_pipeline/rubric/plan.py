@@ -32,9 +32,9 @@ from dtef_pipeline.rubric.candidates import Candidates
 from dtef_pipeline.rubric.conversations import EMPTY, OK, Script, response_text, scripts
 from dtef_pipeline.rubric.extractions import planned_criteria
 from dtef_pipeline.rubric.model import TEXT_KIND, Turn
+from dtef_pipeline.rubric.settings import REPORT_CHARACTERS
 from dtef_pipeline.rubric.summary import (
     ANALYST_ROLE,
-    REPORT_CHARACTERS,
     SummaryCase,
     first_request,
     from_nothing,

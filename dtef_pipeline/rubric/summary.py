@@ -20,12 +20,11 @@ from dtef_pipeline.rubric.analyst_report import (
     missing_messages,
 )
 from dtef_pipeline.rubric.anonymise import Pseudonyms, pseudonyms, summary_seed
+from dtef_pipeline.rubric.settings import REPORT_CHARACTERS
 from dtef_pipeline.tables import SNAPSHOT_FIELD, field
 from dtef_pipeline.text.counted import and_more
 
 ANALYST_ROLE = "analyst"
-REPORT_CHARACTERS = 400_000
-"""The most characters of a report, some 100,000 tokens, unless said otherwise."""
 SUMMARY_STATUSES = ("ok", "partial", "unreadable", "error", "budget")
 """All blocks are there; some are; none is; a call failed for good; a budget was reached before it."""
 NOT_ASKED, NAME_LEFT = "none", "name left"

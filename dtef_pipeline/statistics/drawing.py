@@ -15,9 +15,6 @@ from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]
 
-SEED = 20_261_121
-"""Seed of what is drawn, unless another is given."""
-
 
 def chances(sizes: npt.ArrayLike, n: int) -> Floats:
     """(things,) the chance of each to be among `n` drawn: in proportion to its size, and 1 where that would be more. They sum to `n`.

@@ -49,7 +49,7 @@ ASSETS = {
         None,
     ),
     "rubric_files": ([], "rubric", TEAM, ["file"], None, "rubric_blueprint"),
-    "rubric_blueprints": (["rubric_files"], "rubric", TEAM, ["parquet"], "2", "rubric_blueprint"),
+    "rubric_blueprints": (["rubric_files"], "rubric", TEAM, ["litellm", "parquet"], "2", "rubric_blueprint"),
     "rubric_responses": (["rubric_blueprints"], "rubric", TEAM, ["litellm", "parquet"], "2", "rubric_blueprint"),
     "rubric_judgements": (["rubric_responses"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
     "rubric_embeddings": (["rubric_responses"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),

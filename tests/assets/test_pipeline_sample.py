@@ -11,7 +11,7 @@ import pytest
 from assets.launch import BOARD_NAMES, STAGE_NAMES, Launched
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
-from dtef_pipeline.statistics.drawing import SEED
+from dtef_pipeline.statistics.seed import SEED
 from resources.warehouse import Warehouse
 from tests.assets.conftest import GREEN, Pipeline
 from tests.conftest import ROOT

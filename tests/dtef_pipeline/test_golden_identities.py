@@ -24,7 +24,7 @@ from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.prompt_rows import AskedHow, cited_prompts, plain_prompts
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.embedded import retriever_of
-from dtef_pipeline.statistics.drawing import SEED
+from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.baselines.baselines import baseline_distribution
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import question_key

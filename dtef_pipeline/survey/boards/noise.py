@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.boards.cells import BoardOptions, has_table, identify
 from dtef_pipeline.boards.scored import Deviations
-from dtef_pipeline.statistics.drawing import SEED
+from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics

@@ -7,7 +7,7 @@ from html import escape
 
 from dtef_pipeline.report.markup import described, section
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS
-from dtef_pipeline.statistics.drawing import SEED
+from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.policy import CREDITS

@@ -32,7 +32,10 @@ def test_small_blueprints_are_judged_together(rubric: RubricPipeline, monkeypatc
     for name in ("one", "two"):
         rubric.write(name, [ONE, ONE_PROMPTS])
     assert rubric.run(RUBRIC_STAGE_NAMES[:3]).failures == ()
-    assert windows == [sum(len(rubric.rows("rubric_judgements", key)) for key in rubric.keys)]
+    responses, judgements = (
+        sum(len(rubric.rows(name, key)) for key in rubric.keys) for name in ("rubric_responses", "rubric_judgements")
+    )
+    assert windows == [responses, judgements]
 
 
 def test_a_blueprint_that_cannot_be_judged_keeps_no_other_from_it(
@@ -49,7 +52,7 @@ def test_a_blueprint_that_cannot_be_judged_keeps_no_other_from_it(
 
 
 def _count_windows(monkeypatch: pytest.MonkeyPatch, windows: list[int]) -> None:
-    import assets.rubric.judgements as stage
+    import assets.engine.stage_assets as stage
     import dtef_pipeline.asking.episodes as side_by_side
 
     played = stage.play
@@ -63,13 +66,13 @@ def _count_windows(monkeypatch: pytest.MonkeyPatch, windows: list[int]) -> None:
 
 
 def _refuse(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
-    import assets.rubric.judgements as stage
+    import dtef_pipeline.rubric.stages as stage
 
-    planned = stage._judgings
+    planned = stage.judgings
 
-    def refused(store, config, plan):  # type: ignore[no-untyped-def]
-        if plan.key == key:
+    def refused(responses, criteria, *others):  # type: ignore[no-untyped-def]
+        if key in criteria["blueprint"].to_pylist():
             raise DtefError("its criteria are nowhere")
-        return planned(store, config, plan)
+        return planned(responses, criteria, *others)
 
-    monkeypatch.setattr(stage, "_judgings", refused)
+    monkeypatch.setattr(stage, "judgings", refused)

@@ -308,7 +308,7 @@ class TestWithLabels:
 class TestAnchors:
     def test_judges_are_shown_the_same_again_and_are_asked_once_a_night(self, judged: RubricPipeline) -> None:
         def night(label: str, n: int = 10) -> None:
-            given = {"rubric_anchors": {"snapshot": label, "n": n}}
+            given = {"rubric_anchors": {"snapshot": label, "anchors": n}}
             assert materialize(judged.instance, ["rubric_anchors"], [], given).failures == ()
 
         text = ok("rubric", "anchors", "--snapshot", "2026-01-01", "--n", 10)

@@ -57,7 +57,7 @@ def test_judges_are_shown_anchors_in_the_run_of_the_night_and_within_its_budgets
     request = night(panel)
     told = {name: given["config"] for name, given in request.run_config["ops"].items()}
     bounds = {"max_cost_usd": 2.0, "role_budgets": {"judge": {"max_calls": 9}}}
-    assert told["rubric_anchors"] == {"snapshot": "2026-03-01", "judges": ["standard=j"], "scale": 5, "n": 30, **bounds}
+    assert told["rubric_anchors"] == {"snapshot": "2026-03-01", "judges": ["standard=j"], "anchors": 30, **bounds}
     assert bounds.items() <= told["rubric_judgements"].items()
     assert dg.AssetKey("rubric_anchors") in request.asset_selection
     assert request.run_key == "rubrics 2026-03-01"

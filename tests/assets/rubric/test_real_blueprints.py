@@ -41,7 +41,7 @@ CONFIG: dict[str, dict[str, Any]] = {
     "rubric_embeddings": {"embedder": "embed"},
     "rubric_scores": {"embedder": "embed"},
     "rubric_summaries": {"analysts": ["analyst-z"]},
-    "rubric_anchors": {"judges": ["standard=judge-x"], "n": 60, "snapshot": "night"},
+    "rubric_anchors": {"judges": ["standard=judge-x"], "anchors": 60, "snapshot": "night"},
 }
 N_JUDGES = 2
 TABLES_WITHOUT_CLOCK = (

@@ -138,7 +138,7 @@ def test_the_panel_says_by_whom_and_for_how_much(folder: Folder, state: Path, mo
     folder.look()
     (request,) = folder.look()
     told = {name: given["config"] for name, given in request.run_config["ops"].items()}
-    assert told["rubric_responses"] == {"snapshot": "base", "max_cost_usd": 3.0, "models": ["one"], "draws": 1}
+    assert told["rubric_responses"] == {"snapshot": "base", "max_cost_usd": 3.0, "models": ["one"]}
     assert told["rubric_judgements"]["judges"] == ["standard=two"]
     dg.validate_run_config(defs.resolve_job_def("rubric_pipeline"), request.run_config)
 

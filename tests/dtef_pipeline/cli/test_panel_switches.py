@@ -9,19 +9,18 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.cli import anchors, qa_run, rubric_run
-from dtef_pipeline.cli.rubric_run import RubricOptions
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.family.run_settings import run_config
+from dtef_pipeline.family.run_settings import RunSettings, run_config
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
-from dtef_pipeline.rubric.night_panel import RubricPanel
 from dtef_pipeline.rubric.policy import ScoringPolicy
+from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
 from resources.settings import Settings
 from tests.dtef_pipeline.cli.commands import dtef, name_panel
 
 RUBRIC_KEYS: dict[str, tuple[Any, list[str]]] = {
     "judge_draws": (3, ["rubric_judgements"]),
     "scale": (10, ["rubric_judgements"]),
-    "analysts": (["gpt-4.1"], ["rubric_summaries"]),
+    "analysts": (["gpt-4.1"], ["rubric_blueprints", "rubric_summaries"]),
     "extract_points": (True, ["rubric_blueprints"]),
     "no_own_judge": (True, ["rubric_points", "rubric_scores"]),
     "with_labels": (True, ["rubric_points"]),
@@ -31,8 +30,9 @@ RUBRIC_KEYS: dict[str, tuple[Any, list[str]]] = {
     "should_not_paths": ("max", ["rubric_scores"]),
     "consistent_champions": (True, []),
 }
-READ: dict[str, Callable[[], object]] = {"rubric": rubric_run.with_switches, "qa": lambda: qa_run.with_panel({})}
+READ: dict[str, Callable[[dict[str, Any]], RunSettings]] = {"rubric": rubric_run.with_panel, "qa": qa_run.with_panel}
 """Reads the section of a family, as its command does."""
+STAGES = {"rubric": RUBRIC_STAGE_SETTINGS, "qa": QA_STAGE_SETTINGS}
 QA_KEYS: dict[str, tuple[Any, list[str]]] = {
     "few_shot_as": ("turns", ["qa_prompts", "qa_responses"]),
     "sample_rate": (0.5, ["qa_judgements"]),
@@ -54,38 +54,25 @@ def changed(given: dict[str, Any], usual: dict[str, Any], key: str, value: objec
 
 
 def test_without_a_panel_or_with_an_empty_section_all_is_as_usual(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert rubric_run.with_switches().config() == RubricOptions().config()
+    assert rubric_run.with_panel({}) == RubricSettings()
     assert qa_run.with_panel({}) == QaSettings()
     name_panel(state, monkeypatch, rubric={"models": ["other"], "draws": 9, "judges": ["standard=j"]}, qa={"suites": ["s"]})
-    assert rubric_run.with_switches().config() == RubricOptions().config(), "whom a night asks is not whom a command asks"
+    assert rubric_run.with_panel({}) == RubricSettings(), "whom a night asks is not whom a command asks"
     assert qa_run.with_panel({}) == QaSettings()
-    switches = RubricPanel().switches
-    usual = ScoringPolicy(switches["beta"], switches["or_paths"], switches["should_not_paths"])
-    assert usual.policy_hash == ScoringPolicy().policy_hash
+    usual = RubricSettings()
+    policy = ScoringPolicy(usual.beta, usual.or_paths, usual.should_not_paths, usual.embedder)
+    assert policy.policy_hash == ScoringPolicy().policy_hash
 
 
-@pytest.mark.parametrize("key", RUBRIC_KEYS)
-def test_a_key_of_the_section_rubric_reaches_the_stages_that_its_option_reached(
-    key: str, state: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("family", "key"), [*(("rubric", key) for key in RUBRIC_KEYS), *(("qa", key) for key in QA_KEYS)])
+def test_a_key_of_a_section_reaches_the_stages_that_take_it(
+    family: str, key: str, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    value, stages = RUBRIC_KEYS[key]
-    name_panel(state, monkeypatch, rubric={key: value})
-    found = rubric_run.with_switches(snapshot="n1").config()
-    assert found == RubricOptions(snapshot="n1", **{key: value}).config()
-    at_night = RubricPanel(**{key: value}).run_config("n1")
-    for stage in stages:
-        assert found[stage][key] == at_night[stage][key] == value
-    assert [stage for stage in found if found[stage] != RubricOptions(snapshot="n1").config()[stage]] == stages
-
-
-@pytest.mark.parametrize("key", QA_KEYS)
-def test_a_key_of_the_section_qa_reaches_the_stages_that_its_option_reached(
-    key: str, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    value, stages = QA_KEYS[key]
-    name_panel(state, monkeypatch, qa={key: value})
-    found = run_config(qa_run.with_panel({"snapshot": "n1"}), QA_STAGE_SETTINGS)
-    assert changed(found, run_config(QaSettings(snapshot="n1"), QA_STAGE_SETTINGS), key, value) == stages
+    value, stages = {**RUBRIC_KEYS, **QA_KEYS}[key]
+    usual = run_config(READ[family]({"snapshot": "n1"}), STAGES[family])
+    name_panel(state, monkeypatch, **{family: {key: value}})
+    found = run_config(READ[family]({"snapshot": "n1"}), STAGES[family])
+    assert changed(found, usual, key, value) == stages
 
 
 @pytest.mark.usefixtures("state")
@@ -122,7 +109,7 @@ def test_a_faulty_key_is_named_with_file_line_and_what_is_allowed(
 ) -> None:
     name_panel(state, monkeypatch, **{section: {key: value}})
     with pytest.raises(ConfigError) as raised:
-        READ[section]()
+        READ[section]({})
     assert f"panel.yaml:2: {message}" in str(raised.value)
 
 
@@ -131,4 +118,4 @@ def test_a_section_that_nothing_reads_is_refused(family: str, state: Path, monke
     """`rubrics: {beta: 0}` ran with the usual beta."""
     name_panel(state, monkeypatch, rubrics={"beta": 0})
     with pytest.raises(ConfigError, match=r"panel\.yaml:1: rubrics: unknown key; known: .*rubric, qa"):
-        READ[family]()
+        READ[family]({})

@@ -1,0 +1,250 @@
+"""The stages of the rubric family. Those here read files, ask an embedder for vectors, or run functions and scripts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.engine.stage_assets import stage_assets
+from assets.rubric.files import read, rubric_files
+from dtef_pipeline.asking.embeddings import embedder_of
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.families import family_named
+from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Stage, Tables, unique
+from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
+from dtef_pipeline.rubric.extractions import (
+    Extracting,
+    extracted,
+    extracting_model,
+    extractings,
+    extraction_rows,
+    with_key_points,
+)
+from dtef_pipeline.rubric.findings import leaves_out
+from dtef_pipeline.rubric.functions import ready_function
+from dtef_pipeline.rubric.labelled_scores import labelled_points
+from dtef_pipeline.rubric.point_rows import point_rows
+from dtef_pipeline.rubric.score_rows import chosen_embedder, texts_to_embed
+from dtef_pipeline.rubric.self_preference import own_judge_left_out
+from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
+from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_RESPONSE
+from dtef_pipeline.rubric.stages import (
+    RUBRIC_JUDGEMENTS_STAGE,
+    RUBRIC_RESPONSES_STAGE,
+    RUBRIC_SCORES_STAGE,
+    RUBRIC_SUMMARIES_STAGE,
+)
+from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS, RUBRIC_EXTRACTIONS
+from resources.blueprint_files import noted
+from resources.gateway.embedder import Embedded, embed
+from resources.point_functions import evaluating
+
+SCORED_POINTS = 0.9
+"""Share of a blueprint's points that must have a score, lest the check warns."""
+
+
+def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Tables:
+    """The tables of a blueprint's file; with `extract_points`, what an analyst is asked for the key points of its ideal answers."""
+    file = noted(inputs.outside.warehouse, inputs.key)
+    if file is None:
+        raise DtefError(f"{inputs.key}: no file of it is known; `dtef rubric add PATH` adds it")
+    found, blueprint = read(file)
+    points: dict[str, tuple[str, ...]] = {}
+
+    def rows(some: Sequence[Extracting], played: Sequence[Played]) -> Tables:
+        points.update({one.prompt: extracted(came).points for one, came in zip(some, played, strict=True)})
+        return {"rubric_extractions": extraction_rows(some, played)}
+
+    def written(new: Tables) -> Tables:
+        made = blueprint_tables(found, with_key_points(blueprint, points), file.path)._asdict()
+        extractions = new["rubric_extractions"]
+        is_kept = len(extractions) or len(inputs.rows("rubric_extractions"))
+        return {**made, **({"rubric_extractions": extractions} if is_kept else {})}
+
+    if not settings.extract_points:
+        return written({"rubric_extractions": RUBRIC_EXTRACTIONS.empty_table()})
+    model = extracting_model(settings.analysts, inputs.models)
+    episodes = extractings(blueprint, model)
+    specs = [model] if episodes else []
+    return EpisodePlan(specs, {model.name: len(episodes)}, len(episodes), lambda: episodes, rows, written)
+
+
+def _described_blueprint(tables: Tables) -> Mapping[str, Any]:
+    head = tables["rubric_blueprints"].to_pylist()[0]
+    findings = tables["rubric_findings"].select(["level", "code", "place", "text"]).slice(0, 20)
+    shown = ["prompt", "block", "kind", "text", "fn", "weight"]
+    extractions = tables.get("rubric_extractions")
+    points = {} if extractions is None or not len(extractions) else {"key_points": pc.sum(extractions["n_points"]).as_py()}
+    return {
+        **{name: head[name] for name in ("title", "test_hash", "n_prompts", "n_criteria", "n_ideals", "models")},
+        "findings": findings,
+        "criteria": tables["rubric_criteria"].select(shown).slice(0, 8),
+        **points,
+    }
+
+
+def _parts_left_out(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    for row in rows.to_pylist():
+        if leaves_out(row["level"], row["code"]):
+            yield f"{row['place']}: {row['code']}"
+
+
+RUBRIC_BLUEPRINTS_STAGE = Stage(
+    "rubric_blueprints",
+    """What a blueprint's file says: one row with its title, tags, models and the hash of its test.
+
+    Beside it stand the tables `rubric_prompts` (what is asked), `rubric_criteria` (what responses are judged by) and `rubric_findings` (what
+    is wrong with the file or worth knowing, with place and remedy). A file with errors fails its partition, unless it was added with
+    `--skip-broken`, which leaves the broken parts out and counts them. With `extract_points` a model lists the key points of ideal answers
+    without criteria (`rubric_extractions`), and these become criteria; without it nobody is asked.""",
+    plan_blueprint,
+    after=(rubric_files.key.to_user_string(),),
+    settings=RUBRIC_STAGE_SETTINGS["rubric_blueprints"],
+    version="2",
+    asks=True,
+    checks=(
+        unique("rubric_prompts_unique", "A prompt id stands once in its blueprint.", "rubric_prompts", ("prompt",)),
+        unique(
+            "rubric_criteria_have_places",
+            "Every criterion has a place of its own: no two paths of different blocks, and no two points of a path, are taken for one.",
+            "rubric_criteria",
+            RUBRIC_POINT,
+        ),
+        Check(
+            "rubric_parts_left_out",
+            "Warns of blueprints of which broken parts were left out, as `--skip-broken` allows.",
+            "rubric_findings",
+            ("level", "code", "place"),
+            _parts_left_out,
+        ),
+    ),
+    versioned=("rubric_prompts", "rubric_criteria", "rubric_findings"),
+    metadata=_described_blueprint,
+)
+
+
+def embed_texts(inputs: Inputs, settings: RubricSettings) -> Tables:
+    """The vectors that there were, and those of texts without one. Raises GatewayError where no text at all can be embedded."""
+    spec = chosen_embedder(settings.embedder, inputs.models)
+    embedder = embedder_of(spec)
+    every = spec.is_local if settings.every_prompt is None else settings.every_prompt
+    wanted = texts_to_embed(inputs.read("rubric_responses"), inputs.read("rubric_prompts"), every_prompt=every)
+    earlier = inputs.earlier("rubric_embeddings")
+    rows = RUBRIC_EMBEDDINGS.empty_table() if earlier is None else earlier
+    owners = zip(rows["embedder"].to_pylist(), rows["text_hash"].to_pylist(), strict=True)
+    there = {hashed for owner, hashed in owners if owner == embedder}
+    missing = [text for hashed, text in wanted.items() if hashed not in there]
+    inputs.describe(embedder=embedder, texts=len(wanted))
+    if not missing:
+        return {"rubric_embeddings": rows}
+    gateway, progress = inputs.gateway(spec)
+    found = embed(missing, spec, gateway, known=len(wanted) - len(missing), on_progress=progress)
+    return {"rubric_embeddings": _with_vectors(inputs, rows, found)}
+
+
+def _with_vectors(inputs: Inputs, rows: pa.Table, found: Embedded) -> pa.Table:
+    vectors = found.vectors
+    new = vectors.add_column(0, RUBRIC_EMBEDDINGS.field("blueprint"), pa.repeat(inputs.key, len(vectors)))
+    first = [one.message for one in found.failures.values()][:5]
+    inputs.describe(embedded_now=len(vectors), failed=len(found.failures), first_failures=first, cost_usd=found.usage.cost_usd)
+    in_order = [("embedder", "ascending"), ("text_hash", "ascending")]
+    return pa.concat_tables([rows, new.cast(RUBRIC_EMBEDDINGS)]).sort_by(in_order)
+
+
+RUBRIC_EMBEDDINGS_STAGE = Stage(
+    "rubric_embeddings",
+    """Vectors of ideal answers and responses: one row per text and embedder, however many responses have that text.
+
+    A text is embedded once, whatever the snapshot. One that is longer than the embedder's window is embedded in windows, not cut. Where no
+    text at all can be embedded the partition fails, so that no similarity is published as 0.""",
+    embed_texts,
+    after=("rubric_responses",),
+    settings=RUBRIC_STAGE_SETTINGS["rubric_embeddings"],
+    alone=True,
+)
+
+
+def score_points(inputs: Inputs, settings: RubricSettings) -> Tables:
+    """How far each criterion is met by each response."""
+    prepare = inputs.enter("functions", lambda: evaluating(ready_function))
+    responses, criteria = inputs.read("rubric_responses"), inputs.read("rubric_criteria")
+    judgements = inputs.rows("rubric_judgements")
+    if settings.no_own_judge:
+        judgements = own_judge_left_out(judgements)
+    rows = point_rows(responses, criteria, judgements, prepare)
+    if settings.with_labels:
+        rows = labelled_points(rows, responses, criteria, inputs.read("rubric_prompts"), inputs.rows("rubric_labels"))
+    return {"rubric_points": rows}
+
+
+def _mean_points(tables: Tables) -> Mapping[str, Any]:
+    rows = tables["rubric_points"]
+    mean = pc.mean(rows["score"]).as_py()
+    counts = {name: int(pc.sum(pc.cast(rows[name], pa.int64())).as_py() or 0) for name in ("partial", "labelled")}
+    return {"scored": len(rows) - rows["score"].null_count, **counts, **({} if mean is None else {"mean": mean})}
+
+
+def _impossible_points(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    wrong = pc.or_(pc.less(rows["score"], 0), pc.greater(rows["score"], 1))
+    silent = pc.and_(pc.is_null(rows["score"]), pc.is_null(rows["reason"]))
+    for row in rows.filter(pc.or_(pc.fill_null(wrong, False), silent)).to_pylist():
+        yield f"{row['prompt']} {row['model']}: {row['score']}"
+
+
+def _unscored_points(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    scored = len(rows) - rows["score"].null_count
+    if scored < SCORED_POINTS * len(rows):
+        yield f"{scored:,} of {len(rows):,} points have a score"
+
+
+RUBRIC_POINTS_STAGE = Stage(
+    "rubric_points",
+    """How far each criterion is met: one row per (response, criterion), 0 to 1, inverted for what a response is not to do.
+
+    A criterion in words has the mean of the judges that answered; where some did not, `low` and `high` say what the missing ones could make of
+    it. A function is computed here, scripts in a process of their own. What cannot be scored is null with a reason, never 0. With
+    `with_labels` a person's label takes the judges' place (`labelled`, `by_judges`). No model is asked.""",
+    score_points,
+    after=("rubric_judgements",),
+    settings=RUBRIC_STAGE_SETTINGS["rubric_points"],
+    version="2",
+    checks=(
+        unique(
+            "rubric_points_unique",
+            "A criterion of a response has one row per snapshot.",
+            "rubric_points",
+            (*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "snapshot"),
+        ),
+        Check(
+            "rubric_points_have_reasons",
+            "A score lies in 0 to 1, and a point without one says why.",
+            "rubric_points",
+            ("prompt", "model", "score", "reason"),
+            _impossible_points,
+            blocking=True,
+        ),
+        Check(
+            "rubric_cells_complete",
+            "Warns of blueprints of which fewer than nine in ten points have a score.",
+            "rubric_points",
+            ("score",),
+            _unscored_points,
+        ),
+    ),
+    preview=("prompt", "model", "block", "kind", "score", "n_answered", "n_judges", "reason"),
+    counted=("reason",),
+    metadata=_mean_points,
+)
+
+RUBRIC_STAGES = (
+    RUBRIC_BLUEPRINTS_STAGE,
+    RUBRIC_RESPONSES_STAGE,
+    RUBRIC_JUDGEMENTS_STAGE,
+    RUBRIC_EMBEDDINGS_STAGE,
+    RUBRIC_POINTS_STAGE,
+    RUBRIC_SCORES_STAGE,
+    RUBRIC_SUMMARIES_STAGE,
+)
+rubric_stage_assets = stage_assets(family_named("rubric"), RUBRIC_STAGES)

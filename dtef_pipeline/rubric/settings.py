@@ -1,0 +1,96 @@
+"""The settings of runs of the rubric family: which blueprints are asked, of whom, and how responses are judged and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dtef_pipeline.asking.draws import Draws
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.run_settings import ASKING_SETTINGS, NOT_COMMAND, ONLY_PANEL, RunSettings, Setting
+from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER
+from dtef_pipeline.statistics.seed import SEED
+from dtef_pipeline.text.nearest import nearest
+
+RUBRIC_PANEL_SECTION = "rubric"
+REPORT_CHARACTERS = 400_000
+"""The most characters of a report, some 100,000 tokens, unless said otherwise."""
+
+
+class RubricSettings(RunSettings):
+    """What runs of blueprints are given. Empty lists stand for what each blueprint names, or for the usual ones."""
+
+    blueprints: Annotated[list[str], Field(min_length=1), Setting(option="--blueprint", metavar="ID|PATTERN", unset="all")] = [
+        "*"
+    ]
+    """Only this blueprint, or those that fit, as in 'compass__*'."""
+    models: Annotated[list[str], Setting(option="--model", unset="the models that each blueprint names")] = []
+    """Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM."""
+    draws: Draws = 1
+    """Number of times each prompt is asked."""
+    judges: Annotated[
+        list[str],
+        Setting(
+            option="--judge",
+            metavar="APPROACH=MODEL",
+            unset="those that the blueprint names, else standard and prompt-aware with the models of the collection `judges`",
+        ),
+    ] = []
+    """Judge, by what it is shown (standard, prompt-aware or holistic) and its model."""
+    judge_draws: Annotated[Draws, Setting(NOT_COMMAND)] = 1
+    """Repeated judgements of each criterion by each judge."""
+    scale: Annotated[Literal[5, 10], Setting(NOT_COMMAND)] = 5
+    """Classes that judges choose from: 5, or upstream's 10."""
+    analysts: Annotated[list[str], Setting(NOT_COMMAND)] = []
+    """Who sums up, and the first of whom extracts key points: names, collections, or model strings of LiteLLM; none: the members of the
+    collection `analysts`."""
+    extract_points: Annotated[bool, Setting(NOT_COMMAND)] = False
+    """Have an analyst list the key points of each ideal answer whose prompt has no criteria; they become criteria."""
+    no_own_judge: Annotated[bool, Setting(ONLY_PANEL)] = False
+    """Leave out judgements of a maker's own judge: those of responses by a model of the judge's maker."""
+    with_labels: Annotated[bool, Setting(ONLY_PANEL)] = False
+    """Let people's labels overrule the judges where there are any; the judges' score stays in `by_judges`."""
+    embedder: Annotated[str, Field(min_length=1), Setting(ONLY_PANEL)] = OFFLINE_EMBEDDER
+    """Model that embeds texts for similarity: by name, or as a model string of LiteLLM."""
+    every_prompt: Annotated[bool | None, Setting(doors=())] = None
+    """Embed responses to prompts without an ideal answer too, for the matrix of similarities; none: where that is free."""
+    beta: Annotated[float, Field(ge=0, le=1), Setting(ONLY_PANEL)] = 0.35
+    """Weight of similarity in the hybrid score."""
+    or_paths: Annotated[Literal["document", "two_group"], Setting(ONLY_PANEL)] = "document"
+    """How alternative paths count: as one point of weight 1, or as much as all required points."""
+    should_not_paths: Annotated[Literal["worst", "max"], Setting(ONLY_PANEL)] = "worst"
+    """Which alternative path of should_not counts: the one that is met most, or least."""
+    consistent_champions: Annotated[bool, Setting(ONLY_PANEL)] = False
+    """Whether a champion needs a grade of 5 or more in 80 % of the latest 5 blueprints that it is graded in."""
+    report_characters: Annotated[int, Field(ge=1), Setting(doors=())] = REPORT_CHARACTERS
+    """The most characters of a report to an analyst."""
+    anchors: Annotated[int, Field(ge=0), Setting(ONLY_PANEL)] = 0
+    """How many pairs of a stored response and a criterion judges are shown again, so that a drift of judges is told apart from one of models."""
+    anchor_seed: Annotated[int, Field(ge=0), Setting(doors=())] = SEED
+    """Seed of the choice of those that are new."""
+
+
+RUBRIC_STAGE_SETTINGS = {
+    "rubric_blueprints": (*ASKING_SETTINGS, "extract_points", "analysts"),
+    "rubric_responses": (*ASKING_SETTINGS, "models", "draws"),
+    "rubric_judgements": (*ASKING_SETTINGS, "judges", "judge_draws", "scale"),
+    "rubric_embeddings": (*ASKING_SETTINGS, "embedder", "every_prompt"),
+    "rubric_points": ("snapshot", "no_own_judge", "with_labels"),
+    "rubric_scores": ("snapshot", "beta", "or_paths", "should_not_paths", "embedder", "no_own_judge"),
+    "rubric_summaries": (*ASKING_SETTINGS, "analysts", "report_characters"),
+}
+"""By stage, the settings that it takes."""
+RUBRIC_ANCHOR_SETTINGS = (*ASKING_SETTINGS, "judges", "scale", "anchors", "anchor_seed")
+
+
+def blueprints_of_panel(panel: RubricSettings, known: Sequence[str]) -> list[str]:
+    """The blueprints of a panel among those `known`, in their order. Raises ConfigError for a pattern that none has."""
+    for pattern in panel.blueprints:
+        if known and not any(fnmatchcase(key, pattern) for key in known):
+            raise ConfigError(
+                f"{RUBRIC_PANEL_SECTION}.blueprints: {pattern!r} is no blueprint that was added; added: {nearest(pattern, known)}"
+            )
+    return [key for key in known if any(fnmatchcase(key, pattern) for pattern in panel.blueprints)]

@@ -1,0 +1,341 @@
+"""Stages of the rubric family that need nothing but tables, settings and responses: responses, judgements, scores and summaries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.embeddings import embedder_of
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.errors import ConfigError, NameLeak
+from dtef_pipeline.family.stage import TAKEN_AWAY, Check, EpisodePlan, Inputs, Stage, Tables, few_failures, unique
+from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
+from dtef_pipeline.judging.judges import judge_hash_of
+from dtef_pipeline.rubric.anonymise import ANALYST_IDS
+from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
+from dtef_pipeline.rubric.conversations import Conversation, merged_responses, response_rows, scripts
+from dtef_pipeline.rubric.judge_requests import Judging, chosen_judges, judged_criteria, judgement_rows, judgings
+from dtef_pipeline.rubric.model import TEXT_KIND
+from dtef_pipeline.rubric.policy import ScoringPolicy
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
+from dtef_pipeline.rubric.score_rows import chosen_embedder, counted_hash, counted_words, policy_text, run_label, score_tables
+from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
+from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_RESPONSE
+from dtef_pipeline.rubric.summary import NAME_LEFT, SummaryCase, prepared
+from dtef_pipeline.rubric.summary_rows import (
+    MaterialTables,
+    StoredSummaries,
+    Summarising,
+    chosen_analysts,
+    grade_rows,
+    ids_of,
+    kept_summaries,
+    not_asked,
+    summary_material,
+    summary_rows,
+)
+from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_RUNS
+
+READ_BY_A_JUDGE = 0.95
+"""Share of a judge's replies that must be readable, lest the check warns."""
+
+
+def plan_responses(inputs: Inputs, settings: RubricSettings) -> EpisodePlan:
+    """What the models are asked of a blueprint."""
+    of_file = inputs.read("rubric_blueprints", ["models"])["models"][0].as_py()
+    found = inputs.rows("rubric_findings", ["code"])["code"].to_pylist()
+    candidates = Candidates(inputs.models, chosen_selectors(settings.models, inputs.key, of_file, found))
+    told = list(scripts(inputs.read("rubric_prompts")))
+    conversations = [
+        Conversation(script, spec, draw, settings.snapshot)
+        for script, temperatures in told
+        for spec in candidates.at(temperatures)
+        for draw in range(settings.draws)
+    ]
+    asked = [(script.prompt, script.system_index, script.asked_hash) for script, _ in told]
+
+    def rows(some: Sequence[Conversation], played: Sequence[Played]) -> Tables:
+        return {"rubric_responses": response_rows(inputs.key, some, played)}
+
+    def written(new: Tables) -> Tables:
+        earlier = inputs.earlier("rubric_responses")
+        before = RUBRIC_RESPONSES.empty_table() if earlier is None else earlier
+        return {"rubric_responses": merged_responses(before, new["rubric_responses"], asked)}
+
+    specs = list({one.model.variant: one.model for one in conversations}.values())
+    expected = Counter(one.model.name for one in conversations)
+    return EpisodePlan(specs, expected, len(conversations), lambda: conversations, rows, written)
+
+
+RUBRIC_RESPONSES_STAGE = Stage(
+    "rubric_responses",
+    """What the models wrote: one row per (prompt, model, temperature, system prompt, draw) of a blueprint and snapshot.
+
+    A conversation with turns that the model writes is asked turn by turn. Every turn is committed to the response store before the next is
+    asked, so a rerun continues where a run stopped and asks nothing twice. A blank response has the status `empty` and is unscored, one that
+    `max_tokens` cut is scored and marked; a call that failed for good is a row of status `error` with its message.""",
+    plan_responses,
+    after=("rubric_blueprints",),
+    settings=RUBRIC_STAGE_SETTINGS["rubric_responses"],
+    version="2",
+    asks=True,
+    checks=(
+        unique(
+            "rubric_responses_unique",
+            "No response counts twice: a draw of a prompt by a model variant with one system prompt has one row per snapshot.",
+            "rubric_responses",
+            (*RUBRIC_RESPONSE, "snapshot"),
+        ),
+        few_failures("rubric_calls_succeed", "rubric_responses", "status", "conversations"),
+    ),
+    preview=("prompt", "model", "temperature", "system_index", "status", "text"),
+    counted=("status", "model", "cut"),
+)
+
+
+def plan_judgements(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Tables:
+    """What judges are asked of the responses to a blueprint; no rows where it has no criterion in words."""
+    nothing = RUBRIC_JUDGEMENTS.empty_table()
+    kinds = inputs.read("rubric_criteria", ["prompt", "kind"])
+    if TEXT_KIND not in kinds["kind"].to_pylist():
+        return {"rubric_judgements": nothing}
+    of_file = inputs.read("rubric_blueprints", ["judges"])["judges"][0].as_py()
+    judges = chosen_judges(settings.judges, of_file, inputs.models, settings.scale)
+    each = judged_criteria(inputs.read("rubric_responses", ["prompt", "status"]), kinds) * settings.judge_draws
+
+    def episodes() -> Iterator[Judging]:
+        responses, criteria, prompts = (inputs.read(name) for name in ("rubric_responses", "rubric_criteria", "rubric_prompts"))
+        return judgings(responses, criteria, prompts, judges, settings.judge_draws)
+
+    def rows(some: Sequence[Judging], played: Sequence[Played]) -> Tables:
+        return {"rubric_judgements": judgement_rows(inputs.key, some, played) if some else nothing}
+
+    specs = list({one.model.variant: one.model for one in judges}.values())
+    expected = {name: times * each for name, times in Counter(one.model.name for one in judges).items()}
+    return EpisodePlan(specs, expected, each * len(judges), episodes, rows)
+
+
+def _unreadable_judges(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    frame = rows.to_pandas()
+    replied = frame[~frame["reason"].isin(["error", "budget"])]
+    read = replied["class"].notna().groupby(replied["judge"]).mean()
+    for judge, share in read[read < READ_BY_A_JUDGE].items():
+        yield f"{judge}: {share:.1%} read"
+
+
+RUBRIC_JUDGEMENTS_STAGE = Stage(
+    "rubric_judgements",
+    """What judges said: one row per (response, criterion in words, judge, draw) with the class, the judge's reflection and its raw replies.
+
+    A judgement is a request like any other: it is stored under its own key and never asked twice, so an edited criterion is judged anew and
+    no other. A reply that cannot be read is asked for once more; if that cannot be read either, the judgement is null with a reason.""",
+    plan_judgements,
+    after=("rubric_responses",),
+    settings=RUBRIC_STAGE_SETTINGS["rubric_judgements"],
+    asks=True,
+    checks=(
+        unique(
+            "rubric_judgements_unique",
+            "No judgement counts twice: a draw of a judge on a criterion of a response has one row per snapshot.",
+            "rubric_judgements",
+            (*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "judge", "judge_variant", "judge_draw", "snapshot"),
+        ),
+        Check(
+            "rubric_judges_are_readable",
+            "Warns of judges of whose replies more than 5 % could not be read, also when they were asked for once more.",
+            "rubric_judgements",
+            ("judge", "class", "reason"),
+            _unreadable_judges,
+        ),
+    ),
+    preview=("prompt", "model", "judge", "class", "reason", "reflection"),
+    counted=("judge", "reason", "attempts"),
+)
+
+
+def score_blueprint(inputs: Inputs, settings: RubricSettings) -> Tables:
+    """The scores of the responses to a blueprint, their similarities, and by what they were scored."""
+    embedder = embedder_of(chosen_embedder(settings.embedder, inputs.models))
+    policy = ScoringPolicy(settings.beta, settings.or_paths, settings.should_not_paths, embedder)
+    responses, points = inputs.read("rubric_responses"), inputs.read("rubric_points")
+    prompts, criteria = inputs.read("rubric_prompts"), inputs.read("rubric_criteria")
+    made = score_tables(responses, prompts, criteria, points, inputs.rows("rubric_embeddings"), policy)
+    runs = _run_row(inputs, settings, policy, responses, points)
+    return {"rubric_scores": made.rubric_scores, **made._asdict(), "rubric_runs": runs}
+
+
+def _run_row(
+    inputs: Inputs, settings: RubricSettings, policy: ScoringPolicy, responses: pa.Table, points: pa.Table
+) -> pa.Table:
+    names = ["judge", "approach", "judge_variant", "scale"]
+    judges = inputs.rows("rubric_judgements", names).group_by(names).aggregate([])
+    who = set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True))
+    scale = class_scale(pc.max(judges["scale"]).as_py() or USUAL_SCALE)  # a stage's rows are of one run, and so of one scale
+    labelled = bool(pc.any(points["labelled"]).as_py())
+    by = counted_hash(judge_hash_of(who, scale), labelled=labelled, no_own_judge=settings.no_own_judge)
+    counted = counted_words(labelled=labelled, no_own_judge=settings.no_own_judge)
+    test = inputs.read("rubric_blueprints", ["test_hash"])["test_hash"][0].as_py()
+    row = {
+        "blueprint": inputs.key,
+        "snapshot": settings.snapshot,
+        "test_hash": test,
+        "judge_hash": by,
+        "policy_hash": policy.policy_hash,
+        "run_label": run_label(test, by, policy.policy_hash),
+        "judges": [*sorted(set(judges["judge"].to_pylist())), *counted],
+        "policy": policy_text(policy),
+        "embedder": policy.embedder,
+        "answered_at": pc.max(responses["answered_at"]).as_py(),
+    }
+    return pa.Table.from_pylist([row], schema=RUBRIC_RUNS)
+
+
+def _model_scores(tables: Tables) -> Mapping[str, Any]:
+    rows = tables["rubric_scores"]
+    models = rows.filter(pc.equal(rows["level"], "model")).sort_by([("hybrid", "descending")])
+    shown = ["model", "hybrid", "coverage", "similarity", "n_responses_scored", "n_responses"]
+    return {"run_label": tables["rubric_runs"]["run_label"][0].as_py(), "models": models.select(shown).slice(0, 15)}
+
+
+def _scores_out_of_range(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    for name in ("coverage", "hybrid"):
+        outside = pc.or_(pc.less(rows[name], -1e-12), pc.greater(rows[name], 1 + 1e-12))
+        for row in rows.filter(pc.fill_null(outside, False)).to_pylist():
+            yield f"{row['prompt']} {row['model']}: {name} {row[name]}"
+
+
+RUBRIC_SCORES_STAGE = Stage(
+    "rubric_scores",
+    """How well models did: one row per cell (a prompt, a model, a temperature, a system prompt), per variant and per model of a blueprint.
+
+    `coverage` is the weighted share of the rubric that is met, `similarity` the closeness to the ideal answer, `hybrid` both in one number at
+    the weight beta; it is linear in beta, so `at_0` and `slope` give it for every other. Beside it stand `rubric_similarities` (every two
+    responses of a prompt) and `rubric_runs` (by which test, judges and policy a snapshot was scored). No model is asked.""",
+    score_blueprint,
+    after=("rubric_points", "rubric_embeddings"),
+    settings=RUBRIC_STAGE_SETTINGS["rubric_scores"],
+    version="2",
+    checks=(
+        Check(
+            "rubric_coverage_in_range",
+            "Coverage and hybrid score lie in 0 to 1 wherever there is one.",
+            "rubric_scores",
+            ("prompt", "model", "coverage", "hybrid"),
+            _scores_out_of_range,
+            blocking=True,
+        ),
+    ),
+    metadata=_model_scores,
+)
+
+
+def plan_summaries(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Tables:
+    """What analysts are asked about the responses to a blueprint; without one, the rows that stand there without asking."""
+    analysts = chosen_analysts(settings.analysts, inputs.models)
+    if not analysts:
+        return _without_analyst(inputs, settings)
+    case = _case(inputs, settings)
+    if isinstance(case, pa.Table):
+        return _summary_tables(case)
+    episodes = [Summarising(case, analyst) for analyst in analysts]
+
+    def rows(some: Sequence[Summarising], played: Sequence[Played]) -> Tables:
+        if not some:
+            return _summary_tables(RUBRIC_SUMMARIES.empty_table())
+        return _summary_tables(summary_rows(some, played), grade_rows(some, played))
+
+    def written(new: Tables) -> Tables:
+        return {**new, "analyst_ids": ids_of(case)}
+
+    expected = Counter(analyst.name for analyst in analysts)
+    return EpisodePlan(analysts, expected, len(episodes), lambda: episodes, rows, written)
+
+
+def _summary_tables(summaries: pa.Table, grades: pa.Table | None = None, ids: pa.Table | None = None) -> Tables:
+    return {
+        "rubric_summaries": summaries,
+        "rubric_grades": RUBRIC_GRADES.empty_table() if grades is None else grades,
+        "analyst_ids": ANALYST_IDS.empty_table() if ids is None else ids,
+    }
+
+
+def _case(inputs: Inputs, settings: RubricSettings) -> SummaryCase | pa.Table:
+    """What analysts are asked about, or the row that says why they are not asked."""
+    nobody = partial(not_asked, inputs.key, settings.snapshot)
+    responses, scores = inputs.read("rubric_responses"), inputs.read("rubric_scores")
+    if responses["text"].null_count == len(responses):
+        return nobody("no response to sum up")
+    head, prompts, criteria = (inputs.read(name) for name in ("rubric_blueprints", "rubric_prompts", "rubric_criteria"))
+    material = summary_material(MaterialTables(head, prompts, criteria, responses, scores), settings.snapshot)
+    try:
+        return prepared(material, settings.report_characters)
+    except NameLeak as error:
+        return nobody(str(error), NAME_LEFT)
+    except ConfigError as error:
+        return nobody(str(error))
+
+
+def _without_analyst(inputs: Inputs, settings: RubricSettings) -> Tables:
+    """What is stored, as far as it is of this very report. It was paid for, and a run that names no analyst has none in its place."""
+    nobody = _summary_tables(not_asked(inputs.key, settings.snapshot, "no analyst"))
+    inputs.read("rubric_scores", ["level"])  # a snapshot that is not scored is an error all the same
+    earlier = {name: inputs.earlier(name) for name in nobody}
+    stored = StoredSummaries(*(nobody[name].schema.empty_table() if rows is None else rows for name, rows in earlier.items()))
+    if stored.summaries["analyst"].null_count == len(stored.summaries):
+        return nobody
+    case = _case(inputs, settings)
+    kept, taken_away = kept_summaries(stored, None if isinstance(case, pa.Table) else case, inputs.models)
+    for analyst, why in taken_away.items():
+        inputs.warn(f"no analyst is named, and the summary and grades by {analyst} were taken away: {why}")
+    if taken_away:
+        inputs.describe(**{TAKEN_AWAY: dict(taken_away)})
+    return nobody if kept is None else _summary_tables(kept.summaries, kept.grades, kept.ids)
+
+
+def _summary_text(tables: Tables) -> Mapping[str, Any]:
+    text = next((text for text in tables["rubric_summaries"]["text"].to_pylist() if text), None)
+    grades = tables["rubric_grades"].select(["analyst", "model", "dimension", "grade", "reasoning"]).slice(0, 13)
+    return {"grades": grades, **({"summary": text} if text else {})}
+
+
+def _names_left(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    for row in rows.filter(pc.equal(rows["status"], NAME_LEFT)).to_pylist():
+        yield f"{row['snapshot']}: {row['reason']}"
+
+
+RUBRIC_SUMMARIES_STAGE = Stage(
+    "rubric_summaries",
+    """What an analyst says of a blueprint's responses: one row per analyst of a blueprint and snapshot, with its findings as a text for people.
+
+    Analysts see opaque ids for makers, models, system prompts and temperatures; `analyst_ids` tells what they stand for. Their grades of each
+    model in 13 dimensions are the table `rubric_grades`. A summary that could not be had is no failure of the run: `status` and `reason` say
+    why. Where no analyst is named, a stored summary is kept if it is of this very report, and otherwise taken away with a warning.""",
+    plan_summaries,
+    after=("rubric_scores",),
+    settings=RUBRIC_STAGE_SETTINGS["rubric_summaries"],
+    version="2",
+    asks=True,
+    checks=(
+        unique(
+            "rubric_summaries_unique",
+            "No summary counts twice: an analyst has one row per snapshot.",
+            "rubric_summaries",
+            ("analyst_variant", "snapshot"),
+        ),
+        Check(
+            "rubric_no_name_leaked",
+            "Fails where a report to an analyst still held the name of a maker, model or provider. Such a report is not sent.",
+            "rubric_summaries",
+            ("snapshot", "status", "reason"),
+            _names_left,
+            is_error=True,
+        ),
+    ),
+    preview=("analyst", "status", "reason", "n_grades", "n_dropped", "share", "max_tokens"),
+    metadata=_summary_text,
+)
