@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.drift.verdict_tables import DRIFT_TABLES
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.stored_tables import GAMES_TABLES
@@ -82,8 +83,9 @@ FAMILIES = (
 TABLES: Mapping[str, TableSpec] = {
     **{name: spec for family in FAMILIES for name, spec in family.tables.items()},
     **PREFERENCE_TABLES,
+    **DRIFT_TABLES,
 }
-"""The tables of all families, by name, and those of votes on responses of any."""
+"""The tables of all families, by name, and those of drift and of votes over all of them."""
 COMPUTED_MODELS: Mapping[str, int | None] = {name: seed for family in FAMILIES for name, seed in family.computed.items()}
 """The computed models of all families."""
 PANEL_KEYS = tuple(Panel.model_fields)

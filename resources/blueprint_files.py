@@ -82,8 +82,9 @@ def gone_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[RubricFile
     ]
 
 
-def clear_tables(warehouse: Warehouse, tables: Iterable[str]) -> None:
-    """Remove all rows of tables, as of results over all blueprints where there is none left."""
+def clear_tables(warehouse: Warehouse, tables: Iterable[str], **levels: str) -> None:
+    """Remove all rows of tables, or those of these levels, as of results over all blueprints where there is none left."""
     for table in tables:
-        if warehouse.fs.get_file_info(warehouse.folder(table)).type == pafs.FileType.Directory:
-            warehouse.fs.delete_dir(warehouse.folder(table))
+        folder = warehouse.folder(table, **levels)
+        if warehouse.fs.get_file_info(folder).type == pafs.FileType.Directory:
+            warehouse.fs.delete_dir(folder)

@@ -7,18 +7,20 @@ import pyarrow.fs as pafs
 from resources.warehouse import Warehouse
 
 
-def values_newer_than(warehouse: Warehouse, table: str, level: str, made: str) -> list[str]:
-    """The values of a level of `table` of which a file was written after the table `made` was; sorted. None where either has no file.
+def values_newer_than(warehouse: Warehouse, table: str, level: str, made: str, **part: str) -> list[str]:
+    """The values of a level of `table` of which a file was written after the table `made` was, or this `part` of it; sorted.
+
+    None where either has no file.
 
     By the times of files: what was written again just as it was counts too.
     """
-    last = max((info.mtime_ns for info in _files(warehouse, made)), default=None)
+    last = max((info.mtime_ns for info in _files(warehouse, made, **part)), default=None)
     if last is None:
         return []
     newer = (info.path for info in _files(warehouse, table) if info.mtime_ns > last)
     return sorted({warehouse.place(path)[1][level] for path in newer})
 
 
-def _files(warehouse: Warehouse, table: str) -> list[pafs.FileInfo]:
-    below = pafs.FileSelector(warehouse.folder(table), recursive=True, allow_not_found=True)
+def _files(warehouse: Warehouse, table: str, **levels: str) -> list[pafs.FileInfo]:
+    below = pafs.FileSelector(warehouse.folder(table, **levels), recursive=True, allow_not_found=True)
     return [info for info in warehouse.fs.get_file_info(below) if info.is_file and info.mtime_ns is not None]

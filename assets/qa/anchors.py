@@ -20,10 +20,10 @@ from dtef_pipeline.qa.anchored_answers import (
     judged_answers,
     more_answers,
     qa_anchor_rows,
-    qa_judge_drift_rows,
 )
 from dtef_pipeline.qa.arbiter import Arbiter
 from dtef_pipeline.qa.result_tables import QA_ANCHORS
+from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from dtef_pipeline.statistics.drawing import SEED
 
 
@@ -42,7 +42,7 @@ def qa_anchors(context: dg.AssetExecutionContext, config: QaAnchorsConfig, store
     """What the judge says of the same answers when it is shown them again: one row per night, anchor and evaluator.
 
     An anchor is a judged answer that stays as it is (`qa_anchor_items`, chosen once, spread over the scores), so whatever moves from night to
-    night is the judge. Each night asks afresh; what was asked in it is never asked twice. `qa_judge_drift` tells which judge has moved.
+    night is the judge. Each night asks afresh; what was asked in it is never asked twice. `judge_drift` says which judge has moved.
     """
     arbiter = config.arbiter(store)
     kept = _kept(store, config) if arbiter else pa.table({})
@@ -52,9 +52,8 @@ def qa_anchors(context: dg.AssetExecutionContext, config: QaAnchorsConfig, store
     else:
         rows = _judged(context, store, config, arbiter, kept)
     keep_judged(store, "qa_anchors", rows, config.snapshot)
-    options = drift_section(store.settings).options
-    moved = qa_judge_drift_rows(store.warehouse.read_or_empty("qa_anchors"), options)
-    return judged_result(context, store, rows, config.snapshot, len(kept), moved, ["judge_model", "evaluator"])
+    moved = QA_WATCHED.judge_drift(store.warehouse.read_or_empty("qa_anchors"), drift_section(store.settings))
+    return judged_result(context, store, rows, config.snapshot, len(kept), moved)
 
 
 def _kept(store: Store, config: QaAnchorsConfig) -> pa.Table:

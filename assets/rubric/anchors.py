@@ -25,12 +25,12 @@ from dtef_pipeline.rubric.anchor_rows import (
     NOTHING_TO_JUDGE_AGAIN,
     anchor_judgings,
     anchor_rows,
-    judge_drift_rows,
     more_anchors,
 )
 from dtef_pipeline.rubric.corrected_rows import board_runs, label_material
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHORS
+from dtef_pipeline.rubric.watched_drift import WATCHED
 from dtef_pipeline.statistics.drawing import SEED
 
 _ANCHORS_READ = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs")
@@ -68,9 +68,8 @@ def rubric_anchors(context: dg.AssetExecutionContext, config: AnchorsConfig, sto
             tables.append(anchor_rows(some, play(some, ask, store.responses.responses)))
     rows = pa.concat_tables(tables)
     keep_judged(store, "rubric_anchors", rows, config.snapshot)
-    options = drift_section(store.settings).options
-    moved = judge_drift_rows(store.warehouse.read("rubric_anchors"), options)
-    return judged_result(context, store, rows, config.snapshot, len(kept), moved, ["judge"])
+    moved = WATCHED.judge_drift(store.warehouse.read("rubric_anchors"), drift_section(store.settings))
+    return judged_result(context, store, rows, config.snapshot, len(kept), moved)
 
 
 def _anchors(store: Store, config: AnchorsConfig) -> pa.Table:

@@ -9,7 +9,7 @@ from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from assets.survey.boards import breakdowns, comparisons, costs, leaderboard, reliability, responsiveness, segment_gaps
 from assets.survey.drift import drift_checks
-from assets.survey.model_drift import model_drift
+from assets.survey.survey_drift import survey_drift
 from dtef_pipeline.survey.experiments import load_experiments
 from dtef_pipeline.survey.report.chapters import survey_report
 from resources.settings import shipped
@@ -23,7 +23,7 @@ _MADE_OF = [
     reliability,
     costs,
     drift_checks,
-    model_drift,
+    survey_drift,
     preference_scores,
 ]
 

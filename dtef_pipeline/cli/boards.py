@@ -20,7 +20,7 @@ from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import intervals, intervals_of, named_apart, render, with_ranks
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.meanings import (
-    DRIFT,
+    DRIFT_HEADINGS,
     ENDS,
     FIRST_OUT,
     OWN_INTERVALS,
@@ -230,17 +230,17 @@ def _listed(title: str, lines: Sequence[str]) -> str:
     return "\n".join([in_width(title, width), *(in_width(f"  {line}", width, 4) for line in lines)]) if lines else ""
 
 
-def render_drift(checks: pa.Table, names: Names = NAMES, told: Mapping[str, str] = DRIFT) -> str:
+def render_drift(checks: pa.Table, names: Names = NAMES) -> str:
     """What `dtef drift` prints, with a line for each column of its table of verdicts that is not plain English.
 
-    `names`: of the family that the checks are of; `told`: what the columns mean.
+    `names`: of the family that the checks are of.
     """
     verdicts, keys = verdict_table(checks, names), names.subject.keys
-    whose = ("verdict", "night", *keys.space, "model", *keys.asked, "shift")
+    whose = ("verdict", "night", *keys.space, "model", "way", "shift")
     fit = terminal_fit([name for name in whose if name in verdicts], _DRIFT_FIRST_OUT)
     text = drift_text(checks, names, fit)
     shown = shown_columns([*map(str, verdicts)], fit)
-    return "\n".join([text, column_lines(shown, told, fit.width)] if shown else [text])
+    return "\n".join([text, column_lines(shown, DRIFT_HEADINGS, fit.width)] if shown else [text])
 
 
 def _fit(by: str, how: str = "") -> Fit:

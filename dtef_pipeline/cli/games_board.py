@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -15,7 +14,6 @@ from assets.games.known_games import known_persona_versions, known_scenarios
 from dtef_pipeline.cli.families import CommandFamily, Pages, fitting, meanings_of, require_rolled_up
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import TableView, print_rows
-from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.approved import APPROVED, PERSONA_STATUS, persona_statuses, unapproved_mark
 from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, EXPECTED_RETURN, UNPARSED_RATE
@@ -36,7 +34,7 @@ from dtef_pipeline.games.same_games import (
     with_coverage,
     with_unplayed,
 )
-from dtef_pipeline.games.watched_play import GAMES_DRIFT_READS, games_watched_drift, moved_baselines
+from dtef_pipeline.games.watched_play import moved_baselines
 from dtef_pipeline.text.counted import and_more
 from dtef_pipeline.text.nearest import nearest
 from resources.settings import Settings
@@ -242,12 +240,7 @@ def _spent_query(tables: Sequence[str]) -> str:
     return _GAMES_SPENT.format(calls=" UNION ALL ".join(parts))
 
 
-def _model_checks(warehouse: Warehouse, options: WatchOptions) -> pa.Table:
-    """GAMES_MODEL_DRIFT."""
-    return warehouse.query(lambda connection: games_watched_drift(connection, options), only=GAMES_DRIFT_READS).checks
-
-
-def _of_baselines(warehouse: Warehouse, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _of_baselines(warehouse: Warehouse) -> list[str]:
     """What baselines say of the games themselves."""
     moved = warehouse.query(lambda connection: list(moved_baselines(connection)), only=["episode_scores"])
     if not moved:
@@ -269,16 +262,6 @@ GAMES_COMMANDS = CommandFamily(
     names=GAMES_NAMES,
     board=lambda by, output: show((), (), (), EXPECTED_RETURN, False, OWN_GAMES, None, output),
     costs_by=("role", "scenario", "persona", "model"),
-    rule_view=TableView(
-        (
-            *("scenario", "version", "model", "persona", "opponent", "metric", "flagged", "gap", "lowest", "lowest_snapshot"),
-            *("highest", "highest_snapshot", "n_snapshots", "n_items"),
-        ),
-        ("scenario", "model", "flagged", "gap"),
-        ("version", "n_items", "n_snapshots", "lowest", "highest"),
-        who=("scenario", "model"),
-    ),
-    model_checks=_model_checks,
     drift_lines=_of_baselines,
     pages=_pages,
     page_tables=GAME_PAGES_READ,

@@ -21,7 +21,6 @@ from dtef_pipeline.drift.paired import Paired
 from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
 from dtef_pipeline.drift.verdict_text import NEWS
-from dtef_pipeline.tables import EVIDENCE
 
 
 class Sides(NamedTuple):
@@ -135,6 +134,6 @@ def _judged(
     if not rule.is_comparable:
         return JudgeDrift(judge, row, None, None)
     found = verdict_on(values, clusters, baseline=options.baseline, threshold=threshold, others=others, peer="judge")
-    row |= {column.name: getattr(found, column.name) for column in EVIDENCE}
+    row |= found.row()
     row["reason"] = "; ".join([rule.reason, *found.notes])
     return JudgeDrift(judge, row, found, found.pairs)

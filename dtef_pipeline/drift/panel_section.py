@@ -42,14 +42,14 @@ def require_known_names(
     `asked`: the models of the panel; `scored`: finds those with scores; `judges`: finds those of the panel, and those that were shown stored
     answers again. Raises ConfigError with the line for a date of none of them, and for a control that is no language model with scores.
     """
-    options, asked = drift.options, list(asked)
-    if options.absent(asked) and (absent := options.absent(known := [*asked, *scored(), *judges()])):
+    asked = list(asked)
+    if drift.absent(asked) and (absent := drift.absent(known := [*asked, *scored(), *judges()])):
         names = nearest(absent[0], {name for name, _ in known})
         raise document.error(
             (DRIFT_SECTION, "since", absent[0]),
             f"the panel asks no such model, and none has scores; asked or with scores: {names}",
         )
-    if options.absent_controls(asked) and (absent := options.absent_controls(known := [*asked, *scored()])):
+    if drift.absent_controls(asked) and (absent := drift.absent_controls(known := [*asked, *scored()])):
         names = nearest(absent[0], {name for name, variant in known if not is_computed(variant)})
         raise document.error(
             (DRIFT_SECTION, "control", drift.control.index(absent[0])),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -15,14 +16,14 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.arbitration import arbitrations, verdict_row
 from dtef_pipeline.qa.judged_rows import JudgedItem, ResponseJudged, judged_items
-from dtef_pipeline.qa.result_tables import QA_ANCHOR_ITEMS, QA_ANCHORS, QA_JUDGE_DRIFT
+from dtef_pipeline.qa.result_tables import QA_ANCHOR_ITEMS, QA_ANCHORS
 from dtef_pipeline.tables import in_schema
 
 ANCHORS_KEPT = 50
 """How many anchors there are unless something else is asked for."""
 ANCHORS_CHOSEN_FROM = ("qa_judgements", "qa_responses", "qa_items")
 """The tables that anchors are chosen from."""
-_JUDGE_BY = ("judge_model", "judge_variant", "evaluator")
+_JUDGE_BY = ("judge", "judge_variant", "evaluator")
 _FIFTHS = 5
 """Into so many parts is the range of scores cut that anchors are spread over."""
 _JUDGED_ANSWERS = """
@@ -103,9 +104,11 @@ def qa_anchor_rows(night: str, looks: Sequence[ResponseJudged], played: Sequence
     return pa.Table.from_pylist(rows, schema=QA_ANCHORS)
 
 
-def qa_judge_drift_rows(judged: pa.Table, options: WatchOptions | None = None) -> pa.Table:
-    """QA_JUDGE_DRIFT: one row per judge and evaluator, from the rows of `qa_anchors`. A shift below 0: the judge became stricter."""
+def qa_judge_rows(judged: pa.Table, options: WatchOptions) -> list[dict[str, Any]]:
+    """One row of JUDGE_DRIFT per judge and evaluator, from the rows of `qa_anchors`."""
     frame = judged.to_pandas().astype({"snapshot": "str", "suite": "str"})
-    frame = frame.assign(item=frame["anchor"], point=frame["score"], cluster=frame["suite"] + "/" + frame["item_id"])
+    frame = frame.assign(
+        judge=frame["judge_model"], item=frame["anchor"], point=frame["score"], cluster=frame["suite"] + "/" + frame["item_id"]
+    )
     found = drifts_of_judges(frame, _JUDGE_BY, night_times(frame["snapshot"].tolist()), options)
-    return pa.Table.from_pylist([one.row for one in found], schema=QA_JUDGE_DRIFT)
+    return [one.row for one in found]

@@ -32,7 +32,6 @@ QA_TABLES: Mapping[str, TableSpec] = {
     "qa_scores": TableSpec(tables.QA_SCORES, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
     "qa_anchor_items": TableSpec(result_tables.QA_ANCHOR_ITEMS, remake=_BY_QA_ANCHORS),
     "qa_anchors": TableSpec(result_tables.QA_ANCHORS, levels=("snapshot",), remake=_BY_QA_ANCHORS),
-    "qa_judge_drift": TableSpec(result_tables.QA_JUDGE_DRIFT, remake=_BY_QA_ROLL_UP),
     **{name: TableSpec(schema, remake=_BY_QA_ROLL_UP) for name, schema in result_tables.QA_ROLLED_UP.items()},
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""

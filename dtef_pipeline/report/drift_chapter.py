@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.models import ModelDrift
+from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
 from dtef_pipeline.report.drift import drift
 from dtef_pipeline.report.isolated import missing
-from dtef_pipeline.report.markup import Column, fold, paragraph, section, table
+from dtef_pipeline.report.markup import Column, estimate, fold, named, paragraph, section, table, whole
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.page import Chapter
 from dtef_pipeline.report.stored_rows import StoredRows
@@ -23,12 +24,6 @@ from dtef_pipeline.report.stored_rows import StoredRows
 class WatchedSeries(NamedTuple):
     """What a family's chapter is made of, and what it says where there is nothing to compare."""
 
-    checks: tuple[str, pa.Schema]
-    """The table of verdicts, one row per series."""
-    series: tuple[str, pa.Schema]
-    """The table of timelines, one row per series and snapshot."""
-    order: tuple[str, ...]
-    """Columns that rows are sorted by."""
     names: Names
     how: str
     """What drift is here, in a sentence."""
@@ -57,10 +52,11 @@ def _section(
     watched: WatchedSeries,
     beneath: Callable[[pa.Table, pd.DataFrame], str],
 ) -> str:
-    made = (watched.checks, watched.series)
+    made, of_family = (("drift", DRIFT), ("drift_series", DRIFT_SERIES)), {"family": watched.names.subject.family}
     if not all(set(schema.names) <= rows.columns(name) for name, schema in made):
         return section("drift", "Drift", watched.how, missing("No drift to show", watched.made_by))
-    checks, series = (rows.table(name, schema.names, {}, (*watched.order, "snapshot")) for name, schema in made)
+    order = ("model_variant", "way", "snapshot")
+    checks, series = (rows.table(name, schema.names, of_family, order) for name, schema in made)
     was_compared = pc.is_valid(checks["verdict"])
     if not any(was_compared.to_pylist()):
         again = f"the same `{watched.run}` on another day, with that day as --snapshot, makes something to compare"
@@ -69,6 +65,33 @@ def _section(
     left = checks.filter(pc.invert(was_compared)).to_pandas()
     found = ModelDrift(checks.filter(was_compared), series)
     return drift(connection, found, watched.names, beneath(checks, left))
+
+
+RULED = (
+    Column("partition", "Where", named),
+    Column("model", "Model", named),
+    Column("way", "Asked as", named),
+    Column("gap", "Gap", estimate),
+    Column("lowest", "Lowest", estimate),
+    Column("lowest_snapshot", "in", named),
+    Column("highest", "Highest", estimate),
+    Column("highest_snapshot", "in", named),
+    Column("n_items", "Items", whole),
+)
+"""The columns of what the documented rule flags."""
+
+
+def flagged_partitions(rows: StoredRows, family: str, things: str, shown: Callable[[pd.DataFrame], pd.DataFrame]) -> str:
+    """The single partitions that the documented rule flags, the largest gap first. `things`: what they are called, in the plural.
+
+    `shown`: makes names fit to be shown.
+    """
+    words, flagged = flagged_alone(rows.frame("drift_rule", {"family": family}), things)
+    if not len(flagged):
+        return words
+    by = ["gap", "partition", "model_variant", "way"]
+    flagged = flagged.sort_values(by, ascending=[False, True, True, True], ignore_index=True)
+    return words + table(shown(flagged), RULED, caption=f"{things.capitalize()} that the documented rule flags", data=flagged)
 
 
 def flagged_alone(found: pd.DataFrame, things: str) -> tuple[str, pd.DataFrame]:

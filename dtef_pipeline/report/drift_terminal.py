@@ -21,7 +21,7 @@ from dtef_pipeline.drift.verdict_text import (
     change_words,
     moved_words,
     odds,
-    place_words,
+    series_words,
 )
 from dtef_pipeline.report.column_lines import in_width
 from dtef_pipeline.report.digits import decimals, written
@@ -35,8 +35,8 @@ _EXTREMES = ["lowest", "lowest_snapshot", "highest", "highest_snapshot"]
 
 
 def drift_text(checks: pa.Table, names: Names, fit: Fit) -> str:
-    """Rows of MODEL_DRIFT or DRIFT_CHECKS for people: the headline, the series with a verdict, what changed, and why others have none."""
-    rows = _in_order(checks, names)
+    """Verdicts on models or on partitions for people: the headline, the series with a verdict, what changed, and why others have none."""
+    rows = _in_order(checks)
     compared = [row for row in rows if row["verdict"] is not None]
     details = (_details(row, names, fit.width) for row in compared)
     verdicts = render(verdict_table(checks, names), "table", ends=VERDICT_ENDS, fit=fit) if compared else ""
@@ -44,17 +44,16 @@ def drift_text(checks: pa.Table, names: Names, fit: Fit) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _in_order(checks: pa.Table, names: Names) -> list[dict[str, Any]]:
-    return sorted(rows_named_apart(checks.to_pylist()), key=by_verdict(names.subject.keys))
+def _in_order(checks: pa.Table) -> list[dict[str, Any]]:
+    return sorted(rows_named_apart(checks.to_pylist()), key=by_verdict)
 
 
 def verdict_table(checks: pa.Table, names: Names) -> pd.DataFrame:
     """The series with a verdict as people are shown them; without rows or columns where there is none."""
-    rows = [row for row in _in_order(checks, names) if row["verdict"] is not None]
+    rows = [row for row in _in_order(checks) if row["verdict"] is not None]
     if not rows:
         return pd.DataFrame()
-    where = [name for name in (*names.place, "model", *names.asked) if rows[0].get(name) is not None]
-    where = [name for name in where if name not in names.usual or {row[name] for row in rows} != {names.usual[name]}]
+    where = [name for name in (*names.place, "model", "way") if rows[0].get(name) is not None]
     extremes = [name for name in _EXTREMES if name in rows[0]]
     frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *extremes)} for row in rows])
     shifts = [
@@ -101,7 +100,7 @@ def _details(row: Mapping[str, Any], names: Names, width: int | None) -> str:
 
 
 def _title(row: Mapping[str, Any], names: Names) -> str:
-    return f"{row['verdict']}: {row['model']}{place_words(row, names.subject.keys)}, {names.subject.asked(row)}"
+    return f"{row['verdict']}: {series_words(row, names.subject.keys)}"
 
 
 def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], names: Names) -> Iterator[str]:
@@ -110,7 +109,7 @@ def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], names: 
     if row["verdict"] in NEWS:
         yield f"rule: {row['reason']}"
         if row["moved"]:
-            yield f"{names.item}s that moved most: {moved_words(row['moved'], names.subject)}"
+            yield f"{names.item}s that moved most: {moved_words(row['moved'])}"
 
 
 def _left_out(rows: Sequence[Mapping[str, Any]], fit: Fit) -> str:

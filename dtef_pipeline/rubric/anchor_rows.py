@@ -21,7 +21,7 @@ from dtef_pipeline.judging.prompts import Case
 from dtef_pipeline.rubric.judge_requests import Judging, judgement_rows
 from dtef_pipeline.rubric.label_sheet import as_table, label_items
 from dtef_pipeline.rubric.model import SHOULD_NOT, TEXT_KIND, Turn
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHOR_ITEMS, RUBRIC_ANCHORS, RUBRIC_JUDGE_DRIFT
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHOR_ITEMS, RUBRIC_ANCHORS
 from dtef_pipeline.rubric.space import ITEM_KEYS
 from dtef_pipeline.text.counted import and_more, counted
 
@@ -68,22 +68,22 @@ class NetDrift(NamedTuple):
     """A model's drift with the judges taken into account."""
 
     cause: Literal["model", "judges", "both", "not told apart", "none"]
-    judges_shift: float | None
-    """What the judges alone would have moved the model's score by, in units of the score; None: not known."""
     net_shift: float | None
-    """The model's shift less that."""
+    """The model's shift less what the judges alone would have moved its score by, in units of the score; None: not known."""
     text: str
 
 
-def net_of_judges(row: Mapping[str, Any], judges: Sequence[JudgeDrift], *, coverage_part: float = COVERAGE_PART) -> NetDrift:
-    """Whose drift a model's is. `row`: of MODEL_DRIFT. `judges`: those whose consensus scored the model.
+def net_of_judge_drifts(
+    row: Mapping[str, Any], judges: Sequence[JudgeDrift], *, coverage_part: float = COVERAGE_PART
+) -> NetDrift:
+    """Whose drift a model's is. `row`: of `ModelDrift`. `judges`: those whose consensus scored the model.
 
     The judges' part is the mean shift of their anchors (in their nights from the model's first snapshot of the drift on, less before it, without
     the model's outages), times `coverage_part`. It is told as theirs where a judge moved (verdict drift or watch) the same way and their part
     is two thirds of the model's shift or more; as both's from a third on. A shift without a first snapshot has no such part.
     """
     if row.get("verdict") not in NEWS or not row.get("shift"):
-        return NetDrift("none", None, None, "")
+        return NetDrift("none", None, "")
     first = row.get("first_snapshot")
     if first is None and judges:
         return _not_settled(judges)
@@ -94,21 +94,21 @@ def net_of_judges(row: Mapping[str, Any], judges: Sequence[JudgeDrift], *, cover
             if not known
             else f"anchors of {counted(len(judges) - len(known), 'judge')} are missing"
         )
-        return NetDrift("not told apart", None, None, f"model or judges: {lacking} in these snapshots")
+        return NetDrift("not told apart", None, f"model or judges: {lacking} in these snapshots")
     shift, part = float(row["shift"]), float(np.mean(known)) * coverage_part
     moved = [one.judge for one in judges if one.moved]
     share = part / shift if moved else 0.0
     cause: Literal["model", "judges", "both"] = "judges" if share >= _MOSTLY else "both" if share > _HARDLY else "model"
-    return NetDrift(cause, part, shift - part, f"{_told(cause, shift, part, moved)}{_other_nights(judges, row)}")
+    return NetDrift(cause, shift - part, f"{_told(cause, shift, part, moved)}{_other_nights(judges, row)}")
 
 
 def _not_settled(judges: Sequence[JudgeDrift]) -> NetDrift:
     """Of a model that is not known to have moved since some night: it is the model's where no judge has moved in any."""
     if all(one.verdict is not None and not one.moved for one in judges):
-        return NetDrift("model", None, None, "of the model: on stored answers the judges did not move")
+        return NetDrift("model", None, "of the model: on stored answers the judges did not move")
     moves = [f"{one.judge} moved by {move}" for one in judges if (move := own_move(one)) is not None]
     told = f"; on stored answers {and_more(moves, _JUDGES_NAMED)}" if moves else ""
-    return NetDrift("not told apart", None, None, f"model or judges: {NOT_SETTLED}{told}")
+    return NetDrift("not told apart", None, f"model or judges: {NOT_SETTLED}{told}")
 
 
 def _other_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
@@ -180,8 +180,8 @@ def anchor_rows(episodes: Sequence[Judging], played: Sequence[Played]) -> pa.Tab
     )
 
 
-def judge_drift_rows(judged: pa.Table, options: WatchOptions | None = None) -> pa.Table:
-    """RUBRIC_JUDGE_DRIFT: one row per judge, from the rows of `rubric_anchors`."""
+def judge_rows(judged: pa.Table, options: WatchOptions) -> list[dict[str, Any]]:
+    """One row of JUDGE_DRIFT per judge, from the rows of `rubric_anchors`."""
     frame = judged.to_pandas().astype({"snapshot": "str"})
     found = judge_drifts(frame, night_times(frame["snapshot"].tolist()), options)
-    return pa.Table.from_pylist([one.row for one in found], schema=RUBRIC_JUDGE_DRIFT)
+    return [{**one.row, "evaluator": ""} for one in found]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dtef_pipeline.rubric import roll_up_tables, tables
 from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHORS, RUBRIC_JUDGE_DRIFT
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHORS
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.tables import TableSpec
 
@@ -45,7 +45,6 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_labels": TableSpec(RUBRIC_LABELS, remake=_BY_IMPORT),
     "rubric_anchor_items": TableSpec(roll_up_tables.RUBRIC_ANCHOR_ITEMS, remake=_BY_ANCHORS),
     "rubric_anchors": TableSpec(RUBRIC_ANCHORS, levels=("snapshot",), remake=_BY_ANCHORS),
-    "rubric_judge_drift": TableSpec(RUBRIC_JUDGE_DRIFT, remake=_BY_ROLL_UP),
     **{name: TableSpec(schema, remake=_BY_ROLL_UP) for name, schema in roll_up_tables.RUBRIC_CORRECTIONS.items()},
     **{
         name: TableSpec(schema, remake=_BY_ROLL_UP)

@@ -23,8 +23,6 @@ SURVEY_TABLES: Mapping[str, TableSpec] = {
     "scores": TableSpec(tables.SCORES, SPACE, _SNAPSHOT, _BY_RUN),
     "segment_results": TableSpec(tables.SEGMENT_RESULTS, SPACE, _SNAPSHOT, _BY_RUN),
     "drift_checks": TableSpec(tables.DRIFT_CHECKS, SPACE, _SEGMENT, _BY_RUN),
-    "model_drift": TableSpec(tables.MODEL_DRIFT),
-    "drift_series": TableSpec(tables.DRIFT_SERIES),
     **{view.table: TableSpec(TESTS.get(view.table)) for view in PUBLISHED},
     "question_batteries": TableSpec(tables.QUESTION_BATTERIES),
     "costs": TableSpec(tables.COSTS),

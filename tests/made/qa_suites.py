@@ -22,7 +22,7 @@ def made_qa(n_subjects: int = 3, n_items: int = 4, words: str = "") -> QaMade:
     _numbers(made, n_items, words)
     _programs(made, words)
     _interviews(made, words)
-    made.extra |= {"qa_costs": _costs(), "qa_validity": _validity(words), "qa_judge_drift": _judge_drift(words)}
+    made.extra |= {"qa_costs": _costs(), "qa_validity": _validity(words), "judge_drift": _judge_drift(words)}
     return made
 
 
@@ -265,7 +265,14 @@ def _costs() -> list[dict[str, Any]]:
 
 def _judge_drift(words: str) -> list[dict[str, Any]]:
     moved = {"shift": -0.2, "shift_low": -0.3, "shift_high": -0.1, "lowest": 0.5, "highest": 0.7, "gap": 0.2}
-    usual = {"judge_model": f"jury {words}", "judge_variant": "j", "evaluator": "semantic", "n_anchors": 50, "n_items": 48}
+    usual = {
+        "family": "qa",
+        "judge": f"jury {words}",
+        "judge_variant": "j",
+        "evaluator": "semantic",
+        "n_anchors": 50,
+        "n_items": 48,
+    }
     return [
         {
             **usual,

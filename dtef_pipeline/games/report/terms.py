@@ -9,7 +9,6 @@ GAMES_NAMES = Names(
     place={},
     asked={"persona": "Persona", "opponent": "Opponent", "metric": "Metric"},
     usual={},
-    whole_way=GAMES_WATCHED.way,
     part="scenario",
     cell="item",
     reference="",

@@ -9,7 +9,6 @@ QA_NAMES = Names(
     place={},
     asked={"condition": "Asked as", "metric": "Metric", "measured_by": "Measured by"},
     usual={},
-    whole_way=QA_WATCHED.way,
     part="part",
     cell="item",
     reference="",

@@ -115,8 +115,7 @@ _DRIFT_SHOWN = {
         name: name
         for name in (
             "verdict",
-            "context_level",
-            "condition",
+            "way",
             "shift",
             "lowest",
             "lowest_snapshot",
@@ -129,7 +128,7 @@ _DRIFT_SHOWN = {
     "since": "first_snapshot",
     "snapshots": "n_snapshots",
 }
-DRIFT: Mapping[str, str] = {
+DRIFT_HEADINGS: Mapping[str, str] = {
     **{shown: description(DRIFT_CHECKS.field(name)).removeprefix("Lower end of the ") for shown, name in _DRIFT_SHOWN.items()},
     "odds for drift": "How much likelier the snapshots are with a shift than without one (the highest so far); null: too few snapshots",
     "odds needed": "Odds from which the verdict is drift: all that is watched together shares one error rate",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,11 +10,13 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.asking.request import ROLES
-from dtef_pipeline.cli import rubric_board
+from dtef_pipeline.cli import families
+from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.rule_table import rule_table
 from dtef_pipeline.families import FAMILIES, TABLES
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_COSTS
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, validity_tables
-from dtef_pipeline.rubric.watched_drift import DRIFT_READS, documented_drift_table, watched_drift
+from dtef_pipeline.rubric.watched_drift import WATCHED
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
@@ -37,8 +40,8 @@ def house(state: Path) -> Warehouse:
     """Two blueprints in two snapshots, with the tables that roll-ups make of them, and costs that a hand can add up."""
     kept = keep(made_tables(2, 3, 6, snapshots=("2026-01-01", "2026-01-03")), state / "warehouse")
     warehouse = kept
-    kept.write("rubric_drift", warehouse.query(documented_drift_table, only=DRIFT_READS))
-    kept.write("rubric_model_drift", warehouse.query(watched_drift, only=DRIFT_READS).checks)
+    ruled = warehouse.query(lambda connection: rule_table(connection, WATCHED), only=WATCHED.reads)
+    kept.write("drift_rule", ruled, family="rubric")
     validity = warehouse.query(lambda made: validity_tables(made, nothing_stored), only=JUDGED_READ)
     kept.write("rubric_judges", validity["rubric_judges"])
     names = ("role", "model", "answered", "calls", "cost_usd", "unpriced")
@@ -137,9 +140,9 @@ def test_report_of_rubrics_has_a_folder_of_its_own_by_default(
 def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blueprint(house: Warehouse) -> None:
     shown = ok("drift", "--family", "rubric")
     assert "too early: 2 of 6 snapshots" in shown
-    assert "judges" in shown
+    assert "judged by standard(" in shown
     rows = strict(ok("drift", "--family", "rubric", "--by", "blueprint", "--format", "json"))
-    assert len(rows) == len(house.read("rubric_drift")) > 0
+    assert len(rows) == len(house.read("drift_rule", family="rubric")) > 0
     gaps = [row["gap"] for row in rows]
     assert gaps == sorted(gaps, reverse=True)
     last_run = {"blueprint": "health__topic-0", "snapshot": "2026-01-03"}
@@ -155,11 +158,13 @@ def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3
     house: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert dtef("drift", "--family", "rubric", "--fail-on", "drift").exit_code == 4
-    checks = house.read("rubric_model_drift")
+    found = house.query(lambda connection: model_drift(connection, WATCHED), only=WATCHED.reads)
     for verdict, code in (("drift", 3), ("watch", 3), (None, 5)):
-        rows = [{**row, "verdict": verdict, "night_verdict": None, "shift": 0.1, "moved": []} for row in checks.to_pylist()]
-        made = pa.Table.from_pylist(rows, schema=checks.schema)
-        monkeypatch.setattr(rubric_board, "net_drift", lambda *_, made=made: made)
+        rows = [
+            {**row, "verdict": verdict, "night_verdict": None, "shift": 0.1, "moved": []} for row in found.checks.to_pylist()
+        ]
+        made = replace(found, checks=pa.Table.from_pylist(rows, schema=found.checks.schema), rows=tuple(rows))
+        monkeypatch.setattr(families, "model_drift", lambda *_, made=made: made)
         result = dtef("drift", "--family", "rubric", "--fail-on", "watch", "--format", "json")
         assert result.exit_code == code
     assert "openai/model-0, judged by standard(" in result.stderr

@@ -40,7 +40,7 @@ def computed(rows: list[dict[str, Any]]) -> ModelDrift:
 
 def test_drift_comes_first_and_says_what_changed_since_when() -> None:
     markup = shown([*STAYED, *FELL])
-    assert "Drift in 1 of 2 series. Largest: m at context 0, down by 0.2000 since 2026-01-07." in markup
+    assert "Drift in 1 of 2 series. Largest: m, context 0, down by 0.2000 since 2026-01-07." in markup
     names = re.findall(r'<th scope="row" class="text">(.*?)</th>', markup)
     assert names == ["m", "steady"]
     assert "answers since 2026-01-07: parsed answers score 0.8000, then parsed answers score 0.6000 (-0.2000)" in markup
@@ -51,8 +51,8 @@ def test_drift_comes_first_and_says_what_changed_since_when() -> None:
 
 def test_published_tables_are_taken_as_they_are() -> None:
     found = computed([*FELL, *nights([0.8] * 12, model="beside")])
-    markup = shown(STAYED, model_drift=found.checks, drift_series=found.series)
-    assert "Drift in 1 of 2 series. Largest: m at" in markup
+    markup = shown(STAYED, drift=found.checks, drift_series=found.series)
+    assert "Drift in 1 of 2 series. Largest: m, " in markup
     assert "steady" not in markup
 
 

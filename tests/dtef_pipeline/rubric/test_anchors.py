@@ -12,7 +12,7 @@ import pytest
 from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
-from dtef_pipeline.rubric.anchor_rows import anchors, judge_drifts, net_of_judges
+from dtef_pipeline.rubric.anchor_rows import anchors, judge_drifts, net_of_judge_drifts
 from dtef_pipeline.rubric.label_sheet import label_items
 from tests.made.rubric_tables import rubric_tables
 
@@ -88,9 +88,8 @@ def test_judges_that_move_together_are_compared_with_judges_not_with_models() ->
 
 
 def test_a_models_drift_is_told_as_the_judges_where_the_anchors_moved_too() -> None:
-    found = net_of_judges(model_row(-0.1), judge_drifts(nights_of(-0.15), NIGHTS))
+    found = net_of_judge_drifts(model_row(-0.1), judge_drifts(nights_of(-0.15), NIGHTS))
     assert found.cause == "judges"
-    assert found.judges_shift == pytest.approx(-0.0975, abs=0.01)
     assert found.net_shift == pytest.approx(-0.0025, abs=0.01)
     assert found.text.startswith("a shift of the judges, not of the model: on stored answers standard(j) moved too")
 
@@ -119,17 +118,17 @@ def test_a_shift_that_a_lone_judge_explains_is_no_drift_and_is_netted() -> None:
     assert "ask another judge" in judges[0].row["reason"]
     alone = model_verdict(-0.1, beside=None)
     assert (alone.verdict, alone.first_snapshot) == ("watch", LABELS[8])
-    found = net_of_judges(as_row(alone), judges)
+    found = net_of_judge_drifts(as_row(alone), judges)
     assert (found.cause, found.net_shift) == ("judges", pytest.approx(0.0, abs=0.02))
     beside = model_verdict(-0.1, beside=-0.1)
     assert beside.verdict == "watch"
-    assert "drift" not in net_of_judges(as_row(beside), judges).text
+    assert "drift" not in net_of_judge_drifts(as_row(beside), judges).text
 
 
 def test_a_drift_under_a_lone_judge_that_did_not_move_is_the_models() -> None:
     found = model_verdict(-0.1, beside=0.0)
     assert (found.verdict, found.first_snapshot) == ("drift", LABELS[8])
-    assert net_of_judges(as_row(found), judge_drifts(nights_of(0), NIGHTS)).cause == "model"
+    assert net_of_judge_drifts(as_row(found), judge_drifts(nights_of(0), NIGHTS)).cause == "model"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +141,7 @@ def test_a_drift_under_a_lone_judge_that_did_not_move_is_the_models() -> None:
     ],
 )
 def test_a_models_own_drift_stays_its_own(shift: float, of_judge: float, cause: str, words: str) -> None:
-    found = net_of_judges(model_row(shift), judge_drifts(nights_of(of_judge), NIGHTS))
+    found = net_of_judge_drifts(model_row(shift), judge_drifts(nights_of(of_judge), NIGHTS))
     assert found.cause == cause
     assert words in found.text
 
@@ -150,45 +149,45 @@ def test_a_models_own_drift_stays_its_own(shift: float, of_judge: float, cause: 
 def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted_of_judges_that_moved() -> None:
     """All of it was told as theirs, though the model had moved besides."""
     watched = model_row(-0.2, None, "watch")
-    found = net_of_judges(watched, judge_drifts(nights_of(-0.2), NIGHTS))
-    assert (found.cause, found.judges_shift, found.net_shift) == ("not told apart", None, None)
+    found = net_of_judge_drifts(watched, judge_drifts(nights_of(-0.2), NIGHTS))
+    assert (found.cause, found.net_shift) == ("not told apart", None)
     assert found.text.startswith(
         "model or judges: it is not settled since when the model has moved; on stored answers standard(j)"
     )
     assert found.text.endswith(f" since {LABELS[8]}")
-    stays = net_of_judges(watched, judge_drifts(nights_of(0), NIGHTS))
-    assert stays == ("model", None, None, "of the model: on stored answers the judges did not move")
+    stays = net_of_judge_drifts(watched, judge_drifts(nights_of(0), NIGHTS))
+    assert stays == ("model", None, "of the model: on stored answers the judges did not move")
 
 
 def test_the_judges_nights_count_by_their_time_and_are_told_where_they_are_not_the_models() -> None:
     rows = nights_of(-0.15)
     model = {**model_row(-0.1), "baseline": LABELS[:5], "latest_snapshot": LABELS[-1], "n_snapshots": len(LABELS)}
-    found = net_of_judges(model, judge_drifts(rows[rows["snapshot"] != LABELS[8]], NIGHTS))
-    assert found.judges_shift == pytest.approx(-0.0975, abs=0.01)
+    found = net_of_judge_drifts(model, judge_drifts(rows[rows["snapshot"] != LABELS[8]], NIGHTS))
+    assert found.net_shift == pytest.approx(-0.1 + 0.0975, abs=0.01)
     nights = f"in {LABELS[0]} to {LABELS[7]} and from {LABELS[9]} on (15 nights, the model 16)"
     assert found.text.endswith(f"; judges shown answers {nights}")
-    assert "shown answers" not in net_of_judges(model, judge_drifts(rows, NIGHTS)).text
+    assert "shown answers" not in net_of_judge_drifts(model, judge_drifts(rows, NIGHTS)).text
     two = pd.concat([rows[rows["snapshot"] != LABELS[8]], nights_of(0, judge="prompt-aware(j)", seed=1)])
-    assert net_of_judges(model, judge_drifts(two, NIGHTS)).text.endswith(f"; judges shown answers: standard(j) {nights}")
+    assert net_of_judge_drifts(model, judge_drifts(two, NIGHTS)).text.endswith(f"; judges shown answers: standard(j) {nights}")
 
 
 def test_of_two_judges_the_mean_counts() -> None:
     both = pd.concat([nights_of(-0.2), nights_of(0, judge="prompt-aware(j)", seed=1)])
-    found = net_of_judges(model_row(-0.065), judge_drifts(both, NIGHTS))
+    found = net_of_judge_drifts(model_row(-0.065), judge_drifts(both, NIGHTS))
     assert found.cause == "judges"
-    assert found.judges_shift == pytest.approx(-0.065, abs=0.01)
+    assert found.net_shift == pytest.approx(0.0, abs=0.01)
 
 
 def test_without_anchors_nobody_is_blamed() -> None:
-    assert net_of_judges(model_row(-0.1), []).cause == "not told apart"
+    assert net_of_judge_drifts(model_row(-0.1), []).cause == "not told apart"
     early = nights_of(-0.2)
-    found = net_of_judges(model_row(-0.1, LABELS[8]), judge_drifts(early[early["snapshot"] < LABELS[5]], NIGHTS))
+    found = net_of_judge_drifts(model_row(-0.1, LABELS[8]), judge_drifts(early[early["snapshot"] < LABELS[5]], NIGHTS))
     assert (found.cause, found.net_shift) == ("not told apart", None)
     assert "missing" in found.text or "no judge" in found.text
 
 
 def test_without_a_drift_there_is_nothing_to_tell() -> None:
-    assert net_of_judges(model_row(0.01, None, "none"), judge_drifts(nights_of(0), NIGHTS)) == ("none", None, None, "")
+    assert net_of_judge_drifts(model_row(0.01, None, "none"), judge_drifts(nights_of(0), NIGHTS)) == ("none", None, "")
 
 
 def test_one_night_is_compared_with_nothing() -> None:
