@@ -89,7 +89,9 @@ def _verdict(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[str, 
     items = ["prompt", "system"]
     weights = cells.groupby(items, sort=True)["weight"].first().to_numpy(dtype=np.float64)
     grid = cells.pivot(index=items, columns="snapshot", values="hybrid")  # noqa: PD010 - pivot_table loses items without a score
-    known = answered(grid.reindex(columns=list(snapshots)).reset_index(drop=True))
+    # In rows, one after the other: sums have the same bits whatever the layout in memory was.
+    values = np.ascontiguousarray(grid.reindex(columns=list(snapshots)), dtype=np.float64)
+    known = answered(pd.DataFrame(values, columns=list(snapshots)))
     if missing := [label for label in snapshots if label not in known.columns]:
         return _not_compared(len(known.columns), missing)
     shared = known.dropna()
