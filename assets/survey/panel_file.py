@@ -38,14 +38,6 @@ def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | Non
     return check_named(path, models, known, *_known_besides(path, models, warehouse))
 
 
-def scored_models(warehouse: Warehouse) -> list[tuple[str, str]]:
-    """Names and variants of the models with scores."""
-    if not warehouse.values("scores", "round"):
-        return []
-    names = "SELECT DISTINCT model, model_variant FROM scores"
-    return warehouse.query(lambda connection: connection.execute(names).fetchall(), only=["scores"])
-
-
 def _known_besides(path: Path, models: Models, warehouse: Warehouse) -> tuple[Scored, Scored]:
     """Finds the models with scores and those that the panel asks for other families, and the judges: the section `drift` is of them too."""
     return lambda: [*scored_anywhere(warehouse), *asked_by_sections(path, models)], partial(

@@ -30,7 +30,6 @@ from dtef_pipeline.drift.verdict_tables import DRIFT_TABLES
 from dtef_pipeline.drift.verdict_text import by_verdict, moved_judges, reaches, series_words, told_too_early
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES, TABLES, Family
-from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
 from dtef_pipeline.report.terminal import render
@@ -87,8 +86,8 @@ class CommandFamily:
     """What a partition is called, as in `dtef drift --by part`."""
     asks: str
     """The command that has models asked."""
-    names: Names
-    """What drift is called."""
+    subject: Subject
+    """What is watched for drift."""
     board: Callable[[str, str], None]
     """Shows the view of this name in a form of output."""
     costs_by: tuple[str, ...]
@@ -236,7 +235,7 @@ def _drift_of_models(
     warehouse: Warehouse, family: CommandFamily, since: Sequence[str], fail_on: str | None, output: str
 ) -> int:
     """As `exit_code`; NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
-    subject = family.names.subject
+    subject = family.subject
     options = _drift_options(warehouse, family, since)
     shown = warehouse.rows(subject.judged_again.table) if subject.judged_again else pa.table({})
     with waiting("comparing snapshots"):
@@ -246,7 +245,7 @@ def _drift_of_models(
     if not rows or (options.since and all(row["latest_snapshot"] is None for row in rows)):
         dates = f" since {' or '.join(sorted(set(options.since.values())))}" if options.since else ""
         return without_series(f"no snapshot of a language model{dates}", fail_on)
-    code = show_drift(checks, family.names, family.run, fail_on, output)
+    code = show_drift(checks, subject, family.run, fail_on, output)
     if output == "table":
         for line in (*_judges_lines(subject, shown, options, rows), *family.drift_lines(warehouse)):
             say(line)
@@ -261,17 +260,17 @@ def without_series(problem: str, fail_on: str | None) -> int:
     return NOTHING_COMPARED
 
 
-def show_drift(checks: pa.Table, names: Names, run: str, fail_on: str | None, output: str, until_then: str = "") -> int:
+def show_drift(checks: pa.Table, subject: Subject, run: str, fail_on: str | None, output: str, until_then: str = "") -> int:
     """Print verdicts, the worst first. Returns as `exit_code`. `run`: the command that makes another snapshot.
 
     `until_then`: what shows the scores where snapshots lie too close together to be compared.
     """
     rows = sorted(checks.to_pylist(), key=by_verdict)
-    click.echo(render_drift(checks, names) if output == "table" else _verdicts_as_data(rows, checks.schema, output))
+    click.echo(render_drift(checks, subject) if output == "table" else _verdicts_as_data(rows, checks.schema, output))
     if all(row["verdict"] is None for row in rows):
         is_close = any(row["reason"].startswith(TOO_CLOSE) for row in rows)
         say(f"\n{_WAIT.format(MIN_HOURS) + until_then if is_close else _ASK_AGAIN.format(run)}", err=output != "table")
-    return exit_code(rows, fail_on, names.subject)
+    return exit_code(rows, fail_on, subject)
 
 
 def _verdicts_as_data(rows: Sequence[Row], schema: pa.Schema, output: str) -> str:

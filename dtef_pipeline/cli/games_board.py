@@ -21,7 +21,6 @@ from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READ
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import ranked_players, versions_shown
 from dtef_pipeline.games.report.pages import GAME_PAGES_READ, games_pages
-from dtef_pipeline.games.report.terms import GAMES_NAMES
 from dtef_pipeline.games.same_games import (
     GAMES_NOTE,
     OWN_GAMES,
@@ -34,7 +33,7 @@ from dtef_pipeline.games.same_games import (
     with_coverage,
     with_unplayed,
 )
-from dtef_pipeline.games.watched_play import moved_baselines
+from dtef_pipeline.games.watched_play import GAMES_WATCHED, moved_baselines
 from dtef_pipeline.text.counted import and_more
 from dtef_pipeline.text.nearest import nearest
 from resources.settings import Settings
@@ -259,7 +258,7 @@ GAMES_COMMANDS = CommandFamily(
     name="games",
     part="scenario",
     asks="dtef games run --player MODEL",
-    names=GAMES_NAMES,
+    subject=GAMES_WATCHED,
     board=lambda by, output: show((), (), (), EXPECTED_RETURN, False, OWN_GAMES, None, output),
     costs_by=("role", "scenario", "persona", "model"),
     drift_lines=_of_baselines,

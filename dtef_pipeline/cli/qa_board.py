@@ -15,12 +15,12 @@ from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError
 from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.report.pages import qa_pages
-from dtef_pipeline.qa.report.terms import QA_NAMES
 from dtef_pipeline.qa.result_tables import QA_BOARDS
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE, QaView
 from dtef_pipeline.qa.retrieval_means import RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, retrieval_means
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
+from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse
 
@@ -78,7 +78,7 @@ QA_COMMANDS = CommandFamily(
     name="qa",
     part="part",
     asks="dtef qa run --model MODEL",
-    names=QA_NAMES,
+    subject=QA_WATCHED,
     board=lambda by, output: show(by, (), output),
     costs_by=("role", "suite", "evaluator", "model"),
     pages=lambda snapshot: qa_pages,

@@ -12,9 +12,8 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from assets.stage.panel_drift import panel_drift
+from assets.stage.panel_drift import panel_drift, scored_in
 from assets.survey.moved_questions import named
-from assets.survey.panel_file import scored_models
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
@@ -29,7 +28,7 @@ from dtef_pipeline.cli.boards import (
     reasons_without_score,
     render_view,
 )
-from dtef_pipeline.cli.families import options_since, show_drift, without_series
+from dtef_pipeline.cli.families import options_since, show_drift, stored_family, without_series
 from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
@@ -43,7 +42,6 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.gap_chapter import by_significance
-from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.text.counted import counted
 from resources.file_systems import write_text
 from resources.settings import Settings, shipped
@@ -153,7 +151,7 @@ def drift(
     """As `exit_code`; NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
     _require(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
     panel = panel_drift(Settings.from_environment(), warehouse)
-    options = options_since(panel, since, lambda: scored_models(warehouse))
+    options = options_since(panel, since, partial(scored_in, warehouse, stored_family("survey")))
     try:
         scored = _scored_rounds(warehouse, rounds)
     except ConfigError as error:
@@ -165,7 +163,7 @@ def drift(
     is_late = by == "model" and bool(options.since) and checks["latest_snapshot"].null_count == len(checks)
     if not len(checks) or is_late:
         return without_series(_why_no_series(warehouse, options), fail_on)
-    return show_drift(checks, NAMES, "dtef run", fail_on, output, _UNTIL_THEN)
+    return show_drift(checks, SUBJECT, "dtef run", fail_on, output, _UNTIL_THEN)
 
 
 def _why_no_series(warehouse: Warehouse, options: WatchOptions) -> str:

@@ -14,7 +14,6 @@ from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, requ
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import filled_columns, print_rows, print_table
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.rubric.board import TEST_TAG, rubric_snapshot_order
 from dtef_pipeline.rubric.board_views import (
@@ -162,15 +161,7 @@ RUBRIC_COMMANDS = CommandFamily(
     name="rubric",
     part="blueprint",
     asks="dtef rubric run",
-    names=Names(
-        place={},
-        asked={"judges": "Judged by"},
-        usual={},
-        part="blueprint",
-        cell="cell",
-        reference="",
-        subject=WATCHED,
-    ),
+    subject=WATCHED,
     board=lambda by, output: show(by, (), output),
     costs_by=("role", "model"),
     pages=lambda snapshot: lambda connection: rubric_pages(connection, snapshot),

@@ -18,20 +18,12 @@ Named = Iterable[tuple[str, str]]
 
 def load_drift_settings(path: Path) -> DriftSettings:
     """The section of a panel file; its defaults where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
-    return _read_panel(path).section(DRIFT_SECTION, DriftSettings) or DriftSettings()
+    return read_panel(path).section(DRIFT_SECTION, DriftSettings) or DriftSettings()
 
 
 def names_models(drift: DriftSettings) -> bool:
     """Whether dates or controls are of models by name."""
     return bool(drift.control or set(drift.since) - {ALL_OTHERS})
-
-
-def require_known_in_section(
-    path: Path, drift: DriftSettings, asked: Named, scored: Callable[[], Named], judges: Callable[[], Named]
-) -> None:
-    """As `require_known_names`, of the file that the settings were read from."""
-    if names_models(drift):
-        require_known_names(_read_panel(path), drift, asked, scored, judges)
 
 
 def require_known_names(
@@ -57,5 +49,6 @@ def require_known_names(
         )
 
 
-def _read_panel(path: Path) -> Document:
+def read_panel(path: Path) -> Document:
+    """The file, of which other sections are not looked at."""
     return read_document(path, "panel file", [DRIFT_SECTION])

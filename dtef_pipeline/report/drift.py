@@ -13,6 +13,7 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.grouped_reasons import grouped_reasons
 from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.models import ModelDrift
+from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import NEWS, about_words, by_verdict, change_words, moved_words, odds
 from dtef_pipeline.report.drift_chart import HEIGHT, Rows, described, grouped, key, series_of, timeline
 from dtef_pipeline.report.markup import (
@@ -54,26 +55,23 @@ _MOST_TIMELINES = 60
 """Timelines that are drawn; no reader looks at more, and they would weigh megabytes."""
 
 
-def drift(connection: duckdb.DuckDBPyConnection, found: ModelDrift, names: Names, beneath: str | None = None) -> str:
-    """The section: verdicts on models, timelines, then the single places that the documented rule flags, where there is `drift_checks`.
-
-    `beneath`: markup that a family has in place of these, whose table is another.
-    """
+def drift(found: ModelDrift, subject: Subject, beneath: str) -> str:
+    """The section: verdicts on models, timelines, then the markup that is to stand `beneath` them."""
     rows = sorted(rows_named_apart(found.checks.to_pylist()), key=by_verdict)
     body = (
-        paragraph(headline(found.checks, names.subject)) + _models(rows, names) + _timelines(rows, found, names)
+        paragraph(headline(found.checks, subject)) + _models(rows, subject) + _timelines(rows, found, subject)
         if rows
         else paragraph("No model was asked.")
     )
     return section(
         "drift",
         "Drift",
-        _HOW_TO_READ_DRIFT.format(item=names.item),
-        body + (_parts(connection, names) if beneath is None else beneath),
+        _HOW_TO_READ_DRIFT.format(item=subject.keys.noun),
+        body + beneath,
     )
 
 
-def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
+def _models(rows: Sequence[Mapping[str, Any]], subject: Subject) -> str:
     frame = pd.DataFrame(
         [
             {
@@ -86,7 +84,7 @@ def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
                 "odds": _unbroken(odds(row["log10_e"]))
                 + (f'<span class="ci">of {odds(row["threshold"])} needed</span>' if row["threshold"] else ""),
                 "n_snapshots": row["n_snapshots"],
-                "changes": _wide([*about_words(row), *_changes(row, names)]),
+                "changes": _wide([*about_words(row), *_changes(row, subject)]),
             }
             for row in rows
         ]
@@ -104,7 +102,9 @@ def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
     ]
     shown = with_intervals(frame, [("shift", "shift_low", "shift_high")], sign="+")
     held = (
-        pd.DataFrame(rows).drop(columns=["moved", "changes"]).assign(changes=["; ".join(_changes(row, names)) for row in rows])
+        pd.DataFrame(rows)
+        .drop(columns=["moved", "changes"])
+        .assign(changes=["; ".join(_changes(row, subject)) for row in rows])
     )
     return table(shown, columns, caption="Verdict on each model", row_head="model", data=held)
 
@@ -113,8 +113,8 @@ def _why_not(reason: Any) -> str:
     return "" if is_unknown(reason) else str(reason).removeprefix("not compared: ")
 
 
-def _changes(row: Mapping[str, Any], names: Names) -> list[str]:
-    return [change_words(change, names.subject) for change in row["changes"] or []]
+def _changes(row: Mapping[str, Any], subject: Subject) -> list[str]:
+    return [change_words(change, subject) for change in row["changes"] or []]
 
 
 def _columns(titles: Mapping[str, str]) -> list[Column]:
@@ -130,18 +130,18 @@ def _wide(lines: Sequence[str]) -> str:
     return f'<span style="display:block;min-width:16rem">{"<br>".join(map(escape, lines))}</span>' if lines else ""
 
 
-def _figure(row: Mapping[str, Any], own: Rows, names: Names) -> str:
+def _figure(row: Mapping[str, Any], own: Rows, subject: Subject) -> str:
     """The timeline of a series; beneath it what the rule says, and for one that moved which items did."""
     moved = moved_words(row["moved"] or []) if row["verdict"] in NEWS else ""
     lines = [
         f"Rule: {row['reason']}.",
-        *([f"{names.item.capitalize()}s that moved most: {moved}."] if moved else []),
+        *([f"{subject.keys.noun.capitalize()}s that moved most: {moved}."] if moved else []),
     ]
     chart = drawing([timeline(own, row)], HEIGHT, described(own, row), standalone=False)
     return f"<figure>{chart}<figcaption>{'<br>'.join(map(escape, lines))}</figcaption></figure>"
 
 
-def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift, names: Names) -> str:
+def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift, subject: Subject) -> str:
     """Those of models that moved in sight, the others folded."""
     series = grouped(found.series.to_pylist())
     drawn = [(row, own) for row in rows if (own := series.get(series_of(row)))]
@@ -149,7 +149,7 @@ def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift, names: Name
         return paragraph("No series has two snapshots.")
     parts = {
         is_news: "".join(
-            _figure(row, own, names) for row, own in drawn[:_MOST_TIMELINES] if (row["verdict"] in NEWS) is is_news
+            _figure(row, own, subject) for row, own in drawn[:_MOST_TIMELINES] if (row["verdict"] in NEWS) is is_news
         )
         for is_news in (True, False)
     }
@@ -165,7 +165,8 @@ def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift, names: Name
     return key() + facets.get(True, "") + quiet + rest
 
 
-def _parts(connection: duckdb.DuckDBPyConnection, names: Names) -> str:
+def partition_checks(connection: duckdb.DuckDBPyConnection, names: Names) -> str:
+    """What the stage `drift_checks` found of single partitions; a line where it has not run."""
     if not has_table(connection, "drift_checks"):
         return paragraph(f"No drift checks of {names.part}s yet.")
     checked, compared, flagged, drifted = connection.execute(

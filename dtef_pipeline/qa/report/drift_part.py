@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.qa.report.beside_boards import isolated_names
 from dtef_pipeline.qa.report.boards_part import MADE_BY_RUN
-from dtef_pipeline.qa.report.terms import QA_NAMES
+from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from dtef_pipeline.report.drift_chapter import RULED, WatchedSeries, drift_chapter, flagged_partitions, not_compared
 from dtef_pipeline.report.markup import (
     Column,
@@ -35,7 +34,7 @@ _JUDGE_DRIFT_HOW = (
 )
 _SERIES = ("model_variant", "way")
 _WATCHED_ANSWERS = WatchedSeries(
-    names=QA_NAMES,
+    subject=QA_WATCHED,
     how="Whether a model still answers the same items as it did in earlier snapshots.",
     made_by=MADE_BY_RUN,
     run="dtef qa run",
@@ -78,10 +77,10 @@ _NETTED_TABLE = (
 _LEFT_TABLE = (*_SERIES_TOLD, Column("n_snapshots", "Snapshots", whole), Column("reason", "Why not", long_text))
 
 
-def drift_chapters(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> list[Chapter]:
+def drift_chapters(rows: StoredRows) -> list[Chapter]:
     """The chapter on models, and where stored answers were judged again, one on judges."""
     judges = rows.frame("judge_drift", {"family": "qa"})
-    chapters = [_models(rows, connection)]
+    chapters = [_models(rows)]
     if len(judges):
         shown = with_intervals(judges, [("shift", "shift_low", "shift_high")], sign="+")
         body = table(isolated_names(shown, _JUDGE_TABLE), _JUDGE_TABLE, caption="Judges on stored answers", data=judges)
@@ -91,16 +90,16 @@ def drift_chapters(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> l
     return chapters
 
 
-def _models(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> Chapter:
+def _models(rows: StoredRows) -> Chapter:
     def beneath(checks: pa.Table, left: pd.DataFrame) -> str:
         reasons = not_compared(isolated_names(left, _LEFT_TABLE), _LEFT_TABLE, left[[*_SERIES, "reason"]])
         return (
             _net_of_judges(checks)
-            + flagged_partitions(rows, "qa", "parts", lambda found: isolated_names(found, RULED))
+            + flagged_partitions(rows, QA_WATCHED, "parts", lambda found: isolated_names(found, RULED))
             + reasons
         )
 
-    return drift_chapter(rows, connection, _WATCHED_ANSWERS, beneath)
+    return drift_chapter(rows, _WATCHED_ANSWERS, beneath)
 
 
 def _net_of_judges(checks: pa.Table) -> str:

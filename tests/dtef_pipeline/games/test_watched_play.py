@@ -199,7 +199,7 @@ def test_the_pages_say_who_plays_worse_and_where_nothing_was_compared_what_to_do
     connection.register("drift_rule", rule_table(connected(rows), GAMES_WATCHED))
     connection.register("drift", found.checks)
     connection.register("drift_series", found.series)
-    text = ReadPage(games_drift_chapter(StoredRows(connection), connection).markup).text
+    text = ReadPage(games_drift_chapter(StoredRows(connection)).markup).text
     assert "Verdict on each model" in text
     assert text.index("moved") < text.index("steady")
     assert "Scenarios that the documented rule flags" in text
@@ -208,7 +208,7 @@ def test_the_pages_say_who_plays_worse_and_where_nothing_was_compared_what_to_do
     alone = duckdb.connect()
     alone.register("drift", once.checks)
     alone.register("drift_series", once.series)
-    said = ReadPage(games_drift_chapter(StoredRows(alone), alone).markup).text
+    said = ReadPage(games_drift_chapter(StoredRows(alone)).markup).text
     assert "with that day as --snapshot, makes something to compare" in said
     nothing = duckdb.connect()
-    assert "No drift to show" in games_drift_chapter(StoredRows(nothing), nothing).markup
+    assert "No drift to show" in games_drift_chapter(StoredRows(nothing)).markup

@@ -14,7 +14,6 @@ from dtef_pipeline.drift.verdict_text import odds
 from dtef_pipeline.report.drift import drift
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.tables import published_drift
-from dtef_pipeline.survey.report.terms import NAMES
 from tests.made.scores import scores_table
 from tests.made.snapshots import label, nights
 
@@ -29,7 +28,7 @@ def shown(rows: list[dict[str, Any]], **tables: pa.Table) -> str:
     with duckdb.connect() as connection:
         for name, table in {"scores": scores_table(rows), **tables}.items():
             connection.register(name, table)
-        return drift(connection, published_drift(connection), NAMES)
+        return drift(published_drift(connection), SUBJECT, "")
 
 
 def computed(rows: list[dict[str, Any]]) -> ModelDrift:
