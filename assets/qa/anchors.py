@@ -13,6 +13,7 @@ from assets.stage.panel_drift import drift_section
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.qa.anchored_answers import (
     ANCHORS_CHOSEN_FROM,
     ANCHORS_KEPT,
@@ -52,7 +53,7 @@ def qa_anchors(context: dg.AssetExecutionContext, config: QaAnchorsConfig, store
     else:
         rows = _judged(context, store, config, arbiter, kept)
     keep_judged(store, "qa_anchors", rows, config.snapshot)
-    moved = QA_WATCHED.judge_drift(store.warehouse.read_or_empty("qa_anchors"), drift_section(store.settings))
+    moved = judge_drift(QA_WATCHED, store.warehouse.read_or_empty("qa_anchors"), drift_section(store.settings))
     return judged_result(context, store, rows, config.snapshot, len(kept), moved)
 
 

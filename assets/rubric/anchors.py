@@ -18,6 +18,7 @@ from assets.stage.panel_drift import drift_section
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.judging.judges import JudgeConfig
@@ -68,7 +69,7 @@ def rubric_anchors(context: dg.AssetExecutionContext, config: AnchorsConfig, sto
             tables.append(anchor_rows(some, play(some, ask, store.responses.responses)))
     rows = pa.concat_tables(tables)
     keep_judged(store, "rubric_anchors", rows, config.snapshot)
-    moved = WATCHED.judge_drift(store.warehouse.read("rubric_anchors"), drift_section(store.settings))
+    moved = judge_drift(WATCHED, store.warehouse.read("rubric_anchors"), drift_section(store.settings))
     return judged_result(context, store, rows, config.snapshot, len(kept), moved)
 
 

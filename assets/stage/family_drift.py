@@ -15,6 +15,7 @@ from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import require_made
 from assets.stage.resources import Store
 from assets.stage.watch_config import WatchConfig
+from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.models import ModelDrift, model_drift
 from dtef_pipeline.drift.rule_table import rule_table
@@ -74,7 +75,7 @@ def define_drift(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChec
         ruled = store.warehouse.query(lambda connection: rule_table(connection, subject), only=subject.ruled or subject.reads)
         found = store.warehouse.query(lambda connection: model_drift(connection, subject, options), only=subject.reads)
         shown = store.warehouse.read_or_empty(subject.judged_again.table) if subject.judged_again else pa.table({})
-        found, judges = found.net_of_judges(subject, shown, options), subject.judge_drift(shown, options)
+        found, judges = found.net_of_judges(subject, shown, options), judge_drift(subject, shown, options)
         checks = with_sent(store, name, found.checks)
         tables = {"drift": checks, "drift_series": found.series, "drift_rule": ruled, "judge_drift": judges}
         for table, part in tables.items():

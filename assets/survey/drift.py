@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.stage.checks import asset_check, read_keys
+from assets.stage.checks import asset_check
 from assets.stage.drift_checks import counted_verdicts, drift_result
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, markdown, stage
@@ -25,7 +25,6 @@ from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.survey.attributes import is_non_answer
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.tables import DRIFT_CHECKS
 
 _PREVIEWED_CHECKS = [
     "model",
@@ -81,7 +80,7 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
 
 
 @asset_check(asset=drift_checks)
-def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
+def no_drift(store: SurveyStore) -> dg.AssetCheckResult:
     """Fails for a model that drifted on a segment, warns of one to watch, unless the panel's `severity` says otherwise.
 
     About all rounds: what a night found does not turn green when a run of another round follows.
@@ -94,13 +93,7 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.A
         ).to_arrow_table()
         return checked, found
 
-    try:
-        checked, found = store.warehouse.query(look, only=["drift_checks"])
-    except duckdb.Error as error:
-        context.log.warning(f"the partitions are read one by one: {error}")
-        parts = [rows for _, rows in read_keys(store, "drift_checks", DRIFT_CHECKS.names)]
-        found = pa.concat_tables([DRIFT_CHECKS.empty_table(), *parts])
-        checked = len(found)
+    checked, found = store.warehouse.query(look, only=["drift_checks"])
     return drift_result(found, checked, store.panel.drift.severity, SUBJECT)
 
 

@@ -18,6 +18,7 @@ from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.role_budgets import budgets_given, owned_budgets
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, end_run, say_used
 from dtef_pipeline.cli.terminal import filled_columns, print_table, say
+from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
@@ -101,7 +102,7 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
     if not len(judged):
         raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef {family} anchors` makes them")
     options = panel_drift(Settings.from_environment(), warehouse)
-    frame = subject.judge_drift(judged, options).to_pandas().drop(columns="family")
+    frame = judge_drift(subject, judged, options).to_pandas().drop(columns="family")
     if output != "table":
         click.echo(render(frame, output))
         return

@@ -22,6 +22,7 @@ from dtef_pipeline.cli.boards import render_drift
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_stale
 from dtef_pipeline.cli.started_runs import dagster_instance, roll_up_family
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
+from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
@@ -285,7 +286,7 @@ def _verdicts_as_data(rows: Sequence[Row], schema: pa.Schema, output: str) -> st
 def _judges_lines(subject: Subject, shown: pa.Table, options: WatchOptions, rows: Sequence[Row]) -> Iterator[str]:
     """What the judges' drift has to do with that of models, and the judges that moved."""
     yield from (f"{series_words(row, subject.keys)}: {row['judges_note']}" for row in rows if row["judges_note"])
-    yield from moved_judges(subject.judge_drift(shown, options).to_pylist())
+    yield from moved_judges(judge_drift(subject, shown, options).to_pylist())
 
 
 def _drift_options(warehouse: Warehouse, family: CommandFamily, since: Sequence[str]) -> WatchOptions:

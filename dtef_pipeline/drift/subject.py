@@ -10,7 +10,6 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.drift.verdict_tables import JUDGE_DRIFT
 from dtef_pipeline.keys import Keys
 
 if TYPE_CHECKING:
@@ -25,8 +24,8 @@ class JudgedAgain:
 
     table: str
     """The table of what the judges said of them."""
-    judge_rows: Callable[[pa.Table, WatchOptions], list[dict[str, Any]]]
-    """The verdict on each judge, as rows of JUDGE_DRIFT without the family. Takes the rows of `table`."""
+    points: Callable[[pa.Table], pd.DataFrame]
+    """The rows of `table` as `anchored.drifts_of_judges` takes them."""
     net: Callable[[Sequence[Row], pa.Table, WatchOptions], Iterable[Row]]
     """Of each series (`ModelDrift.rows`) the columns that say what part of its shift is the judges'. Takes the rows of `table`, some or none."""
 
@@ -74,11 +73,6 @@ class Subject:
     def named(self, row: Row) -> dict[str, Any]:
         """The columns that name the series of a row which has those of `Keys.series`."""
         return {"family": self.family, **{name: row[name] for name in ("model", "model_variant")}, "way": self.way(row)}
-
-    def judge_drift(self, shown: pa.Table, options: WatchOptions) -> pa.Table:
-        """JUDGE_DRIFT: the verdicts on judges. `shown`: the rows of the table of stored answers that they were shown again."""
-        rows = self.judged_again.judge_rows(shown, options) if self.judged_again else []
-        return pa.Table.from_pylist([{**row, "family": self.family} for row in rows], JUDGE_DRIFT)
 
     def linked(self, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
         """The clusters of items, by what an item is called whatever the partition: `first level/item`."""

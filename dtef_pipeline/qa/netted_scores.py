@@ -83,6 +83,7 @@ def _on(own: pd.DataFrame, evaluators: int, options: WatchOptions) -> JudgeDrift
     by = ["judge_variant", "snapshot", "anchor", "suite", "item_id"]
     means = own.groupby(by, sort=True)["score"].agg(["mean", "count"]).reset_index()
     means = means[means["count"] == evaluators]
-    frame = means.assign(item=means["anchor"], point=means["mean"], cluster=means["suite"] + "/" + means["item_id"])
-    found = drifts_of_judges(frame, ["judge_variant"], night_times(frame["snapshot"].tolist()), options) if len(frame) else []
+    named = means.assign(judge=means["judge_variant"], evaluator="")
+    frame = named.assign(item=means["anchor"], point=means["mean"], cluster=means["suite"] + "/" + means["item_id"])
+    found = drifts_of_judges(frame, night_times(frame["snapshot"].tolist()), options) if len(frame) else []
     return found[0] if found else None

@@ -11,7 +11,7 @@ from typing import Any
 
 from dtef_pipeline.drift.subject import JudgedAgain, Subject
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.qa.anchored_answers import qa_judge_rows
+from dtef_pipeline.qa.anchored_answers import points_of_anchors
 from dtef_pipeline.qa.netted_scores import net_of_judge
 
 QA_WATCHED_KEYS = Keys(
@@ -52,7 +52,7 @@ QA_WATCHED = Subject(
     truths="expected answers",
     reads=("qa_scores", "qa_responses"),
     statements=(_WATCHED_ITEM_SCORES, _SERVED),
-    judged_again=JudgedAgain("qa_anchors", qa_judge_rows, net_of_judge),
+    judged_again=JudgedAgain("qa_anchors", points_of_anchors, net_of_judge),
     unlike="asked other items",
 )
 """Scores of items. A part may have too few items for a verdict of its own."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,9 +10,8 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.episodes import Played
-from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges, night_times
+from dtef_pipeline.drift.anchored import JudgeDrift
 from dtef_pipeline.drift.netted import NOT_SETTLED, other_nights, own_move
-from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.judges import JudgeConfig, judging_model
@@ -49,19 +47,16 @@ def anchors(items: pd.DataFrame, n: int, *, seed: int, kept: Collection[str] = (
     return chosen.drop(columns=["place", "is_new", "turn"]).sort_values("item").reset_index(drop=True)
 
 
-def judge_drifts(
-    judgements: pd.DataFrame, times: Mapping[str, datetime | None], options: WatchOptions | None = None
-) -> list[JudgeDrift]:
-    """One verdict per judge, in the order of their names, as of `drifts_of_judges`.
+def points_of_anchors(judged: pa.Table) -> pd.DataFrame:
+    """The rows of `rubric_anchors` as `drifts_of_judges` takes them.
 
-    `judgements`: of anchors, with `snapshot` (the night), `judge`, `judge_variant`, `item`, `blueprint`, `prompt`, `block`, `score`. What is
-    compared is the point that would follow, 1 - the class's number for should_not, since that is what moves a model's score. Anchors hang
-    together by prompt.
+    What is compared is the point that would follow, 1 - the class's number for should_not, since that is what moves a model's score. Anchors
+    hang together by prompt.
     """
-    point = np.where(judgements["block"] == SHOULD_NOT, 1 - judgements["score"], judgements["score"])
-    cluster = judgements["blueprint"] + "/" + judgements["prompt"]
-    told = judgements.assign(point=point, cluster=cluster, judge_model=judgements["judge"].map(judging_model))
-    return drifts_of_judges(told, ("judge", "judge_variant"), times, options)
+    frame: pd.DataFrame = judged.to_pandas().astype({"snapshot": "str"})
+    point = np.where(frame["block"] == SHOULD_NOT, 1 - frame["score"], frame["score"])
+    cluster = frame["blueprint"] + "/" + frame["prompt"]
+    return frame.assign(point=point, cluster=cluster, judge_model=frame["judge"].map(judging_model), evaluator="")
 
 
 class NetDrift(NamedTuple):
@@ -178,10 +173,3 @@ def anchor_rows(episodes: Sequence[Judging], played: Sequence[Played]) -> pa.Tab
         [of_anchor.get(one.name, rows[one.name] if one.name not in of_anchor else None) for one in RUBRIC_ANCHORS],
         schema=RUBRIC_ANCHORS,
     )
-
-
-def judge_rows(judged: pa.Table, options: WatchOptions) -> list[dict[str, Any]]:
-    """One row of JUDGE_DRIFT per judge, from the rows of `rubric_anchors`."""
-    frame = judged.to_pandas().astype({"snapshot": "str"})
-    found = judge_drifts(frame, night_times(frame["snapshot"].tolist()), options)
-    return [{**one.row, "evaluator": ""} for one in found]

@@ -17,13 +17,13 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.drift.anchored import JudgeDrift, night_times
+from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges, night_times
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import DriftVerdict, answered, drift_verdict
 from dtef_pipeline.drift.rule_table import first_times
 from dtef_pipeline.drift.subject import JudgedAgain, Row, Subject
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.rubric.anchor_rows import judge_drifts, judge_rows, net_of_judge_drifts
+from dtef_pipeline.rubric.anchor_rows import net_of_judge_drifts, points_of_anchors
 from dtef_pipeline.rubric.board import rubric_snapshot_order
 from dtef_pipeline.text.counted import and_more
 
@@ -114,7 +114,7 @@ def net_of_judges(rows: Sequence[Row], anchored: pa.Table, options: WatchOptions
 
     `rows`: of `ModelDrift`. `anchored`: the rows of `rubric_anchors`, which judges were shown again in these nights.
     """
-    frame = anchored.to_pandas().astype({"snapshot": "str"})
+    frame = points_of_anchors(anchored)
     nights = night_times(frame["snapshot"].unique().tolist())
     judged: dict[str | None, list[JudgeDrift]] = {}
     for row in rows:
@@ -123,7 +123,7 @@ def net_of_judges(rows: Sequence[Row], anchored: pa.Table, options: WatchOptions
             continue
         since = options.since_of(row["model"], row["model_variant"])
         if since not in judged:
-            judged[since] = judge_drifts(frame, nights, options.beside(row["model"], row["model_variant"]))
+            judged[since] = drifts_of_judges(frame, nights, options.beside(row["model"], row["model_variant"]))
         net = net_of_judge_drifts(row, [one for one in judged[since] if one.judge in row["judges"].split(", ")])
         yield {"cause": net.cause, "net_shift": net.net_shift, "judges_note": net.text}
 
@@ -137,7 +137,7 @@ WATCHED = Subject(
     reads=("rubric_scores", "rubric_runs", "rubric_responses"),
     statements=(_FIRST_ANSWERS, _WATCHED_SCORES, _WATCHED_SERVED),
     rule=rule_on_runs,
-    judged_again=JudgedAgain("rubric_anchors", judge_rows, net_of_judges),
+    judged_again=JudgedAgain("rubric_anchors", points_of_anchors, net_of_judges),
     unlike="had other prompts or another run label: test, judges or policy",
 )
 """Scores of rubrics. A blueprint has too few prompts for a verdict of its own."""
