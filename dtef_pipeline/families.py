@@ -6,24 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.boards.used_calls import FamilyCalls
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.games.stored_tables import GAMES_TABLES
+from dtef_pipeline.games.stored_tables import GAMES_CALLS, GAMES_TABLES
 from dtef_pipeline.keys import Space
 from dtef_pipeline.preference.paired_source import PairedSource
 from dtef_pipeline.preference.score_columns import PREFERENCE_TABLES
 from dtef_pipeline.qa.qa_paired import QA_PAIRED
 from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.stored_tables import QA_TABLES
+from dtef_pipeline.qa.stored_tables import QA_CALLS, QA_TABLES
 from dtef_pipeline.rubric.rubric_paired import RUBRIC_PAIRED
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
-from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
+from dtef_pipeline.rubric.stored_tables import RUBRIC_CALLS, RUBRIC_TABLES
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.panel import Panel
-from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
+from dtef_pipeline.survey.stored_tables import SURVEY_CALLS, SURVEY_TABLES
 from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
-from dtef_pipeline.tables import TableSpec
+from dtef_pipeline.tables import COSTS, TableSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,12 @@ class Family:
     """Its partitions."""
     tables: Mapping[str, TableSpec]
     """Its tables, by name; the first says which partitions there are."""
+    calls: FamilyCalls
+    """Its tables whose rows rest on calls of models."""
     scored: str
     """Its table of scores, with a column for each model's name and variant."""
     computed: Mapping[str, int | None] = field(default_factory=dict)
     """The models of the models file whose answers it computes, each with its usual seed: see `asking.models.load_models`."""
-    asked: tuple[str, ...] = ()
-    """Its tables that say which responses in the store are its own: by `request_key`, or by the list `request_keys`."""
     judged_again: str = ""
     """Its table of what judges said of stored answers that they were shown again, with a column for each judge's variant."""
     paired: PairedSource | None = None
@@ -50,13 +51,13 @@ class Family:
 
 
 FAMILIES = (
-    Family("survey", SPACE, SURVEY_TABLES, "scores", BASELINES, asked=("predictions",), paired=SURVEY_PAIRED),
+    Family("survey", SPACE, SURVEY_TABLES, SURVEY_CALLS, "scores", BASELINES, paired=SURVEY_PAIRED),
     Family(
         "rubric",
         RUBRIC_SPACE,
         RUBRIC_TABLES,
+        RUBRIC_CALLS,
         "rubric_scores",
-        asked=("rubric_responses", "rubric_judgements"),
         judged_again="rubric_anchors",
         paired=RUBRIC_PAIRED,
         roles=ROLES[1:],
@@ -65,8 +66,8 @@ FAMILIES = (
         "qa",
         QA_SPACE,
         QA_TABLES,
+        QA_CALLS,
         "qa_scores",
-        asked=("qa_responses", "qa_judgements", "qa_anchors"),
         judged_again="qa_anchors",
         paired=QA_PAIRED,
     ),
@@ -74,13 +75,16 @@ FAMILIES = (
         "games",
         LEAGUE_SPACE,
         GAMES_TABLES,
+        GAMES_CALLS,
         "episode_scores",
-        asked=("episode_turns", "decision_answers"),
         paired=GAMES_PAIRED,
     ),
 )
+SHARED_TABLES: Mapping[str, TableSpec] = {"costs": TableSpec(COSTS, levels=("family",), remake="dtef rollup {options}")}
+"""Tables over all families, by name. They are kept by family, so that the roll-ups of each write a part of its own."""
 TABLES: Mapping[str, TableSpec] = {
     **{name: spec for family in FAMILIES for name, spec in family.tables.items()},
+    **SHARED_TABLES,
     **PREFERENCE_TABLES,
 }
 """The tables of all families, by name, and those of votes on responses of any."""

@@ -56,6 +56,7 @@ ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
 READ_ENOUGH = 0.9
 """Share of a model's responses that could be read, below which it is warned of."""
 
+FAMILY_FIELD = field("family", pa.string(), "Family of evaluations: survey, rubric, qa or games")
 SNAPSHOT_FIELD = field("snapshot", pa.string(), "Label of one evaluation pass: base, or the date of a night")
 PROMPT_FIELD = field("prompt_id", pa.string(), "Hash of everything the model sees, and of the target")
 MODEL_FIELDS = (
@@ -129,29 +130,36 @@ COUNTS = (
 )
 """Predictions by what became of them."""
 
-UNKNOWN_COST_FIELDS = (
-    field("unknown_cost_attempts", pa.int64(), "Calls that may have been billed at an unknown cost, such as timeouts"),
-    field(
-        "unknown_cost_usd_most",
-        pa.float64(),
-        "US dollars that calls of unknown cost may have cost at most, beyond cost_usd; null: none, or no price is known",
-    ),
+COSTS = pa.schema(
+    [
+        FAMILY_FIELD,
+        field("role", pa.string(), "Role in which the model was asked: candidate, judge, analyst or embedder"),
+        field("first_level", pa.string(), "First level of the partition: a round, blueprint, suite or league; null: embedders"),
+        field("second_level", pa.string(), "Second level of the partition: a segment, part or scenario; null: there is none"),
+        SNAPSHOT_FIELD,
+        field(
+            "purpose",
+            pa.string(),
+            "What the model was asked for: a survey's condition, a judge's evaluator, a player's persona; null: not told apart",
+        ),
+        *MODEL_FIELDS,
+        field("answered", pa.int64(), "Requests with a reply; a request counts once, however many rows rest on it"),
+        field("failed", pa.int64(), "Requests that got no response for good; a rerun asks them again"),
+        field("budget_stopped", pa.int64(), "Requests not sent, because a budget was reached"),
+        field("calls", pa.int64(), "Calls that were answered; a conversation is one request of several calls"),
+        field("prompt_tokens", pa.int64(), "Tokens of prompts; each call counts once"),
+        field("completion_tokens", pa.int64(), "Tokens of responses; each call counts once"),
+        field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: no cost is known"),
+        field("unpriced", pa.int64(), "Answered requests with a call whose price is unknown"),
+        field("unknown_cost_attempts", pa.int64(), "Calls that may have been billed at an unknown cost, such as timeouts"),
+        field(
+            "unknown_cost_usd_most",
+            pa.float64(),
+            "US dollars that calls of unknown cost may have cost at most, beyond cost_usd; null: none, or no price is known",
+        ),
+    ]
 )
-
-SPENDING = (
-    field("answered", pa.int64(), "Requests answered: a draw of a prompt counts once, however many rows share it"),
-    field("failed", pa.int64(), "Requests that got no response for good; a rerun asks them again"),
-    field("budget_stopped", pa.int64(), "Requests not sent, because a budget was reached"),
-    field("prompt_tokens", pa.int64(), "Tokens of prompts; each request counts once"),
-    field("completion_tokens", pa.int64(), "Tokens of responses; each request counts once"),
-    field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: no cost is known"),
-    field("unpriced", pa.int64(), "Responses whose price is unknown"),
-    field("reported_cost_usd", pa.float64(), "Sum of the costs that providers stated, in US dollars; null: none was stated"),
-    field("cached_tokens", pa.int64(), "Prompt tokens that providers read from a cache; each request counts once"),
-    field("reasoning_tokens", pa.int64(), "Tokens that models thought in; each request counts once"),
-    *UNKNOWN_COST_FIELDS,
-)
-"""What requests came to."""
+"""One row per family, role, partition, snapshot, purpose and model variant."""
 
 GAP_FIELD = field("gap", pa.float64(), "Highest less lowest mean score, 0-1; null: not compared")
 REASON_FIELD = field("reason", pa.string(), "Comparison in words, or the reason why none was made")

@@ -99,7 +99,6 @@ QA_COMMANDS = CommandFamily(
     asks="dtef qa run --model MODEL",
     names=QA_NAMES,
     board=lambda by, output: show(by, (), output),
-    costs_by=("role", "suite", "evaluator", "model"),
     rule_view=TableView(
         (
             *("suite", "part", "model", "condition", "metric", "flagged", "gap", "lowest", "lowest_snapshot"),

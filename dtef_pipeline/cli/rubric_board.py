@@ -186,7 +186,6 @@ RUBRIC_COMMANDS = CommandFamily(
         subject=WATCHED,
     ),
     board=lambda by, output: show(by, (), output),
-    costs_by=("role", "model"),
     rule_view=TableView(
         (
             *("blueprint", "model", "flagged", "investigate", "gap", "lowest", "lowest_snapshot"),

@@ -1,4 +1,4 @@
-"""Tables that are made of the scores of the qa family: results, boards, comparisons, pass@k, costs, validity and drift.
+"""Tables that are made of the scores of the qa family: results, boards, comparisons, pass@k, validity and drift.
 
 As in `dtef_pipeline.qa.tables`, what could not be made is null, and a note says why.
 """
@@ -19,7 +19,6 @@ from dtef_pipeline.tables import (
     RULE_OF_MODEL,
     SNAPSHOT_FIELD,
     TIMELINE,
-    UNKNOWN_COST_FIELDS,
     field,
 )
 
@@ -142,23 +141,6 @@ QA_COMPARISONS = pa.schema(
 )  # fmt: skip
 """One row per two model variants of a board that share an item, the better one first."""
 
-QA_COSTS = pa.schema(
-    [
-        field("role", pa.string(), "Role in which the model was asked: candidate or judge"),
-        _SUITE_FIELD,
-        field("evaluator", pa.string(), "Side that the judge looked at: semantic, factuality or rationale; null: no judge"),
-        *MODEL_FIELDS,
-        field("answered", pa.int64(), "Responses and judgements with a reply; each counts once"),
-        field("calls", pa.int64(), "Calls in the response store; each counts once"),
-        field("prompt_tokens", pa.int64(), "Tokens of prompts; each call counts once"),
-        field("completion_tokens", pa.int64(), "Tokens of replies; each call counts once"),
-        field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: none is known"),
-        field("unpriced", pa.int64(), "Answered ones with a call whose price is unknown"),
-        *UNKNOWN_COST_FIELDS,
-    ]
-)
-"""One row per role, suite, evaluator and model variant."""
-
 QA_VALIDITY = pa.schema(
     [
         _SUITE_FIELD,
@@ -251,7 +233,6 @@ QA_BOARDS = {
 """The tables that the roll-up `qa_board` writes, by name."""
 QA_ROLLED_UP = {
     **QA_BOARDS,
-    "qa_costs": QA_COSTS,
     "qa_validity": QA_VALIDITY,
     "qa_drift": QA_DRIFT,
     "qa_model_drift": QA_MODEL_DRIFT,

@@ -1,4 +1,4 @@
-"""Tables that are made of whole blueprints of the rubric family: summaries, champions, agreement, validity, drift and costs.
+"""Tables that are made of whole blueprints of the rubric family: summaries, champions, agreement, validity and drift.
 
 As in `dtef_pipeline.rubric.tables`, what could not be made is null, and `reason` says why.
 """
@@ -27,7 +27,6 @@ from dtef_pipeline.tables import (
     RULE_OF_MODEL,
     SNAPSHOT_FIELD,
     TIMELINE,
-    UNKNOWN_COST_FIELDS,
     field,
 )
 
@@ -371,21 +370,6 @@ RUBRIC_MODEL_DRIFT = pa.schema(
 RUBRIC_DRIFT_SERIES = pa.schema([*MODEL_FIELDS, _JUDGES_FIELD, SNAPSHOT_FIELD, *TIMELINE])
 """One row per series of RUBRIC_MODEL_DRIFT and snapshot."""
 
-RUBRIC_COSTS = pa.schema(
-    [
-        field("role", pa.string(), "Role in which the model was asked: candidate, judge, analyst or embedder"),
-        *MODEL_FIELDS,
-        field("answered", pa.int64(), "Conversations, judgements and summaries with a reply; each counts once"),
-        field("calls", pa.int64(), "Calls in the response store; each counts once"),
-        field("prompt_tokens", pa.int64(), "Tokens of prompts; each call counts once"),
-        field("completion_tokens", pa.int64(), "Tokens of replies; each call counts once"),
-        field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: none is known"),
-        field("unpriced", pa.int64(), "Replied ones with a call whose price is unknown"),
-        *UNKNOWN_COST_FIELDS,
-    ]
-)
-"""One row per role and model variant."""
-
 RUBRIC_ROLLED_UP = {
     "rubric_champions": RUBRIC_CHAMPIONS,
     "rubric_agreement": RUBRIC_AGREEMENT,
@@ -396,6 +380,5 @@ RUBRIC_ROLLED_UP = {
     "rubric_drift": RUBRIC_DRIFT,
     "rubric_model_drift": RUBRIC_MODEL_DRIFT,
     "rubric_drift_series": RUBRIC_DRIFT_SERIES,
-    "rubric_costs": RUBRIC_COSTS,
 }
 """The tables over all blueprints beside the boards, by name."""

@@ -22,7 +22,6 @@ from dtef_pipeline.tables import (
     RULE_OF_MODEL,
     SAMPLE_FIELDS,
     SNAPSHOT_FIELD,
-    SPENDING,
     TIMELINE,
     field,
 )
@@ -323,6 +322,3 @@ another temperature than 0 or with one snapshot. `changes`: at the first snapsho
 
 DRIFT_SERIES = pa.schema([*MODEL_FIELDS, *_ASKED_FIELDS, SNAPSHOT_FIELD, *TIMELINE])
 """One row per series of MODEL_DRIFT and snapshot: the timeline."""
-
-COSTS = pa.schema([ROUND_FIELD, SEGMENT_FIELD, SNAPSHOT_FIELD, *MODEL_FIELDS, CONDITION_FIELD, *SPENDING])
-"""One row per (round, segment, snapshot, model variant, condition)."""

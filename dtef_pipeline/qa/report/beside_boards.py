@@ -215,7 +215,7 @@ def retrieval_section(rows: StoredRows, suite: str | None = None, part: str | No
 
 def costs_section(rows: StoredRows) -> str:
     """What candidates and judges cost: by role, by evaluator, by model and suite."""
-    found = rows.frame("qa_costs")
+    found = rows.frame("costs", {"family": "qa"}).rename(columns={"first_level": "suite", "purpose": "evaluator"})
     if not len(found):
         return section("costs", "Costs", _PAID_HOW, missing("No costs yet", MADE_BY_RUN))
     (_, first), *others = (
