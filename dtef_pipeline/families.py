@@ -9,20 +9,20 @@ from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.boards.used_calls import FamilyCalls
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.games.stored_tables import GAMES_CALLS, GAMES_TABLES
+from dtef_pipeline.games.stored_tables import GAMES_CALL_TABLES, GAMES_TABLES
 from dtef_pipeline.keys import Space
 from dtef_pipeline.preference.paired_source import PairedSource
 from dtef_pipeline.preference.score_columns import PREFERENCE_TABLES
 from dtef_pipeline.qa.qa_paired import QA_PAIRED
 from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.stored_tables import QA_CALLS, QA_TABLES
+from dtef_pipeline.qa.stored_tables import QA_CALL_TABLES, QA_TABLES
 from dtef_pipeline.rubric.rubric_paired import RUBRIC_PAIRED
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
-from dtef_pipeline.rubric.stored_tables import RUBRIC_CALLS, RUBRIC_TABLES
+from dtef_pipeline.rubric.stored_tables import RUBRIC_CALL_TABLES, RUBRIC_TABLES
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.panel import Panel
-from dtef_pipeline.survey.stored_tables import SURVEY_CALLS, SURVEY_TABLES
+from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES, SURVEY_TABLES
 from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
 from dtef_pipeline.tables import COSTS, TableSpec
 
@@ -51,12 +51,12 @@ class Family:
 
 
 FAMILIES = (
-    Family("survey", SPACE, SURVEY_TABLES, SURVEY_CALLS, "scores", BASELINES, paired=SURVEY_PAIRED),
+    Family("survey", SPACE, SURVEY_TABLES, SURVEY_CALL_TABLES, "scores", BASELINES, paired=SURVEY_PAIRED),
     Family(
         "rubric",
         RUBRIC_SPACE,
         RUBRIC_TABLES,
-        RUBRIC_CALLS,
+        RUBRIC_CALL_TABLES,
         "rubric_scores",
         judged_again="rubric_anchors",
         paired=RUBRIC_PAIRED,
@@ -66,7 +66,7 @@ FAMILIES = (
         "qa",
         QA_SPACE,
         QA_TABLES,
-        QA_CALLS,
+        QA_CALL_TABLES,
         "qa_scores",
         judged_again="qa_anchors",
         paired=QA_PAIRED,
@@ -75,7 +75,7 @@ FAMILIES = (
         "games",
         LEAGUE_SPACE,
         GAMES_TABLES,
-        GAMES_CALLS,
+        GAMES_CALL_TABLES,
         "episode_scores",
         paired=GAMES_PAIRED,
     ),

@@ -56,7 +56,7 @@ ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
 READ_ENOUGH = 0.9
 """Share of a model's responses that could be read, below which it is warned of."""
 
-FAMILY_FIELD = field("family", pa.string(), "Family of evaluations: survey, rubric, qa or games")
+FAMILY_FIELD = field("family", pa.string(), "Family of evaluations that the row is of")
 SNAPSHOT_FIELD = field("snapshot", pa.string(), "Label of one evaluation pass: base, or the date of a night")
 PROMPT_FIELD = field("prompt_id", pa.string(), "Hash of everything the model sees, and of the target")
 MODEL_FIELDS = (
@@ -134,13 +134,13 @@ COSTS = pa.schema(
     [
         FAMILY_FIELD,
         field("role", pa.string(), "Role in which the model was asked: candidate, judge, analyst or embedder"),
-        field("first_level", pa.string(), "First level of the partition: a round, blueprint, suite or league; null: embedders"),
-        field("second_level", pa.string(), "Second level of the partition: a segment, part or scenario; null: there is none"),
+        field("first_level", pa.string(), "First level of the partition, such as a suite; null: embedders"),
+        field("second_level", pa.string(), "Second level of the partition, such as a part of a suite; null: there is none"),
         SNAPSHOT_FIELD,
         field(
             "purpose",
             pa.string(),
-            "What the model was asked for: a survey's condition, a judge's evaluator, a player's persona; null: not told apart",
+            "Purpose of the calls within the partition, such as the evaluator of a judge; null: not told apart",
         ),
         *MODEL_FIELDS,
         field("answered", pa.int64(), "Requests with a reply; a request counts once, however many rows rest on it"),

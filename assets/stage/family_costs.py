@@ -12,7 +12,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.boards.costs import costs
 from dtef_pipeline.families import FAMILIES
 
-_SHOWN = (
+_SHOWN_COSTS = (
     *("role", "first_level", "purpose", "model", "answered", "failed", "budget_stopped", "calls", "prompt_tokens"),
     *("completion_tokens", "cost_usd", "unpriced", "unknown_cost_attempts", "unknown_cost_usd_most"),
 )
@@ -35,14 +35,15 @@ def define_costs(name: str, deps: Sequence[str], command: str, group: str | None
         counted in `unpriced` and are not in `cost_usd`; `unknown_cost_attempts` counts calls that may have been billed, such as timeouts.
         Baselines and what runs on this machine cost nothing and have no rows.
         """
-        require_made(store, reads[0], family.space.last, command)
+        if not store.warehouse.tables(reads):
+            require_made(store, reads[0], family.space.last, command)
         stored, unknown, summary = store.responses.responses, store.responses.unknown_costs(), store.responses.summary()
         rows = store.warehouse.query(
             lambda connection: costs(connection, name, family.calls, stored, unknown=unknown, summary=summary), only=reads
         )
         sums = {column: pa.compute.sum(rows[column]).as_py() for column in ("cost_usd", "unpriced")}
         told = {column: value for column, value in sums.items() if value is not None}
-        return published(store, {"costs": rows}, family=name, costs=markdown(rows, _SHOWN, most=30), **told)
+        return published(store, {"costs": rows}, family=name, costs=markdown(rows, _SHOWN_COSTS, most=30), **told)
 
     found: dg.AssetsDefinition = asset
     return found

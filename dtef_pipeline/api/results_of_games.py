@@ -26,7 +26,7 @@ from dtef_pipeline.games.metrics import (
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, results_of
 from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.stored_tables import GAMES_CALLS
+from dtef_pipeline.games.stored_tables import GAMES_CALL_TABLES
 
 _EPISODE_NAMED_BY = ("episode_id", "item_id", "version", "persona", "model", "draw", "opponent", "cluster")
 _COLUMNS_OF_RESULTS = (
@@ -114,7 +114,7 @@ def cost_of(asked: RunAsked) -> Spent:
     keys = request_keys_of(asked)
     turns = asked.rows("episode_turns", _COLUMNS_OF_CALLS)
     own = turns.filter(pc.is_in(turns["request_key"], pa.array(sorted(keys), pa.string())))
-    return spent_on(asked, GAMES_CALLS, {"episode_turns": own}, keys)
+    return spent_on(asked, GAMES_CALL_TABLES, {"episode_turns": own}, keys)
 
 
 def request_keys_of(asked: RunAsked) -> set[str]:

@@ -18,7 +18,7 @@ from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE
 from dtef_pipeline.qa.latest_scores import qa_scores
 from dtef_pipeline.qa.model import NULL_STATUSES, UNPARSEABLE_STATUS
 from dtef_pipeline.qa.prompt_rows import AskedHow
-from dtef_pipeline.qa.stored_tables import QA_CALLS
+from dtef_pipeline.qa.stored_tables import QA_CALL_TABLES
 from dtef_pipeline.qa.suite_boards import qa_results
 from dtef_pipeline.qa.transcripts.metadata import written_filter
 from dtef_pipeline.text.counted import counted
@@ -112,7 +112,7 @@ def _remark(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> st
 def cost_of(asked: RunAsked) -> Spent:
     """Of the models' answers, and of what a judge said of them."""
     rows = {table: _own(asked, table) for table in ("qa_responses", "qa_judgements")}
-    return spent_on(asked, QA_CALLS, rows, request_keys_of(asked))
+    return spent_on(asked, QA_CALL_TABLES, rows, request_keys_of(asked))
 
 
 def request_keys_of(asked: RunAsked) -> set[str]:

@@ -20,7 +20,7 @@ from dtef_pipeline.rubric.board import board
 from dtef_pipeline.rubric.candidates import Candidates, known_selector
 from dtef_pipeline.rubric.conversations import scripts
 from dtef_pipeline.rubric.space import RUBRIC_RESPONSE
-from dtef_pipeline.rubric.stored_tables import RUBRIC_CALLS
+from dtef_pipeline.rubric.stored_tables import RUBRIC_CALL_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES
 from dtef_pipeline.text.counted import counted
 
@@ -114,7 +114,7 @@ def cost_of(asked: RunAsked) -> Spent:
     }
     if judged_by_others(asked):
         del rows["rubric_judgements"]
-    return spent_on(asked, RUBRIC_CALLS, rows, request_keys_of(asked))
+    return spent_on(asked, RUBRIC_CALL_TABLES, rows, request_keys_of(asked))
 
 
 def request_keys_of(asked: RunAsked) -> set[str]:

@@ -18,7 +18,7 @@ from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample
-from dtef_pipeline.survey.stored_tables import SURVEY_CALLS
+from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 from dtef_pipeline.text.counted import counted
 
 _TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} batteries of questions"
@@ -137,7 +137,7 @@ def _remark(own: OutcomeCounts | None, statuses: Counter[str]) -> str | None:
 def cost_of(asked: RunAsked) -> Spent:
     """Of the models' predictions."""
     rows = _own(asked, (*KEYS.row, "request_key", "call_status", *USAGE, "error"))
-    return spent_on(asked, SURVEY_CALLS, {"predictions": rows}, request_keys_of(asked))
+    return spent_on(asked, SURVEY_CALL_TABLES, {"predictions": rows}, request_keys_of(asked))
 
 
 def request_keys_of(asked: RunAsked) -> set[str]:

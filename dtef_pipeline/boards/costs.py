@@ -21,9 +21,9 @@ from dtef_pipeline.boards.used_calls import UNKNOWN_COSTS, Calls, FamilyCalls, S
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.tables import COSTS, in_schema
 
-_PLACE = ("first_level", "second_level", "snapshot", "purpose", "way", "model")
+_COUNTED_UNDER = ("first_level", "second_level", "snapshot", "purpose", "way", "model")
 """Under what a request counts: the least values, compared in this order, of the rows that stand on it."""
-_ROWS = """
+_CALL_ROWS = """
     SELECT {role}::VARCHAR AS role, {variant}::VARCHAR AS model_variant, {keys} AS request_keys, ({replies})::BIGINT AS n_replies,
         {status} AS status, {error}::VARCHAR AS error,
         prompt_tokens::BIGINT AS prompt_tokens, completion_tokens::BIGINT AS completion_tokens, cost_usd,
@@ -34,7 +34,7 @@ _ROWS = """
 """
 # Rows of one request may have been written by different runs, so each of its values is looked for in all of them. A row that shares a
 # request with an earlier one has cost 0, also when the price is unknown; the earlier one then has none.
-_REQUESTS = """
+_EACH_REQUEST = """
     SELECT place.*, found.* EXCLUDE (place), replies > 0 AS answered, replies = 0 AND n_failed > 0 AS failed,
         replies = 0 AND n_failed = 0 AND n_stopped > 0 AS budget_stopped
     FROM (
@@ -47,13 +47,15 @@ _REQUESTS = """
         FROM ({rows}) GROUP BY role, model_variant, request_keys
     ) AS found
 """
-_SHARING = """
+_SHARED_CALLS = """
     SELECT request_keys FROM used SEMI JOIN (
         SELECT request_keys FROM (SELECT request_keys, unnest(request_keys) AS key FROM used WHERE answered)
         WHERE key IN (SELECT key FROM (SELECT unnest(request_keys) AS key FROM used WHERE answered) GROUP BY key HAVING count(*) > 1)
     ) AS sharing USING (request_keys)
 """
-_EACH_KEY = f"SELECT role, model_variant, struct_pack({', '.join(_PLACE)}) AS place, unnest(request_keys) AS key FROM used"
+_EACH_KEY = (
+    f"SELECT role, model_variant, struct_pack({', '.join(_COUNTED_UNDER)}) AS place, unnest(request_keys) AS key FROM used"
+)
 _EACH_CALL = f"""
     SELECT place.*, found.* EXCLUDE (place) FROM (
         SELECT min(place) AS place, role, model_variant, [key] AS request_keys, 1 AS replies, true AS answered, false AS failed,
@@ -71,7 +73,7 @@ _OF_UNKNOWN_COST = f"""
         JOIN unknown_costs ON each.key = unknown_costs.request_key GROUP BY role, model_variant, key
     ) AS found
 """
-_SUMS = """
+_USAGE_SUMS = """
     count(*) FILTER (answered) AS answered, count(*) FILTER (failed) AS failed, count(*) FILTER (budget_stopped) AS budget_stopped,
     coalesce(sum(replies), 0)::BIGINT AS calls, coalesce(sum(prompt_tokens), 0)::BIGINT AS prompt_tokens,
     coalesce(sum(completion_tokens), 0)::BIGINT AS completion_tokens, sum(cost_usd) AS cost_usd,
@@ -84,13 +86,13 @@ _TOLD_APART_BY = ("role", "first_level", "second_level", "snapshot", "purpose", 
 def requests_sql(family: FamilyCalls, there: Collection[str] | None = None) -> str:
     """One row per request of a language model, with the place under which it counts. `there`: its tables that are there; None: all."""
     rows = [_rows_sql(one, family) for one in family.tables if there is None or one.table in there]
-    return _REQUESTS.format(rows=" UNION ALL ".join(rows))
+    return _EACH_REQUEST.format(rows=" UNION ALL ".join(rows))
 
 
 def _rows_sql(calls: Calls, family: FamilyCalls) -> str:
     names = {name: getattr(calls, name) for name in calls.__slots__}
     one = calls.keys == "request_key"
-    return _ROWS.format(
+    return _CALL_ROWS.format(
         **{**names, "keys": "[request_key]" if one else calls.keys},
         is_asked="request_key IS NOT NULL" if one else f"len({calls.keys}) > 0",
         first=family.space.first,
@@ -118,7 +120,7 @@ def count_calls_once(
     )
     if all(one.keys == "request_key" for one in family.tables):
         return
-    lists = [keys for (keys,) in connection.execute(_SHARING).fetchall()]
+    lists = [keys for (keys,) in connection.execute(_SHARED_CALLS).fetchall()]
     if not lists:
         return
     found = stored(sorted({key for keys in lists for key in keys}))
@@ -148,7 +150,7 @@ def costs(
     count_calls_once(connection, family, stored, unknown)
     by = ", ".join(_TOLD_APART_BY)
     every = "FROM used UNION ALL BY NAME FROM of_unknown_cost"
-    rows = connection.execute(f"SELECT {by}, {_SUMS} FROM ({every}) GROUP BY {by}").df()
+    rows = connection.execute(f"SELECT {by}, {_USAGE_SUMS} FROM ({every}) GROUP BY {by}").df()
     if family.embeds and summary is not None:
         rows = pd.concat([part for part in (rows, _embedders(summary)) if len(part)] or [rows], ignore_index=True)
     place = rows["role"].map({role: at for at, role in enumerate(ROLES)})
@@ -176,7 +178,7 @@ def spent_in_all(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     """
     sums: pa.Table = connection.sql(
         f"""
-        SELECT {_SUMS}, coalesce(sum(replies) FILTER (cost_usd IS NULL), 0)::BIGINT AS unpriced_calls
+        SELECT {_USAGE_SUMS}, coalesce(sum(replies) FILTER (cost_usd IS NULL), 0)::BIGINT AS unpriced_calls
         FROM (FROM used UNION ALL BY NAME FROM of_unknown_cost)
         """
     ).to_arrow_table()
@@ -210,7 +212,7 @@ def costs_with_reasons(
     given = {name: value for name, value in wanted.items() if value}
     return connection.execute(
         f"""
-        SELECT {named}, {_SUMS}, mode(reason) FILTER (failed) AS reason,
+        SELECT {named}, {_USAGE_SUMS}, mode(reason) FILTER (failed) AS reason,
             mode(split_part(reason, $last, 1)) FILTER (budget_stopped)
                 || coalesce($last || mode(nullif(split_part(reason, $last, 2), '')) FILTER (budget_stopped), '') AS stop_reason
         FROM ({requests_sql(family)})

@@ -37,7 +37,7 @@ from dtef_pipeline.survey.boards.meanings import ENDS, EXPERIMENT
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, each_asked_once, load_experiment
-from dtef_pipeline.survey.stored_tables import SURVEY_CALLS
+from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.unknown_cost import cost_in_words, row_cost_in_words
@@ -141,7 +141,7 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
         ).fetchall()
         counts = ", ".join(f"{count:,} {status}" for status, count in rows)
         by = ["model", "model_variant", *(["purpose"] if len(chosen.spelled) > 1 else [])]
-        used = costs_with_reasons(connection, SURVEY_CALLS, by, only=rounds, snapshot=chosen.snapshot, variants=variants)
+        used = costs_with_reasons(connection, SURVEY_CALL_TABLES, by, only=rounds, snapshot=chosen.snapshot, variants=variants)
         said = [
             f"snapshot {chosen.snapshot}, {', '.join(rounds)}, these models: {counts}, over all runs and segments so far",
             *_cost_lines(used),

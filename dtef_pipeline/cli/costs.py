@@ -16,8 +16,8 @@ from dtef_pipeline.tables import COSTS, description
 from dtef_pipeline.text.unknown_cost import row_cost_in_words
 from resources.warehouse import Warehouse
 
-_COUNTS = ("answered", "failed", "budget_stopped", "calls", "prompt_tokens", "completion_tokens", "unpriced")
-_OF_ALL: Mapping[str, str] = {
+_COST_COUNTS = ("answered", "failed", "budget_stopped", "calls", "prompt_tokens", "completion_tokens", "unpriced")
+_BY_ANY_FAMILY: Mapping[str, str] = {
     **{name: name for name in ("family", "role", "model", "snapshot")},
     "variant": "model_variant",
 }
@@ -33,7 +33,7 @@ def costs(
         raise ConfigError(f"--round with --family {family}: allowed with --family survey")
     family = family or ("survey" if rounds else None)
     chosen = [one for one in FAMILIES if family in (None, one.name)]
-    columns = _columns_of(chosen[0]) if family else _OF_ALL
+    columns = _columns_of(chosen[0]) if family else _BY_ANY_FAMILY
     by = by or (chosen[0].calls.shown_by if family else ("family", "role"))
     if unknown := [name for name in by if name not in columns]:
         of = f"--family {family}" if family else "all families"
@@ -55,8 +55,8 @@ def costs(
 
 
 def cost_columns() -> dict[str, str]:
-    """By name, the columns that `dtef costs` shows beside those of `--by`."""
-    told = {name: description(COSTS.field(name)) for name in _COUNTS if name != "unpriced"}
+    """By name, the columns that `dtef costs` shows with any family."""
+    told = {name: description(COSTS.field(name)) for name in (*_BY_ANY_FAMILY.values(), *_COST_COUNTS) if name != "unpriced"}
     return {**told, "cost": description(COSTS.field("cost_usd")).partition(";")[0]}
 
 
@@ -64,7 +64,7 @@ def _columns_of(family: Family) -> dict[str, str]:
     """By the names that the family calls them, columns of COSTS."""
     space = family.space
     own = {space.first: "first_level", space.second: "second_level", family.calls.purpose: "purpose"}
-    return {**_OF_ALL, **{name: column for name, column in own.items() if name}}
+    return {**_BY_ANY_FAMILY, **{name: column for name, column in own.items() if name}}
 
 
 def _stored(warehouse: Warehouse, chosen: Sequence[Family], family: str | None) -> pd.DataFrame:
@@ -98,7 +98,7 @@ def _added_up(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """The rows added up by these columns, the dearest first; roles, where they are told apart, and families stay in their order."""
     groups = frame.groupby(names, sort=False, dropna=False)
     dollars = groups[["cost_usd", "unknown_cost_usd_most"]].sum(min_count=1)
-    whole = groups[[*_COUNTS, "unknown_cost_attempts"]].sum().join(dollars).reset_index()
+    whole = groups[[*_COST_COUNTS, "unknown_cost_attempts"]].sum().join(dollars).reset_index()
     whole = whole.sort_values("cost_usd", ascending=False, na_position="last", kind="stable", ignore_index=True)
     for name in [one for one in ("snapshot", "role", "family") if one in names]:
         values = sorted(frame[name].dropna().unique()) if name == "snapshot" else frame[name].unique()

@@ -29,7 +29,7 @@ GAMES_TABLES: Mapping[str, TableSpec] = {
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""
 # An opening of an episode is the same request as its decision point: it counts once.
-GAMES_CALLS = FamilyCalls(
+GAMES_CALL_TABLES = FamilyCalls(
     LEAGUE_SPACE,
     tuple(calls_by_key(table, purpose="persona") for table in ("episode_turns", "decision_answers")),
     "persona",

@@ -37,10 +37,10 @@ QA_TABLES: Mapping[str, TableSpec] = {
     **{name: TableSpec(schema, remake=_BY_QA_ROLL_UP) for name, schema in result_tables.QA_ROLLED_UP.items()},
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""
-_JUDGE = {"role": "'judge'", "model": "judge_model", "variant": "judge_variant", "purpose": "evaluator"}
-QA_CALLS = FamilyCalls(
+_ASKED_OF_JUDGES = {"role": "'judge'", "model": "judge_model", "variant": "judge_variant", "purpose": "evaluator"}
+QA_CALL_TABLES = FamilyCalls(
     QA_SPACE,
-    (calls_by_key("qa_responses"), Calls("qa_judgements", **_JUDGE), Calls("qa_anchors", **_JUDGE)),
+    (calls_by_key("qa_responses"), Calls("qa_judgements", **_ASKED_OF_JUDGES), Calls("qa_anchors", **_ASKED_OF_JUDGES)),
     "evaluator",
     shown_by=("role", "suite", "evaluator", "model"),
 )

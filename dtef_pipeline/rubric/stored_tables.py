@@ -54,14 +54,14 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     },
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""
-_ANALYST = {"role": "'analyst'", "model": "analyst", "variant": "analyst_variant"}
-RUBRIC_CALLS = FamilyCalls(
+_ASKED_OF_ANALYSTS = {"role": "'analyst'", "model": "analyst", "variant": "analyst_variant"}
+RUBRIC_CALL_TABLES = FamilyCalls(
     RUBRIC_SPACE,
     (
         Calls("rubric_responses", replies="turns", status="status", error="error"),
         Calls("rubric_judgements", role="'judge'", model="judge_model", variant="judge_variant", status="reason"),
-        Calls("rubric_summaries", **_ANALYST),
-        Calls("rubric_extractions", **_ANALYST, snapshot="NULL"),
+        Calls("rubric_summaries", **_ASKED_OF_ANALYSTS),
+        Calls("rubric_extractions", **_ASKED_OF_ANALYSTS, snapshot="NULL"),
     ),
     embeds=True,
 )

@@ -30,6 +30,6 @@ SURVEY_TABLES: Mapping[str, TableSpec] = {
     "question_batteries": TableSpec(tables.QUESTION_BATTERIES),
 }
 """By name. The first of a space is the one that ingest writes: it says which partitions there are."""
-SURVEY_CALLS = FamilyCalls(
+SURVEY_CALL_TABLES = FamilyCalls(
     SPACE, (calls_by_key("predictions", purpose="condition", way="context_level"),), "condition", shown_by=("model",)
 )

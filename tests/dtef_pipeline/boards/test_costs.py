@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from dtef_pipeline.boards.costs import costs, costs_with_reasons, count_calls_once, spent_in_all, usage_by_model
 from dtef_pipeline.boards.used_calls import Calls, FamilyCalls
 from dtef_pipeline.qa.result_tables import QA_ANCHORS
-from dtef_pipeline.qa.stored_tables import QA_CALLS
+from dtef_pipeline.qa.stored_tables import QA_CALL_TABLES
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES
-from dtef_pipeline.rubric.stored_tables import RUBRIC_CALLS
+from dtef_pipeline.rubric.stored_tables import RUBRIC_CALL_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.stored_tables import SURVEY_CALLS
+from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.responses.store import SUMMARY
 
@@ -69,7 +69,7 @@ def of_predictions(*rows: Row) -> duckdb.DuckDBPyConnection:
 
 
 def of_survey(*rows: Row) -> list[dict[str, Any]]:
-    return list(costs(of_predictions(*rows), "survey", SURVEY_CALLS, stored).to_pylist())
+    return list(costs(of_predictions(*rows), "survey", SURVEY_CALL_TABLES, stored).to_pylist())
 
 
 def response(key: str, cost: float | None = 0.1, **given: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def of_qa(
 ) -> list[dict[str, Any]]:
     tables = {"qa_responses": (responses, QA_RESPONSES), "qa_judgements": (judgements, QA_JUDGEMENTS)}
     connection = connected(**tables, **({"qa_anchors": (anchors, QA_ANCHORS)} if anchors else {}))
-    return list(costs(connection, "qa", QA_CALLS, stored, unknown=unknown).to_pylist())
+    return list(costs(connection, "qa", QA_CALL_TABLES, stored, unknown=unknown).to_pylist())
 
 
 def test_a_response_that_was_not_imported_was_stopped_by_no_budget() -> None:
@@ -97,7 +97,7 @@ def test_a_response_that_was_not_imported_was_stopped_by_no_budget() -> None:
     rows = ({"request_key": "a", "call_status": "missing"}, {"request_key": "b", "call_status": "missing"})
     assert of_survey(*rows) == []
     table = pa.Table.from_pylist([prediction(**row) for row in rows], schema=PREDICTIONS)
-    assert [row["budget_stopped"] for row in usage_by_model(table, SURVEY_CALLS).to_pylist()] == [0]
+    assert [row["budget_stopped"] for row in usage_by_model(table, SURVEY_CALL_TABLES).to_pylist()] == [0]
 
 
 def test_failed_calls_and_calls_stopped_by_a_budget_are_told_apart_with_a_reason_each() -> None:
@@ -109,7 +109,7 @@ def test_failed_calls_and_calls_stopped_by_a_budget_are_told_apart_with_a_reason
     )
     (row,) = of_survey(*rows)
     assert (row["answered"], row["failed"], row["budget_stopped"], row["unpriced"]) == (1, 1, 2, 0)
-    (shown,) = costs_with_reasons(of_predictions(*rows), SURVEY_CALLS, ["model"]).to_dict("records")
+    (shown,) = costs_with_reasons(of_predictions(*rows), SURVEY_CALL_TABLES, ["model"]).to_dict("records")
     assert (shown["reason"], shown["stop_reason"]) == ("too long", "max_calls of 2 was reached")
 
 
@@ -157,7 +157,7 @@ def test_sums_are_those_of_a_plain_loop_over_requests_in_every_view(rows: list[d
         assert counted == (sums["answered"], sums["error"], sums["budget"], sums["prompt_tokens"])
         assert ((got[place]["cost_usd"] or 0), got[place]["unpriced"]) == (pytest.approx(sums["cost_usd"]), sums["unpriced"])
     for view in ("model", "first_level", "second_level", "snapshot", "purpose"):
-        frame = costs_with_reasons(of_predictions(*rows), SURVEY_CALLS, [view])
+        frame = costs_with_reasons(of_predictions(*rows), SURVEY_CALL_TABLES, [view])
         assert frame["answered"].sum() == sum(sums["answered"] for sums in wanted.values())
         assert frame["cost_usd"].sum() == pytest.approx(sum(sums["cost_usd"] for sums in wanted.values()))
 
@@ -234,7 +234,7 @@ def test_what_embedders_cost_is_told_by_the_response_store() -> None:
     ]
     summary = pa.Table.from_pylist(asked, schema=SUMMARY)
     connection = connected(rubric_responses=([row | {"cost_usd": 1.0, "prompt_tokens": 1}], RUBRIC_RESPONSES))
-    rows = costs(connection, "rubric", RUBRIC_CALLS, stored, summary=summary).to_pylist()
+    rows = costs(connection, "rubric", RUBRIC_CALL_TABLES, stored, summary=summary).to_pylist()
     assert [(row["role"], row["model"], row["first_level"], row["calls"], row["cost_usd"]) for row in rows] == [
         ("candidate", "m", "b", 1, 1.0),
         ("embedder", "e", None, 3, None),

@@ -13,7 +13,7 @@ from dtef_pipeline.boards.costs import costs as costs_of_calls
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, champions_table, validity_tables
-from dtef_pipeline.rubric.stored_tables import RUBRIC_CALLS
+from dtef_pipeline.rubric.stored_tables import RUBRIC_CALL_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
 from tests.made.rubric_pages import made_tables
 from tests.made.rubric_warehouse import keep
@@ -62,7 +62,7 @@ def costs(
     connection.register("rubric_judgements", pa.Table.from_pylist(judgements, schema=RUBRIC_JUDGEMENTS))
     connection.register("rubric_summaries", RUBRIC_SUMMARIES.empty_table())
     connection.register("rubric_extractions", pa.Table.from_pylist(extractions, schema=RUBRIC_EXTRACTIONS))
-    rows: list[dict] = costs_of_calls(connection, "rubric", RUBRIC_CALLS, stored, summary=of_store).to_pylist()  # type: ignore[type-arg]
+    rows: list[dict] = costs_of_calls(connection, "rubric", RUBRIC_CALL_TABLES, stored, summary=of_store).to_pylist()  # type: ignore[type-arg]
     return rows
 
 
@@ -135,8 +135,10 @@ def test_judges_cost_each_request_once_as_costs_has_it_and_their_judgements_coun
     warehouse = house
     tables = warehouse.query(lambda connection: validity_tables(connection, bought), only=JUDGED_READ)
     judges = tables["rubric_judges"].to_pandas()
-    reads = [calls.table for calls in RUBRIC_CALLS.tables]
-    spent = house.query(lambda connection: costs_of_calls(connection, "rubric", RUBRIC_CALLS, bought), only=reads).to_pandas()
+    reads = [calls.table for calls in RUBRIC_CALL_TABLES.tables]
+    spent = house.query(
+        lambda connection: costs_of_calls(connection, "rubric", RUBRIC_CALL_TABLES, bought), only=reads
+    ).to_pandas()
     spent = spent[spent["role"] == "judge"]
     assert judges["n"].sum() == len(rows) > 2 * len(asked)
     assert judges["calls"].sum() == spent["calls"].sum() == len(asked) + 1
