@@ -24,7 +24,7 @@ from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.panel import Panel
 from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES, SURVEY_TABLES
 from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
-from dtef_pipeline.tables import COSTS, TableSpec
+from dtef_pipeline.tables import COMPARISONS, COSTS, TableSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,10 @@ FAMILIES = (
         paired=GAMES_PAIRED,
     ),
 )
-SHARED_TABLES: Mapping[str, TableSpec] = {"costs": TableSpec(COSTS, levels=("family",), remake="dtef rollup {options}")}
+SHARED_TABLES: Mapping[str, TableSpec] = {
+    name: TableSpec(schema, levels=("family",), remake="dtef rollup {options}")
+    for name, schema in (("comparisons", COMPARISONS), ("costs", COSTS))
+}
 """Tables over all families, by name. They are kept by family, so that the roll-ups of each write a part of its own."""
 TABLES: Mapping[str, TableSpec] = {
     **{name: spec for family in FAMILIES for name, spec in family.tables.items()},

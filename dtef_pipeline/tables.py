@@ -50,6 +50,11 @@ def in_schema(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
     return pa.table(arrays, schema=schema)
 
 
+def family_rows(rows: pd.DataFrame, schema: pa.Schema, family: str) -> pa.Table:
+    """A family's rows of a table over all families: columns that the family lacks are null."""
+    return in_schema(rows.assign(family=family).reindex(columns=schema.names), schema)
+
+
 STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing", "budget")
 ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
 """Statuses of a prediction whose model responded: a parse rate is the share of these that could be read."""
@@ -160,6 +165,41 @@ COSTS = pa.schema(
     ]
 )
 """One row per family, role, partition, snapshot, purpose and model variant."""
+
+COMPARISONS = pa.schema(
+    [
+        FAMILY_FIELD,
+        field("first_level", pa.string(), "First level of the partitions that are compared by themselves, such as a suite; null: all"),
+        field("context_level", pa.string(), "Context that was shown; null: the family has no such levels"),
+        field("condition", pa.string(), "Condition in which the models were asked; null: the family has none"),
+        field("targets", pa.string(), "Items that count: clean (those that are a fair test) or all; null: the family knows no others"),
+        METRIC_FIELD,
+        field("measured_by", pa.string(), "What the metric was measured by; null: the metric says it"),
+        *MODEL_FIELDS,
+        field("other_model", pa.string(), "Model that the first one is compared with"),
+        field("other_variant", pa.string(), "Variant of the model that the first one is compared with"),
+        field("verdict", pa.string(), "Verdict by p_adjusted, such as better; equivalent: the 90 % interval lies within a margin"),
+        field("difference", pa.float64(), "Lead of the better model: score less other score, in units of the score"),
+        field("low", pa.float64(), "Lower end of the 95 % interval of the difference; null: too few clusters"),
+        field("high", pa.float64(), "Upper end of the 95 % interval of the difference; null: too few clusters"),
+        field("score", pa.float64(), "Mean score of the better model on what both have a score for: higher is better"),
+        field("other_score", pa.float64(), "Mean score of the other model on the same"),
+        field("n_items", pa.int64(), "Different items that both models have a score for"),
+        field("n_pairs", pa.int64(), "Items as they were asked in each partition that both models have a score for"),
+        field("n_clusters", pa.int64(), "Clusters that intervals and tests go by; where a family has too few, items"),
+        field("effect_size", pa.float64(), "Difference in units of the standard deviation of the clusters' differences"),
+        field("p", pa.float64(), "Two-sided p of the t test by whole clusters, 0-1; null: too few clusters"),
+        field("among", pa.string(), "Comparisons that p is adjusted over, such as models (of two language models); null: all of the board"),
+        field("p_adjusted", pa.float64(), "Adjusted p, 0-1 (Holm over the comparisons of one board, or of those among)"),
+        field("parsed_difference", pa.float64(), "Difference by readable responses alone; null: the family scores no others"),
+        field("parsed_low", pa.float64(), "Lower end of the 95 % interval of parsed_difference"),
+        field("parsed_high", pa.float64(), "Upper end of the 95 % interval of parsed_difference"),
+        field("parsed_verdict", pa.string(), "Verdict by readable responses alone"),
+        field("parsed_note", pa.string(), "What readable responses alone say where it is something else; empty: the same"),
+        field("note", pa.string(), "Caution for readers of the row, or the reason why a number is missing; empty: nothing"),
+    ]
+)  # fmt: skip
+"""One row per family, board and two models that share an item, the better one first."""
 
 GAP_FIELD = field("gap", pa.float64(), "Highest less lowest mean score, 0-1; null: not compared")
 REASON_FIELD = field("reason", pa.string(), "Comparison in words, or the reason why none was made")

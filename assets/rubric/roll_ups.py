@@ -23,6 +23,7 @@ from dtef_pipeline.rubric.rolled_up import (
     champions_table,
     validity_tables,
 )
+from dtef_pipeline.rubric.runs_compared import comparisons_table
 from dtef_pipeline.text.counted import counted
 
 
@@ -108,15 +109,18 @@ def rubric_board(context: dg.AssetExecutionContext, store: Store) -> dg.Material
 
     A model is ranked from 10 blueprints on; one with fewer is listed without a rank. Intervals are of other blueprints of this kind. Beside it
     stand the boards of tags, of each blueprint, prompt and criterion (`rubric_board_tag`, `rubric_board_blueprint`, `rubric_board_prompt`,
-    `rubric_board_criterion`). Blueprints with the tag `test` are in those of their own alone.
+    `rubric_board_criterion`), and the family's part of `comparisons` (every two models). Blueprints with the tag `test` are in those of their
+    own alone.
     """
     require_scored(store)
     boards: dict[str, pa.Table] = store.warehouse.query(rubric_boards, only=BOARD_READS)
+    boards["comparisons"] = store.warehouse.query(comparisons_table, only=BOARD_READS)
     overall = boards["rubric_board"]
     shown = ["rank", "model", "score", "low", "high", "coverage", "similarity", "n_parts", "note"]
     return published(
         store,
         boards,
+        family="rubric",
         board=markdown(overall, shown, most=30),
         rubric_board_rows=len(overall),
     )

@@ -52,7 +52,7 @@ class BoardConfig(dg.Config):
 
 def publish_views(store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table]:
     """Write the tables that `make` makes of the survey's scores; what was written. Raises WarehouseError before anything is scored."""
-    return publish(store, HELD, CODED, config.options, make)
+    return publish(store, HELD, CODED, config.options, make, "survey")
 
 
 def of_views(*tables: str) -> Make:
@@ -110,12 +110,12 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     )
 
 
-@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="6"))
+@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="7"))
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Every two models on the cells that both have a score for: the difference with its interval, and whether chance could have made it.
 
     Tested over whole batteries, since the segments and questions of a battery are not independent. `p_adjusted` is Holm's over the family of
-    a row (`family`). `verdict` is `better` or `not told apart`; `parsed_verdict` uses readable responses only.
+    a row (`among`). `verdict` is `better` or `not told apart`; `parsed_verdict` uses readable responses only.
     """
     rows = publish_views(store, config, of_views("comparisons"))["comparisons"]
     shown = [
@@ -125,7 +125,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
         "difference",
         "low",
         "high",
-        "family",
+        "among",
         "p_adjusted",
         "verdict",
         "parsed_verdict",

@@ -26,7 +26,7 @@ SURVEY_TABLES: Mapping[str, TableSpec] = {
     "drift_checks": TableSpec(tables.DRIFT_CHECKS, SPACE, _SEGMENT, _BY_RUN),
     "model_drift": TableSpec(tables.MODEL_DRIFT),
     "drift_series": TableSpec(tables.DRIFT_SERIES),
-    **{view.table: TableSpec(TESTS.get(view.table)) for view in PUBLISHED},
+    **{view.table: TableSpec(TESTS.get(view.table)) for view in PUBLISHED if view.table != "comparisons"},
     "question_batteries": TableSpec(tables.QUESTION_BATTERIES),
 }
 """By name. The first of a space is the one that ingest writes: it says which partitions there are."""

@@ -138,7 +138,7 @@ def test_a_model_at_several_temperatures_costs_one_row_and_its_variants_are_show
 
 def test_leaderboard_and_report_of_rubrics_are_those_of_the_rubric_commands(house: Warehouse, tmp_path: Path) -> None:
     assert ok("leaderboard", "--family", "rubric", "--by", "judges") == ok("rubric", "board", "--by", "judges")
-    assert ok("leaderboard", "--family", "rubric", "--by", "compare") == ok("rubric", "board", "--by", "compare")
+    assert ok("leaderboard", "--family", "rubric", "--by", "comparisons") == ok("rubric", "board", "--by", "comparisons")
     ok("report", "--family", "rubric", "--out", tmp_path / "one")
     ok("report", "--family", "rubric", "--out", tmp_path / "other")
     pages = [{page.name: page.read_text(encoding="utf-8") for page in (tmp_path / name).iterdir()} for name in ("one", "other")]
@@ -218,7 +218,7 @@ def test_options_of_another_family_are_refused_with_those_that_are_allowed(house
     allowed = "allowed with --family rubric: family, role, model, snapshot, variant, blueprint"
     assert f"--by segment: {allowed}" in refused("costs", "--family", "rubric", "--by", "segment")
     assert "--by round: allowed with all families: family, role" in refused("costs", "--by", "round")
-    assert "'compare' with --family survey" in refused("leaderboard", "--by", "compare")
+    assert "'champions' with --family survey" in refused("leaderboard", "--by", "champions")
 
 
 def test_without_a_table_the_command_says_what_makes_it(state: Path) -> None:
