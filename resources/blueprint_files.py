@@ -82,9 +82,11 @@ def gone_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[RubricFile
     ]
 
 
-def clear_tables(warehouse: Warehouse, tables: Iterable[str], **levels: str) -> None:
-    """Remove all rows of tables, or those of these levels, as of results over all blueprints where there is none left."""
+def clear_tables(warehouse: Warehouse, tables: Iterable[str], family: str) -> None:
+    """Remove all rows of tables, as of results over all blueprints where there is none left; of tables over all families the family's."""
+    from resources.warehouse import part_of_family
+
     for table in tables:
-        folder = warehouse.folder(table, **levels)
+        folder = warehouse.folder(table, **part_of_family(table, family))
         if warehouse.fs.get_file_info(folder).type == pafs.FileType.Directory:
             warehouse.fs.delete_dir(folder)

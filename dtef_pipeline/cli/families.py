@@ -27,18 +27,15 @@ from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Row, Subject
-from dtef_pipeline.drift.verdict_tables import DRIFT_TABLES
 from dtef_pipeline.drift.verdict_text import by_verdict, moved_judges, reaches, series_words, told_too_early
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.families import FAMILIES, TABLES, Family
+from dtef_pipeline.families import FAMILIES, SHARED_TABLES, TABLES, Family
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.survey.boards.meanings import COST_COLUMNS
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
-from dtef_pipeline.text.unknown_cost import row_cost_in_words
 from resources.blueprint_files import clear_tables
 from resources.gateway.progress import waiting
 from resources.settings import Settings
@@ -53,7 +50,6 @@ TOO_EARLY = 4
 """Exit code of `dtef drift --fail-on drift` where no series drifted, and one has too few snapshots for anybody to tell."""
 SERIES_NAMED = 10
 """Series without a verdict that are named."""
-_COUNTED_USAGE = ("answered", "calls", "prompt_tokens", "completion_tokens")
 _SENT = ["family", "sent", "night_sent"]
 """Columns that only the stored table needs: of whom it is, and what was sent."""
 _RULE_VIEW = TableView(
@@ -91,13 +87,9 @@ class CommandFamily:
     """What is watched for drift."""
     board: Callable[[str, str], None]
     """Shows the view of this name in a form of output."""
-    costs_by: tuple[str, ...]
-    """What costs are added up by where nothing is named."""
     pages: Callable[[str | None], Pages]
     """The pages of its report, of a snapshot where that is named."""
     page_tables: tuple[str, ...]
-    spent: Callable[[Warehouse], pd.DataFrame] | None = None
-    """Rows of what models were asked; None: those of its table of costs."""
     drift_lines: Callable[[Warehouse], Iterable[str]] = lambda _: ()
     """Lines that stand below the verdicts on drift."""
     of_snapshots: bool = False
@@ -165,46 +157,6 @@ def require_rolled_up(warehouse: Warehouse, family: str, table: str, scores: str
         raise WarehouseError(f"no {table} of {family} in {warehouse.root} yet: {_ROLLED_UP_BY.format(family)}")
     require_table(warehouse, table, _ROLLED_UP_BY.format(family))
     say_stale(warehouse, table, scores, f"dtef rollup --family {family}", **part)
-
-
-@reads_tables
-def costs(warehouse: Warehouse, name: str, by: Sequence[str], output: str) -> None:
-    family = family_record(name)
-    frame = family.spent(warehouse) if family.spent else _stored_costs(warehouse, family)
-    if not len(frame):
-        raise NothingToShowError(f"nothing to show: no model was asked; `{family.asks}` asks")
-    view = TableView(
-        (*family.costs_by, "model_variant", *_COUNTED_USAGE, "cost"),
-        ("scenario" if name == "games" else "role", "model", "model_variant", "cost"),
-        ("prompt_tokens", "completion_tokens", "calls"),
-    )
-    meanings = meanings_of("episode_turns" if family.spent else f"{name}_costs")
-    print_rows(view, _spent_by(frame, by or family.costs_by, output), output, (), {**meanings, "cost": COST_COLUMNS["cost"]})
-
-
-def _stored_costs(warehouse: Warehouse, family: CommandFamily) -> pd.DataFrame:
-    table = f"{family.name}_costs"
-    require_rolled_up(warehouse, family.name, table, family.stored.scored)
-    frame: pd.DataFrame = warehouse.rows(table).to_pandas()
-    return frame
-
-
-def _spent_by(spent: pd.DataFrame, by: Sequence[str], output: str) -> pd.DataFrame:
-    """The rows added up by these columns (`variant` is `model_variant`), the dearest first.
-
-    Roles, where they are told apart, stay in the order of the table. `output`: for people (`table`), costs are told in words too.
-    """
-    names = list(dict.fromkeys("model_variant" if name == "variant" else name for name in by))
-    groups = spent.groupby(names, sort=False, dropna=False)
-    dollars = groups[["cost_usd", "unknown_cost_usd_most"]].sum(min_count=1)
-    whole = groups[[*_COUNTED_USAGE, "unpriced", "unknown_cost_attempts"]].sum().join(dollars).reset_index()
-    whole = whole.sort_values("cost_usd", ascending=False, na_position="last", kind="stable", ignore_index=True)
-    if "role" in names:
-        place = {role: at for at, role in enumerate(spent["role"].unique())}
-        whole = whole.sort_values("role", key=lambda role: role.map(place), kind="stable", ignore_index=True)
-    if output != "table":
-        return whole
-    return whole.assign(cost=[row_cost_in_words(row) for row in whole.to_dict("records")])
 
 
 def drift(name: str, by: str, since: Sequence[str], fail_on: str | None, output: str) -> int:
@@ -357,7 +309,7 @@ def report(warehouse: Warehouse, name: str, out: Path, snapshot: str | None) -> 
         known = {label for part in parts for label in warehouse.values(scored, "snapshot", **{first: part})}
         if snapshot not in known:
             raise ConfigError(f"--snapshot {snapshot!r}: no {family.part} has it; known: {nearest(snapshot, sorted(known))}")
-    _write_report(warehouse, out, family.pages(snapshot), {*family.page_tables, *PREFERENCE_READ, *DRIFT_TABLES})
+    _write_report(warehouse, out, family.pages(snapshot), {*family.page_tables, *SHARED_TABLES, *PREFERENCE_READ})
 
 
 def _write_report(warehouse: Warehouse, out: Path, pages: Pages, only: Collection[str]) -> None:
@@ -444,8 +396,7 @@ def boards_follow(warehouse: Warehouse, family: Family, results: Iterable[str]) 
     """What becomes of boards and pages after scores went, in words: they go at once where nothing is scored any more."""
     boards_left = bool(warehouse.tables([family.scored]))
     if not boards_left:
-        clear_tables(warehouse, results)
-        clear_tables(warehouse, DRIFT_TABLES, family=family.name)
+        clear_tables(warehouse, [*results, *SHARED_TABLES], family.name)
         remove_pages(warehouse.fs, f"{warehouse.root}/{family.name}_report")
     warehouse.refresh_database()
     if boards_left:

@@ -60,23 +60,6 @@ _GAMES_VIEW = TableView(
 )
 
 
-_GAMES_SPENT = """
-    SELECT 'candidate' AS role, league, scenario, persona, model, model_variant,
-        count(DISTINCT request_key) FILTER (answered) AS answered, count(DISTINCT request_key) FILTER (answered) AS calls,
-        coalesce(sum(prompt_tokens) FILTER (answered), 0)::BIGINT AS prompt_tokens,
-        coalesce(sum(completion_tokens) FILTER (answered), 0)::BIGINT AS completion_tokens,
-        sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced,
-        coalesce(sum(unknown_cost_attempts), 0)::BIGINT AS unknown_cost_attempts, sum(unknown_cost_usd_most) AS unknown_cost_usd_most
-    FROM (SELECT *, call_status = 'answered' AS answered FROM ({calls}))
-    WHERE answered OR unknown_cost_attempts > 0 OR cost_usd > 0 GROUP BY ALL ORDER BY ALL
-"""
-_GAMES_CALLS = ("episode_turns", "decision_answers")
-_GAMES_CALL_COLUMNS = """
-    league, scenario, persona, model, model_variant, request_key, call_status, prompt_tokens, completion_tokens, cost_usd,
-    unknown_cost_attempts, unknown_cost_usd_most
-"""
-
-
 @reads_tables
 def show(
     warehouse: Warehouse,
@@ -220,25 +203,6 @@ def _of_metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     return frame[frame["metric"] == metric]
 
 
-def _spent(warehouse: Warehouse) -> pd.DataFrame:
-    """What the requests of the tables with calls came to; no rows where there are no such tables."""
-    made = warehouse.tables(_GAMES_CALLS)
-    if not made:
-        return pd.DataFrame()
-    found: pd.DataFrame = warehouse.query(lambda connection: connection.sql(_spent_query(made)).df(), only=made)
-    return found
-
-
-def _spent_query(tables: Sequence[str]) -> str:
-    """What the requests of these tables came to. An opening of an episode is the same request as its decision point: it counts once."""
-    before, parts = list[str](), list[str]()
-    for table in tables:
-        again = " AND ".join(f"request_key NOT IN (SELECT request_key FROM {one})" for one in before)
-        parts.append(f"SELECT {_GAMES_CALL_COLUMNS} FROM {table}{f' WHERE {again}' if again else ''}")
-        before.append(table)
-    return _GAMES_SPENT.format(calls=" UNION ALL ".join(parts))
-
-
 def _of_baselines(warehouse: Warehouse) -> list[str]:
     """What baselines say of the games themselves."""
     moved = warehouse.query(lambda connection: list(moved_baselines(connection)), only=["episode_scores"])
@@ -260,9 +224,7 @@ GAMES_COMMANDS = CommandFamily(
     asks="dtef games run --player MODEL",
     subject=GAMES_WATCHED,
     board=lambda by, output: show((), (), (), EXPECTED_RETURN, False, OWN_GAMES, None, output),
-    costs_by=("role", "scenario", "persona", "model"),
     drift_lines=_of_baselines,
     pages=_pages,
     page_tables=GAME_PAGES_READ,
-    spent=_spent,
 )

@@ -22,7 +22,7 @@ from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from resources.gateway.progress import waiting
-from resources.warehouse import Warehouse
+from resources.warehouse import Warehouse, part_of_family
 
 
 @reads_tables
@@ -31,8 +31,10 @@ def show(warehouse: Warehouse, by: str, suites: Sequence[str], output: str, *, s
     view = QA_VIEW_BY_NAME[by]
     if view.table != RETRIEVAL_STAGE_TABLE:
         require_rolled_up(warehouse, "qa", view.table, "qa_scores")
-    rows = _split_boards(warehouse, view) if served else warehouse.rows(view.table)
-    frame: pd.DataFrame = rows.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    rows = _split_boards(warehouse, view) if served else warehouse.rows(view.table, **part_of_family(view.table, "qa"))
+    frame: pd.DataFrame = rows.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get).rename(
+        columns={"first_level": "suite"}
+    )
     if suites:
         frame = _of_suites(frame, suites)
     if view.check:
@@ -50,8 +52,8 @@ def show(warehouse: Warehouse, by: str, suites: Sequence[str], output: str, *, s
 
 def _split_boards(warehouse: Warehouse, view: QaView) -> pa.Table:
     """The table of the view, made anew with a row for each served model."""
-    if view.table not in QA_BOARDS:
-        allowed = ", ".join(one.name for one in QA_VIEW_BY_NAME.values() if one.table in QA_BOARDS)
+    if view.table not in (made := {*QA_BOARDS, "comparisons"}):
+        allowed = ", ".join(one.name for one in QA_VIEW_BY_NAME.values() if one.table in made)
         raise ConfigError(f"--served with --by {view.name}: allowed with --by {allowed}")
 
     def split(connection: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -80,7 +82,6 @@ QA_COMMANDS = CommandFamily(
     asks="dtef qa run --model MODEL",
     subject=QA_WATCHED,
     board=lambda by, output: show(by, (), output),
-    costs_by=("role", "suite", "evaluator", "model"),
     pages=lambda snapshot: qa_pages,
     page_tables=tuple(QA_TABLES),
 )

@@ -63,8 +63,8 @@ def leaderboard(warehouse: Warehouse, /, by: str, output: str, top: int | None, 
     )
     if "deviation" in frame:
         frame = by_significance(frame)
-    if "family" in frame:
-        frame = frame.sort_values("family", key=lambda family: family.map(COMPARED_FAMILIES.index), kind="stable")
+    if "among" in frame:
+        frame = frame.sort_values("among", key=lambda among: among.map(COMPARED_FAMILIES.index), kind="stable")
     if output == "table" and top is None and {"question_id", "deviation"} & {*frame}:
         top = MOST_ROWS
     shown = frame.head(top or len(frame))

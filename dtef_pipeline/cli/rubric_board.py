@@ -26,7 +26,7 @@ from dtef_pipeline.rubric.board_views import (
 )
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.report.verdicts import criteria_counted
-from dtef_pipeline.rubric.runs_compared import MODELS_COMPARED, averaged_runs, compare_models, several_policies, unlike_runs
+from dtef_pipeline.rubric.runs_compared import averaged_runs, compare_over_blueprints, several_policies, unlike_runs
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
 from dtef_pipeline.rubric.watched_drift import WATCHED
@@ -58,8 +58,7 @@ def _board(warehouse: Warehouse, by: str, blueprints: Sequence[str], output: str
     frame = _rows(warehouse, view, blueprints)
     if not len(frame):
         raise NothingToShowError(f"nothing to show by {by}: it needs {view.needs}")
-    meanings = MODELS_COMPARED if by == COMPARE_VIEW else meanings_of(view.table)
-    print_rows(view, frame, output, _lines_of(warehouse, view, blueprints), meanings)
+    print_rows(view, frame, output, _lines_of(warehouse, view, blueprints), meanings_of(view.table))
     if output == "table" and "rank" in view.columns:
         say_mixed(warehouse, "rubric_responses")
 
@@ -90,7 +89,7 @@ def _compared(warehouse: Warehouse, patterns: Sequence[str]) -> pd.DataFrame:
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
         chosen = _chosen(connection, sorted(scores["blueprint"].astype(str).unique()), patterns)
-        return compare_models(scores, rubric_snapshot_order(connection), chosen)
+        return compare_over_blueprints(scores, rubric_snapshot_order(connection), chosen)
 
     with waiting("comparing models"):
         return warehouse.query(made, only=_COMPARED_READ)
@@ -163,7 +162,6 @@ RUBRIC_COMMANDS = CommandFamily(
     asks="dtef rubric run",
     subject=WATCHED,
     board=lambda by, output: show(by, (), output),
-    costs_by=("role", "model"),
     pages=lambda snapshot: lambda connection: rubric_pages(connection, snapshot),
     page_tables=tuple(RUBRIC_TABLES),
     of_snapshots=True,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from dtef_pipeline.tables import MODEL_FIELDS, PARSE_RATE_FIELD, SNAPSHOT_FIELD, TableSpec, field
+from dtef_pipeline.tables import MODEL_FIELDS, PARSE_RATE_FIELD, SNAPSHOT_FIELD, field
 
 FAMILY_FIELD = field("family", pa.string(), "Family of evaluations that the scores are of, such as rubric, qa or games")
 WAY_FIELD = field(
@@ -189,13 +189,10 @@ JUDGE_DRIFT = pa.schema(
 )
 """One row per judge and evaluator: whether what it says of the same stored answers has moved. A shift below 0: it became stricter."""
 
-DRIFT_TABLES: Mapping[str, TableSpec] = {
-    name: TableSpec(schema, levels=("family",), remake="dtef rollup {options}")
-    for name, schema in {
-        "drift": DRIFT,
-        "drift_series": DRIFT_SERIES,
-        "drift_rule": DRIFT_RULE,
-        "judge_drift": JUDGE_DRIFT,
-    }.items()
+DRIFT_SCHEMAS: Mapping[str, pa.Schema] = {
+    "drift": DRIFT,
+    "drift_series": DRIFT_SERIES,
+    "drift_rule": DRIFT_RULE,
+    "judge_drift": JUDGE_DRIFT,
 }
-"""By name. Each family's roll-up writes its own part."""
+"""By the table's name."""

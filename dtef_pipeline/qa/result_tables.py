@@ -1,4 +1,4 @@
-"""Tables that are made of the scores of the qa family: results, boards, comparisons, pass@k, costs and validity.
+"""Tables that are made of the scores of the qa family: results, boards, comparisons, pass@k and validity.
 
 As in `dtef_pipeline.qa.tables`, what could not be made is null, and a note says why.
 """
@@ -14,7 +14,6 @@ from dtef_pipeline.tables import (
     METRIC_FIELD,
     MODEL_FIELDS,
     SNAPSHOT_FIELD,
-    UNKNOWN_COST_FIELDS,
     field,
 )
 
@@ -115,45 +114,6 @@ QA_PASS_AT_K = pa.schema(
 )
 """One row per part whose items are programs, condition, metric, what it was measured by, model variant and k."""
 
-QA_COMPARISONS = pa.schema(
-    [
-        *_BOARD_FIELDS,
-        *MODEL_FIELDS,
-        field("other_model", pa.string(), "Name of the model that it is compared with"),
-        field("other_variant", pa.string(), "Model string and sampling parameters of the model that it is compared with"),
-        field("verdict", pa.string(), "Decision: better, equivalent or undecided"),
-        field("difference", pa.float64(), "Mean score less that of the other model, over the items that both have a score for"),
-        field("low", pa.float64(), "Lower end of the 95 % interval of the difference; null: see the note"),
-        field("high", pa.float64(), "Upper end of the 95 % interval of the difference; null: see the note"),
-        field("score", pa.float64(), "Mean score on these items, 0-1: higher is better"),
-        field("other_score", pa.float64(), "Mean score of the other model on these items, 0-1: higher is better"),
-        field("n_items", pa.int64(), "Items that both have a score for"),
-        field("n_clusters", pa.int64(), "Clusters of the interval: transcripts or subjects; where there are fewer than 5, items"),
-        field("effect_size", pa.float64(), "Difference over the standard deviation of the clusters' mean differences"),
-        field("p", pa.float64(), "Two-sided p of the cluster-robust t test; null: fewer than 5 clusters"),
-        field("p_adjusted", pa.float64(), "Probability of so large a difference by chance, adjusted over all pairs of the board (Holm)"),
-        _NOTE_FIELD,
-    ]
-)  # fmt: skip
-"""One row per two model variants of a board that share an item, the better one first."""
-
-QA_COSTS = pa.schema(
-    [
-        field("role", pa.string(), "Role in which the model was asked: candidate or judge"),
-        _SUITE_FIELD,
-        field("evaluator", pa.string(), "Side that the judge looked at: semantic, factuality or rationale; null: no judge"),
-        *MODEL_FIELDS,
-        field("answered", pa.int64(), "Responses and judgements with a reply; each counts once"),
-        field("calls", pa.int64(), "Calls in the response store; each counts once"),
-        field("prompt_tokens", pa.int64(), "Tokens of prompts; each call counts once"),
-        field("completion_tokens", pa.int64(), "Tokens of replies; each call counts once"),
-        field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: none is known"),
-        field("unpriced", pa.int64(), "Answered ones with a call whose price is unknown"),
-        *UNKNOWN_COST_FIELDS,
-    ]
-)
-"""One row per role, suite, evaluator and model variant."""
-
 QA_VALIDITY = pa.schema(
     [
         _SUITE_FIELD,
@@ -186,12 +146,10 @@ QA_BOARDS = {
     "qa_board_cluster": QA_BOARD_CLUSTER,
     "qa_results": QA_RESULTS,
     "qa_pass_at_k": QA_PASS_AT_K,
-    "qa_comparisons": QA_COMPARISONS,
 }
 """The tables that the roll-up `qa_board` writes, by name."""
 QA_ROLLED_UP = {
     **QA_BOARDS,
-    "qa_costs": QA_COSTS,
     "qa_validity": QA_VALIDITY,
 }
 """The tables over all parts, by name."""

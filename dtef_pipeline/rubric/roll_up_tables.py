@@ -1,4 +1,4 @@
-"""Tables that are made of whole blueprints of the rubric family: summaries, champions, agreement, validity and costs.
+"""Tables that are made of whole blueprints of the rubric family: summaries, champions, agreement and validity.
 
 As in `dtef_pipeline.rubric.tables`, what could not be made is null, and `reason` says why.
 """
@@ -21,7 +21,6 @@ from dtef_pipeline.rubric.tables import (
 from dtef_pipeline.tables import (
     MODEL_FIELDS,
     SNAPSHOT_FIELD,
-    UNKNOWN_COST_FIELDS,
     field,
 )
 
@@ -301,20 +300,6 @@ RUBRIC_VARIANCE = pa.schema(
 )
 """One row for all judgements together, then one per blueprint."""
 
-RUBRIC_COSTS = pa.schema(
-    [
-        field("role", pa.string(), "Role in which the model was asked: candidate, judge, analyst or embedder"),
-        *MODEL_FIELDS,
-        field("answered", pa.int64(), "Conversations, judgements and summaries with a reply; each counts once"),
-        field("calls", pa.int64(), "Calls in the response store; each counts once"),
-        field("prompt_tokens", pa.int64(), "Tokens of prompts; each call counts once"),
-        field("completion_tokens", pa.int64(), "Tokens of replies; each call counts once"),
-        field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: none is known"),
-        field("unpriced", pa.int64(), "Replied ones with a call whose price is unknown"),
-        *UNKNOWN_COST_FIELDS,
-    ]
-)
-"""One row per role and model variant."""
 
 RUBRIC_ROLLED_UP = {
     "rubric_champions": RUBRIC_CHAMPIONS,
@@ -323,6 +308,5 @@ RUBRIC_ROLLED_UP = {
     "rubric_self_preference": RUBRIC_SELF_PREFERENCE,
     "rubric_judges": RUBRIC_JUDGES,
     "rubric_variance_shares": RUBRIC_VARIANCE,
-    "rubric_costs": RUBRIC_COSTS,
 }
 """The tables over all blueprints beside the boards, by name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dtef_pipeline.boards.used_calls import Calls, FamilyCalls
 from dtef_pipeline.rubric import roll_up_tables, tables
 from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
@@ -52,3 +53,14 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     },
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""
+_ASKED_OF_ANALYSTS = {"role": "'analyst'", "model": "analyst", "variant": "analyst_variant"}
+RUBRIC_CALL_TABLES = FamilyCalls(
+    RUBRIC_SPACE,
+    (
+        Calls("rubric_responses", replies="turns", status="status", error="error"),
+        Calls("rubric_judgements", role="'judge'", model="judge_model", variant="judge_variant", status="reason"),
+        Calls("rubric_summaries", **_ASKED_OF_ANALYSTS),
+        Calls("rubric_extractions", **_ASKED_OF_ANALYSTS, snapshot="NULL"),
+    ),
+    embeds=True,
+)

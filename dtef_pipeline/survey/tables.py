@@ -19,7 +19,6 @@ from dtef_pipeline.tables import (
     REQUEST,
     SAMPLE_FIELDS,
     SNAPSHOT_FIELD,
-    SPENDING,
     field,
 )
 
@@ -279,6 +278,3 @@ SEGMENT_RESULTS = pa.schema(
 
 DRIFT_CHECKS = pa.schema([ROUND_FIELD, SEGMENT_FIELD, *PARTITION_DRIFT])
 """One row per model variant, way of asking and prompt set of a segment."""
-
-COSTS = pa.schema([ROUND_FIELD, SEGMENT_FIELD, SNAPSHOT_FIELD, *MODEL_FIELDS, CONDITION_FIELD, *SPENDING])
-"""One row per (round, segment, snapshot, model variant, condition)."""

@@ -34,14 +34,15 @@ ASSETS = {
     "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "13", "round_segment"),
     "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "11", None),
     "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "11", None),
-    "costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
+    "survey_costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
+    "games_costs": (["decision_answers", "episode_scores"], "games", TEAM, ["duckdb", "parquet"], "3", None),
     "comparisons": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "6", None),
     "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "6", None),
     "segment_gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),
     "survey_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "10", None),
     "report": (
-        sorted([*BOARDS, "costs", "drift_checks", "preference_scores", "survey_drift"]),
+        sorted([*BOARDS, "survey_costs", "drift_checks", "preference_scores", "survey_drift"]),
         "boards",
         TEAM,
         ["html"],
@@ -66,7 +67,7 @@ ASSETS = {
         "rubric",
         TEAM,
         ["duckdb", "parquet"],
-        "2",
+        "3",
         None,
     ),
     "rubric_report": (sorted([*RUBRIC_ROLLED, "preference_scores"]), "rubric", TEAM, ["html"], "2", None),
@@ -92,7 +93,7 @@ ASSETS = {
     "qa_scores": (["qa_executions", "qa_judgements"], "qa", TEAM, ["parquet"], "3", "dataset_part"),
     "qa_anchors": (["qa_judgements"], "qa", TEAM, ["litellm", "parquet"], "2", None),
     "qa_board": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "3", None),
-    "qa_costs": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "2", None),
+    "qa_costs": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "3", None),
     "qa_drift": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "5", None),
     "qa_report": (["preference_scores", "qa_board", "qa_costs", "qa_drift", "qa_validity"], "qa", TEAM, ["html"], "2", None),
     "qa_validity": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "1", None),
@@ -179,13 +180,13 @@ RUBRIC = [
 JOBS = {
     "round_pipeline": SIX,
     "nightly_drift": SIX[2:],
-    "roll_ups": [*BOARDS, "costs", "survey_drift", "report"],
+    "roll_ups": [*BOARDS, "survey_costs", "survey_drift", "report"],
     "rubric_pipeline": RUBRIC,
     "rubric_night": [*RUBRIC, "rubric_anchors"],
     "rubric_roll_ups": [*RUBRIC_ROLLED, "rubric_report"],
     "rubric_anchors_again": ["rubric_anchors"],
     "games_pipeline": ["episode_prompts", "episode_scores", "episodes", "scenario_items"],
-    "games_roll_ups": ["games_drift", "games_report", "persona_results"],
+    "games_roll_ups": ["games_costs", "games_drift", "games_report", "persona_results"],
     "games_decisions": ["decision_answers", "strategy_values"],
     "preference_roll_ups": ["preference_scores"],
     "qa_anchors_again": ["qa_anchors"],
@@ -284,7 +285,7 @@ def test_every_asset_check_and_job_has_a_description() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [*SIX, "survey_drift", *RUBRIC, "rubric_board", "rubric_champions", "rubric_agreement", "rubric_drift", "rubric_costs"],
+    [*SIX, "survey_drift", *RUBRIC, "rubric_board", "rubric_champions", "rubric_agreement", "rubric_drift"],
 )
 def test_every_stage_shows_the_columns_of_its_table(name: str) -> None:
     from resources.warehouse import TABLES

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, MEANINGS, METRIC_RANKS, TESTS
-from dtef_pipeline.survey.tables import COSTS, DRIFT_CHECKS, LEVEL_FIELD, METRICS
-from dtef_pipeline.tables import PARSE_RATE_FIELD, description
+from dtef_pipeline.survey.tables import DRIFT_CHECKS, LEVEL_FIELD, METRICS
+from dtef_pipeline.tables import COSTS, PARSE_RATE_FIELD, description
 
 PLAIN = (
     *(
@@ -101,15 +101,6 @@ EXPERIMENT: Mapping[str, str] = {
     "cost": _COST,
 }
 """By name, the columns that `dtef experiment` shows."""
-COST_COLUMNS: Mapping[str, str] = {
-    **{
-        name: description(COSTS.field(name))
-        for name in ("answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens")
-    },
-    "condition": description(COSTS.field("condition")),
-    "cost": _COST,
-}
-"""By name, the columns that `dtef costs` shows."""
 _DRIFT_SHOWN = {
     **{
         name: name

@@ -222,7 +222,7 @@ class TestNights:
 
     def test_what_anchors_cost_is_the_judges(self, nights: QaPipeline) -> None:
         assert nights.roll_up("qa_costs").failures == ()
-        judge = [row for row in nights.rows("qa_costs") if row["role"] == "judge"]
+        judge = [row for row in nights.rows("costs") if row["role"] == "judge"]
         asked = nights.players.by_role["judge"]
         assert sum(row["calls"] for row in judge) == asked
         assert sum(row["answered"] for row in judge) == asked

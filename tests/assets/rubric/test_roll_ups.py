@@ -76,10 +76,10 @@ def test_models_are_watched_over_all_blueprints(two_nights: Nights) -> None:
 
 def test_costs_are_those_of_the_response_store_by_role(two_nights: Nights) -> None:
     reviews, _ = two_nights
-    rows = reviews.rows("rubric_costs")
+    rows = reviews.rows("costs")
     with ResponseStore(reviews.folder / "responses.sqlite") as store:
         stored = store.summary().to_pandas().groupby(["role", "model"])[["answers", "prompt_tokens", "cost_usd"]].sum()
-    found = rows.set_index(["role", "model"])
+    found = rows.groupby(["role", "model"])[["calls", "prompt_tokens", "cost_usd"]].sum()
     assert found["calls"].to_dict() == stored["answers"].to_dict()
     assert found["prompt_tokens"].to_dict() == stored["prompt_tokens"].to_dict()
     assert found["cost_usd"].to_dict() == pytest.approx(stored["cost_usd"].to_dict())

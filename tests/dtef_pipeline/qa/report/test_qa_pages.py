@@ -226,8 +226,8 @@ def test_scores_fall_into_ten_classes_of_which_the_last_has_the_one() -> None:
 
 
 def test_costs_without_judges_have_no_empty_part_on_evaluators(made: QaMade, pages: dict[str, str]) -> None:
-    tables = {name: rows for name, rows in made.tables().items() if name in ("qa_scores", "qa_items", "qa_costs")}
-    tables["qa_costs"] = tables["qa_costs"].filter(pc.is_null(tables["qa_costs"]["evaluator"]))
+    tables = {name: rows for name, rows in made.tables().items() if name in ("qa_scores", "qa_items", "costs")}
+    tables["costs"] = tables["costs"].filter(pc.is_null(tables["costs"]["purpose"]))
     costs = section_of(dict(qa_pages(connected_qa(tables, boards=False)))["index.html"], "costs")
     assert "Costs by evaluator" in section_of(pages["index.html"], "costs")
     assert "Costs by evaluator" not in costs
