@@ -34,12 +34,12 @@ from resources.settings import shipped
 # Written out, so that a command waits for the modules of its own family alone; a test says when they differ from what is loaded.
 STAGE_NAMES = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
 BOARD_NAMES = ["leaderboard", "breakdowns", "comparisons", "responsiveness", "segment_gaps", "reliability"]
-ROLL_UP_NAMES = [*BOARD_NAMES, "costs", "model_drift", "report"]
+ROLL_UP_NAMES = [*BOARD_NAMES, "survey_costs", "survey_drift", "report"]
 QA_STAGE_NAMES = ["qa_items", "qa_prompts", "qa_responses", "qa_judgements", "qa_executions", "qa_scores"]
 QA_ROLL_UP_NAMES = ["qa_board", "qa_costs", "qa_validity", "qa_drift", "qa_report"]
 GAMES_STAGE_NAMES = ["scenario_items", "episode_prompts", "episodes", "episode_scores"]
 DECISION_STAGE_NAMES = ["decision_answers", "strategy_values"]
-GAMES_ROLL_UP_NAMES = ["persona_results", "games_drift", "games_report"]
+GAMES_ROLL_UP_NAMES = ["persona_results", "games_costs", "games_drift", "games_report"]
 PREFERENCE_ROLL_UP_NAMES = ["preference_scores"]
 RUBRIC_STAGE_NAMES = [
     f"rubric_{name}" for name in ("blueprints", "responses", "judgements", "embeddings", "points", "scores", "summaries")

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.qa.models_paired import compare_models
+from dtef_pipeline.qa.models_paired import compare_boards
 from dtef_pipeline.qa.scoring import JUDGED_METRIC, RIGHT_METRIC
 from dtef_pipeline.qa.suite_boards import BY_PART, suite_board
 
@@ -189,7 +189,7 @@ def one_set(
         "macro": held(board["macro_low"], board["macro_high"], real.macro[model]),
         "rank": held(board["rank_low"].astype("float64"), board["rank_high"].astype("float64"), place),
     }
-    pairs = compare_models(made)
+    pairs = compare_boards(made)
     sides = [pairs[name].str[1:].astype(int).to_numpy() for name in ("model", "other_model")]
     found["pairs"] = held(pairs["low"], pairs["high"], real.micro[sides[0]] - real.micro[sides[1]])
     for name, rows in (("score", board), ("macro", board), ("pairs", pairs)):

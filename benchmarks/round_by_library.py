@@ -151,14 +151,14 @@ def _library_costs_drift_and_report(house: Any) -> None:
     from dtef_pipeline.drift.models import model_drift
     from dtef_pipeline.survey.drift_subject import SUBJECT
     from dtef_pipeline.survey.experiments import load_experiments
-    from dtef_pipeline.survey.keys import KEYS
     from dtef_pipeline.survey.panel import Panel
     from dtef_pipeline.survey.report.chapters import survey_report
+    from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
     from resources.settings import shipped
 
     with house.connect() as connection:
-        house.write("costs", costs(connection, KEYS))
-        found = model_drift(connection, SUBJECT, Panel().drift.options)
+        house.write("costs", costs(connection, "survey", SURVEY_CALL_TABLES, lambda keys: house.read("costs")), family="survey")
+        found = model_drift(connection, SUBJECT, Panel().drift)
     house.write("drift_series", found.series)
     with house.connect() as connection:
         page = survey_report(connection, load_experiments(shipped("experiments")), [])

@@ -6,27 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.boards.used_calls import FamilyCalls
+from dtef_pipeline.drift.verdict_tables import DRIFT_SCHEMAS
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.games.stored_tables import GAMES_TABLES
+from dtef_pipeline.games.stored_tables import GAMES_CALL_TABLES, GAMES_TABLES
 from dtef_pipeline.keys import Space
 from dtef_pipeline.preference.paired_source import PairedSource
 from dtef_pipeline.preference.score_columns import PREFERENCE_TABLES
 from dtef_pipeline.qa.qa_paired import QA_PAIRED
 from dtef_pipeline.qa.settings import QaSettings
 from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.stored_tables import QA_TABLES
+from dtef_pipeline.qa.stored_tables import QA_CALL_TABLES, QA_TABLES
 from dtef_pipeline.rubric.rubric_paired import RUBRIC_PAIRED
 from dtef_pipeline.rubric.settings import RubricSettings
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
-from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
+from dtef_pipeline.rubric.stored_tables import RUBRIC_CALL_TABLES, RUBRIC_TABLES
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.panel import Panel
-from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
+from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES, SURVEY_TABLES
 from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
-from dtef_pipeline.tables import TableSpec
+from dtef_pipeline.tables import COMPARISONS, COSTS, TableSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +40,12 @@ class Family:
     """Its partitions."""
     tables: Mapping[str, TableSpec]
     """Its tables, by name; the first says which partitions there are."""
+    calls: FamilyCalls
+    """Its tables whose rows rest on calls of models."""
     scored: str
     """Its table of scores, with a column for each model's name and variant."""
     computed: Mapping[str, int | None] = field(default_factory=dict)
     """The models of the models file whose answers it computes, each with its usual seed: see `asking.models.load_models`."""
-    asked: tuple[str, ...] = ()
-    """Its tables that say which responses in the store are its own: by `request_key`, or by the list `request_keys`."""
     judged_again: str = ""
     """Its table of what judges said of stored answers that they were shown again, with a column for each judge's variant."""
     paired: PairedSource | None = None
@@ -55,14 +57,14 @@ class Family:
 
 
 FAMILIES = (
-    Family("survey", SPACE, SURVEY_TABLES, "scores", BASELINES, asked=("predictions",), paired=SURVEY_PAIRED),
+    Family("survey", SPACE, SURVEY_TABLES, SURVEY_CALL_TABLES, "scores", BASELINES, paired=SURVEY_PAIRED),
     Family(
         "rubric",
         RUBRIC_SPACE,
         RUBRIC_TABLES,
+        RUBRIC_CALL_TABLES,
         "rubric_scores",
         settings=RubricSettings,
-        asked=("rubric_responses", "rubric_judgements"),
         judged_again="rubric_anchors",
         paired=RUBRIC_PAIRED,
         roles=ROLES[1:],
@@ -71,9 +73,9 @@ FAMILIES = (
         "qa",
         QA_SPACE,
         QA_TABLES,
+        QA_CALL_TABLES,
         "qa_scores",
         settings=QaSettings,
-        asked=("qa_responses", "qa_judgements", "qa_anchors"),
         judged_again="qa_anchors",
         paired=QA_PAIRED,
     ),
@@ -81,8 +83,8 @@ FAMILIES = (
         "games",
         LEAGUE_SPACE,
         GAMES_TABLES,
+        GAMES_CALL_TABLES,
         "episode_scores",
-        asked=("episode_turns", "decision_answers"),
         paired=GAMES_PAIRED,
     ),
 )
@@ -93,11 +95,17 @@ def family_named(name: str) -> Family:
     return next(one for one in FAMILIES if one.name == name)
 
 
+SHARED_TABLES: Mapping[str, TableSpec] = {
+    name: TableSpec(schema, levels=("family",), remake="dtef rollup {options}")
+    for name, schema in {"comparisons": COMPARISONS, "costs": COSTS, **DRIFT_SCHEMAS}.items()
+}
+"""Tables over all families, by name. They are kept by family, so that the roll-ups of each write a part of its own."""
 TABLES: Mapping[str, TableSpec] = {
     **{name: spec for family in FAMILIES for name, spec in family.tables.items()},
+    **SHARED_TABLES,
     **PREFERENCE_TABLES,
 }
-"""The tables of all families, by name, and those of votes on responses of any."""
+"""The tables of all families, by name, and those of drift and of votes over all of them."""
 COMPUTED_MODELS: Mapping[str, int | None] = {name: seed for family in FAMILIES for name, seed in family.computed.items()}
 """The computed models of all families."""
 PANEL_KEYS = tuple(Panel.model_fields)

@@ -94,11 +94,6 @@ class Keys:
         return (*MODEL, *self.asked)
 
     @property
-    def variant_series(self) -> tuple[str, ...]:
-        """A series by its variant alone, which stays the same when a model is given another name."""
-        return ("model_variant", *self.asked)
-
-    @property
     def shared_item(self) -> tuple[str, str]:
         """An item in all partitions of a first level together."""
         return (self.space[0], self.item)

@@ -50,12 +50,18 @@ def in_schema(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
     return pa.table(arrays, schema=schema)
 
 
+def family_rows(rows: pd.DataFrame, schema: pa.Schema, family: str) -> pa.Table:
+    """A family's rows of a table over all families: columns that the family lacks are null."""
+    return in_schema(rows.assign(family=family).reindex(columns=schema.names), schema)
+
+
 STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing", "budget")
 ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
 """Statuses of a prediction whose model responded: a parse rate is the share of these that could be read."""
 READ_ENOUGH = 0.9
 """Share of a model's responses that could be read, below which it is warned of."""
 
+FAMILY_FIELD = field("family", pa.string(), "Family of evaluations that the row is of")
 SNAPSHOT_FIELD = field("snapshot", pa.string(), "Label of one evaluation pass: base, or the date of a night")
 PROMPT_FIELD = field("prompt_id", pa.string(), "Hash of everything the model sees, and of the target")
 MODEL_FIELDS = (
@@ -129,102 +135,71 @@ COUNTS = (
 )
 """Predictions by what became of them."""
 
-UNKNOWN_COST_FIELDS = (
-    field("unknown_cost_attempts", pa.int64(), "Calls that may have been billed at an unknown cost, such as timeouts"),
-    field(
-        "unknown_cost_usd_most",
-        pa.float64(),
-        "US dollars that calls of unknown cost may have cost at most, beyond cost_usd; null: none, or no price is known",
-    ),
+COSTS = pa.schema(
+    [
+        FAMILY_FIELD,
+        field("role", pa.string(), "Role in which the model was asked: candidate, judge, analyst or embedder"),
+        field("first_level", pa.string(), "First level of the partition, such as a suite; null: embedders"),
+        field("second_level", pa.string(), "Second level of the partition, such as a part of a suite; null: there is none"),
+        SNAPSHOT_FIELD,
+        field(
+            "purpose",
+            pa.string(),
+            "Purpose of the calls within the partition, such as the evaluator of a judge; null: not told apart",
+        ),
+        *MODEL_FIELDS,
+        field("answered", pa.int64(), "Requests with a reply; a request counts once, however many rows rest on it"),
+        field("failed", pa.int64(), "Requests that got no response for good; a rerun asks them again"),
+        field("budget_stopped", pa.int64(), "Requests not sent, because a budget was reached"),
+        field("calls", pa.int64(), "Calls that were answered; a conversation is one request of several calls"),
+        field("prompt_tokens", pa.int64(), "Tokens of prompts; each call counts once"),
+        field("completion_tokens", pa.int64(), "Tokens of responses; each call counts once"),
+        field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: no cost is known"),
+        field("unpriced", pa.int64(), "Answered requests with a call whose price is unknown"),
+        field("unknown_cost_attempts", pa.int64(), "Calls that may have been billed at an unknown cost, such as timeouts"),
+        field(
+            "unknown_cost_usd_most",
+            pa.float64(),
+            "US dollars that calls of unknown cost may have cost at most, beyond cost_usd; null: none, or no price is known",
+        ),
+    ]
 )
+"""One row per family, role, partition, snapshot, purpose and model variant."""
 
-SPENDING = (
-    field("answered", pa.int64(), "Requests answered: a draw of a prompt counts once, however many rows share it"),
-    field("failed", pa.int64(), "Requests that got no response for good; a rerun asks them again"),
-    field("budget_stopped", pa.int64(), "Requests not sent, because a budget was reached"),
-    field("prompt_tokens", pa.int64(), "Tokens of prompts; each request counts once"),
-    field("completion_tokens", pa.int64(), "Tokens of responses; each request counts once"),
-    field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: no cost is known"),
-    field("unpriced", pa.int64(), "Responses whose price is unknown"),
-    field("reported_cost_usd", pa.float64(), "Sum of the costs that providers stated, in US dollars; null: none was stated"),
-    field("cached_tokens", pa.int64(), "Prompt tokens that providers read from a cache; each request counts once"),
-    field("reasoning_tokens", pa.int64(), "Tokens that models thought in; each request counts once"),
-    *UNKNOWN_COST_FIELDS,
-)
-"""What requests came to."""
-
-GAP_FIELD = field("gap", pa.float64(), "Highest less lowest mean score, 0-1; null: not compared")
-REASON_FIELD = field("reason", pa.string(), "Comparison in words, or the reason why none was made")
-RULE = (
-    field("lowest", pa.float64(), "Lowest mean score, 0-1"),
-    field("lowest_snapshot", pa.string(), "Snapshot of the lowest mean"),
-    field("highest", pa.float64(), "Highest mean score, 0-1"),
-    field("highest_snapshot", pa.string(), "Snapshot of the highest mean"),
-    GAP_FIELD,
-    field("flagged", pa.bool_(), "Flag of the documented rule: true from a gap of 0.05 and 10 % on"),
-    REASON_FIELD,
-)
-"""The documented drift rule, of one test."""
-RULE_OF_MODEL = (GAP_FIELD, REASON_FIELD)
-"""What the rule says of a whole model."""
-_OF_SHIFT = "95 % interval of shift, valid however often one looks; null: too few snapshots"
-EVIDENCE = (
-    field(
-        "verdict",
-        pa.string(),
-        "Verdict: none, watch (by the rule; the most without a control) or drift (by the evidence too); null: not compared",
-    ),
-    field(
-        "log10_e",
-        pa.float64(),
-        "Highest e-value so far of the difference to control (none: of the series), as log10: 2 is 100 to 1; null: too few snapshots",
-    ),
-    field("threshold", pa.float64(), "Value of log10_e needed for drift: all that is watched together shares one error rate"),
-    field(
-        "shift",
-        pa.float64(),
-        "Paired change of the mean score since first_snapshot, else since the baseline; null: too few snapshots",
-    ),
-    field("shift_low", pa.float64(), f"Lower end of the {_OF_SHIFT}"),
-    field("shift_high", pa.float64(), f"Upper end of the {_OF_SHIFT}"),
-    field(
-        "first_snapshot",
-        pa.string(),
-        "Likeliest first snapshot of the shift; null unless the verdict is drift, or log10_e reaches the threshold without a control",
-    ),
-    field("baseline", pa.list_(pa.string()), "Snapshots of the baseline: the first ones, with which later ones are compared"),
-    field("control", pa.string(), "Other models of the same nights that this one is compared with, or none"),
-    field("outage", pa.list_(pa.string()), "Snapshots that were off for a while and came back: no drift"),
-    field(
-        "about", pa.list_(pa.string()), "What of the scores moved, and how far beyond the other models; empty: nothing to add"
-    ),
-)
-"""The evidence of drift beside the rule."""
-NIGHT = (
-    field("night_verdict", pa.string(), "Verdict on what all models did together: none or watch; null: fewer than two models"),
-    field("night_shift", pa.float64(), "Common shift of the models since night_first_snapshot, else since the baseline"),
-    field(
-        "night_first_snapshot", pa.string(), "Likeliest first snapshot of a shift of all models; null without strong evidence"
-    ),
-)
-"""The verdict on what all models of the same nights did together."""
-TIMELINE = (
-    field("compared", pa.bool_(), "Flag: true where the snapshot shares enough with the baseline to be compared with it"),
-    field("in_baseline", pa.bool_(), "Flag: true where the snapshot is part of the baseline"),
-    field("score", pa.float64(), "Mean score over the prompts in the baseline too (not compared: all), 0-1: higher is better"),
-    field("difference", pa.float64(), "Mean paired difference of the score to the baseline: above 0 is better"),
-    PARSE_RATE_FIELD,
-    field("n_shared", pa.int64(), "Prompts shared with the baseline"),
-    field("n_prompts", pa.int64(), "Prompts of the snapshot"),
-    field(
-        "log10_e",
-        pa.float64(),
-        "E-value of the difference to the control (none: of the series) after this snapshot as log10: 2 is 100 to 1",
-    ),
-    field("served_models", pa.list_(pa.string()), "Models the provider says it served"),
-    field("fingerprints", pa.list_(pa.string()), "Configurations that answered"),
-)
-"""One snapshot of a series."""
+COMPARISONS = pa.schema(
+    [
+        FAMILY_FIELD,
+        field("first_level", pa.string(), "First level of the partitions that are compared by themselves, such as a suite; null: all"),
+        field("context_level", pa.string(), "Context that was shown; null: the family has no such levels"),
+        field("condition", pa.string(), "Condition in which the models were asked; null: the family has none"),
+        field("targets", pa.string(), "Items that count: clean (those that are a fair test) or all; null: the family knows no others"),
+        METRIC_FIELD,
+        field("measured_by", pa.string(), "What the metric was measured by; null: the metric says it"),
+        *MODEL_FIELDS,
+        field("other_model", pa.string(), "Model that the first one is compared with"),
+        field("other_variant", pa.string(), "Variant of the model that the first one is compared with"),
+        field("verdict", pa.string(), "Verdict by p_adjusted, such as better; equivalent: the 90 % interval lies within a margin"),
+        field("difference", pa.float64(), "Lead of the better model: score less other score, in units of the score"),
+        field("low", pa.float64(), "Lower end of the 95 % interval of the difference; null: too few clusters"),
+        field("high", pa.float64(), "Upper end of the 95 % interval of the difference; null: too few clusters"),
+        field("score", pa.float64(), "Mean score of the better model on what both have a score for: higher is better"),
+        field("other_score", pa.float64(), "Mean score of the other model on the same"),
+        field("n_items", pa.int64(), "Different items that both models have a score for"),
+        field("n_pairs", pa.int64(), "Items as they were asked in each partition that both models have a score for"),
+        field("n_clusters", pa.int64(), "Clusters that intervals and tests go by; where a family has too few, items"),
+        field("effect_size", pa.float64(), "Difference in units of the standard deviation of the clusters' differences"),
+        field("p", pa.float64(), "Two-sided p of the t test by whole clusters, 0-1; null: too few clusters"),
+        field("among", pa.string(), "Comparisons that p is adjusted over, such as models (of two language models); null: all of the board"),
+        field("p_adjusted", pa.float64(), "Adjusted p, 0-1 (Holm over the comparisons of one board, or of those among)"),
+        field("parsed_difference", pa.float64(), "Difference by readable responses alone; null: the family scores no others"),
+        field("parsed_low", pa.float64(), "Lower end of the 95 % interval of parsed_difference"),
+        field("parsed_high", pa.float64(), "Upper end of the 95 % interval of parsed_difference"),
+        field("parsed_verdict", pa.string(), "Verdict by readable responses alone"),
+        field("parsed_note", pa.string(), "What readable responses alone say where it is something else; empty: the same"),
+        field("note", pa.string(), "Caution for readers of the row, or the reason why a number is missing; empty: nothing"),
+    ]
+)  # fmt: skip
+"""One row per family, board and two models that share an item, the better one first."""
 
 
 @dataclass(frozen=True, slots=True)

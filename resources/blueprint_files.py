@@ -82,8 +82,11 @@ def gone_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[RubricFile
     ]
 
 
-def clear_tables(warehouse: Warehouse, tables: Iterable[str]) -> None:
-    """Remove all rows of tables, as of results over all blueprints where there is none left."""
+def clear_tables(warehouse: Warehouse, tables: Iterable[str], family: str) -> None:
+    """Remove all rows of tables, as of results over all blueprints where there is none left; of tables over all families the family's."""
+    from resources.warehouse import part_of_family
+
     for table in tables:
-        if warehouse.fs.get_file_info(warehouse.folder(table)).type == pafs.FileType.Directory:
-            warehouse.fs.delete_dir(warehouse.folder(table))
+        folder = warehouse.folder(table, **part_of_family(table, family))
+        if warehouse.fs.get_file_info(folder).type == pafs.FileType.Directory:
+            warehouse.fs.delete_dir(folder)

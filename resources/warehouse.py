@@ -462,6 +462,11 @@ def _spec(table: str) -> TableSpec:
     return TABLES[table]
 
 
+def part_of_family(table: str, family: str) -> dict[str, str]:
+    """The levels of a family's part of a table over all families; none of any other table."""
+    return {"family": family} if _spec(table).levels == ("family",) else {}
+
+
 def _columns(table: str) -> list[str]:
     schema = _spec(table).schema
     return schema.names if schema else []

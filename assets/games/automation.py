@@ -8,13 +8,13 @@ from assets.games.episodes import episodes
 from assets.games.items import scenario_items
 from assets.games.prompts import episode_prompts
 from assets.games.report import games_report
-from assets.games.results import persona_results
+from assets.games.results import games_costs, persona_results
 from assets.games.scores import episode_scores
 from assets.stage.boards_after import boards_after_run
 
 GAMES_STAGES = [scenario_items, episode_prompts, episodes, episode_scores]
 DECISION_STAGES = [decision_answers, strategy_values]
-GAMES_ROLL_UPS = [persona_results, games_drift, games_report]
+GAMES_ROLL_UPS = [persona_results, games_costs, games_drift, games_report]
 games_pipeline = dg.define_asset_job(
     "games_pipeline",
     selection=dg.AssetSelection.assets(*GAMES_STAGES),

@@ -3,31 +3,16 @@
 import dagster as dg
 
 from assets.stage.checks import asset_check, verdict
-from assets.stage.family_drift import SHIFT_COLUMNS, FamilyDrift, define_drift
+from assets.stage.family_drift import FamilyDrift, define_drift
 from assets.stage.resources import Store
-from dtef_pipeline.games.watched_play import (
-    GAMES_DRIFT_READS,
-    GAMES_WATCHED,
-    games_drift_rule,
-    games_watched_drift,
-    moved_baselines,
-)
+from dtef_pipeline.games.watched_play import GAMES_WATCHED, moved_baselines
 
-_PLAYED = ("model", "persona", "opponent", "metric")
-
-games_drift, games_no_drift, games_verdicts_were_told = define_drift(
+games_drift, games_no_drift, games_verdicts_were_sent = define_drift(
     FamilyDrift(
-        family="games",
-        code_version="3",
-        rows="Whether players play the same games as well as before: one row per scenario, version, player, opponent and metric.",
-        besides="Of each scenario one metric on 0-1 is watched, and those that its composite score is made of.",
         subject=GAMES_WATCHED,
+        code_version="4",
+        besides="Of each scenario one metric on 0-1 is watched, and those that its composite score is made of.",
         scores=("episode_scores", "scenario", "dtef games run"),
-        reads=GAMES_DRIFT_READS,
-        rule=games_drift_rule,
-        watched=games_watched_drift,
-        rule_columns=("scenario", *_PLAYED, "lowest_snapshot", "highest_snapshot", "lowest", "highest"),
-        verdict_columns=("verdict", *_PLAYED, *SHIFT_COLUMNS),
     )
 )
 

@@ -5,10 +5,13 @@ from typing import Any
 import dagster as dg
 
 from assets.games.scenarios import GAMES_GROUP
+from assets.stage.family_costs import define_costs
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published, require_made
 from assets.stage.resources import Store
 from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, game_results
+
+games_costs = define_costs("games", ["episode_scores", "decision_answers"], "dtef games run")
 
 
 @dg.asset(deps=[dg.AssetKey("episode_scores")], **{**roll_up("persona_results", code_version="4"), **GAMES_GROUP})

@@ -51,7 +51,7 @@ def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
     which = WhichVotes(tuple(how.items), not how.without_leak_risk, not how.no_own_judge, models_of(store).own_servers)
     rows = scores_of_votes(votes, how.options, which)
     counted = counted_votes(votes, which)
-    told = {
+    told: dict[str, Any] = {
         "votes": len(counted.votes),
         "votes_version": version_of_votes(votes),
         "leaks_left_out": counted.leaks_left_out,

@@ -15,17 +15,18 @@ from assets.stage.panel_drift import drift_section
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.qa.anchored_answers import (
     ANCHORS_CHOSEN_FROM,
     anchor_looks,
     judged_answers,
     more_answers,
     qa_anchor_rows,
-    qa_judge_drift_rows,
 )
 from dtef_pipeline.qa.arbiter import Arbiter
 from dtef_pipeline.qa.result_tables import QA_ANCHORS
 from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QaSettings
+from dtef_pipeline.qa.watched_scores import QA_WATCHED
 
 
 @dg.asset(
@@ -38,7 +39,7 @@ def qa_anchors(context: dg.AssetExecutionContext, settings: QaSettings, store: S
     """What the judge says of the same answers when it is shown them again: one row per night, anchor and evaluator.
 
     An anchor is a judged answer that stays as it is (`qa_anchor_items`, chosen once, spread over the scores), so whatever moves from night to
-    night is the judge. Each night asks afresh; what was asked in it is never asked twice. `qa_judge_drift` tells which judge has moved.
+    night is the judge. Each night asks afresh; what was asked in it is never asked twice. `judge_drift` says which judge has moved.
     """
     arbiter = arbiter_of_run(models_of(store), settings)
     kept = _kept(store, settings) if arbiter else pa.table({})
@@ -48,9 +49,8 @@ def qa_anchors(context: dg.AssetExecutionContext, settings: QaSettings, store: S
     else:
         rows = _judged(context, store, settings, arbiter, kept)
     keep_judged(store, "qa_anchors", rows, settings.snapshot)
-    options = drift_section(store.settings).options
-    moved = qa_judge_drift_rows(store.warehouse.read_or_empty("qa_anchors"), options)
-    return judged_result(context, store, rows, settings.snapshot, len(kept), moved, ["judge_model", "evaluator"])
+    moved = judge_drift(QA_WATCHED, store.warehouse.read_or_empty("qa_anchors"), drift_section(store.settings))
+    return judged_result(context, store, rows, settings.snapshot, len(kept), moved)
 
 
 def _kept(store: Store, settings: QaSettings) -> pa.Table:

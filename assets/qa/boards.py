@@ -30,7 +30,7 @@ def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: St
 
     Of each part the latest snapshot counts that scored at least half of its items. `score` is the mean over items, `macro_score` that over
     subjects or transcripts; a model is ranked that was asked nine tenths of the items. Beside it stand `qa_board_part`, `qa_board_cluster`,
-    `qa_results` (every snapshot), `qa_pass_at_k` (programs) and `qa_comparisons` (every two models, paired by item).
+    `qa_results` (every snapshot), `qa_pass_at_k` (programs) and the family's part of `comparisons` (every two models, paired by item).
     """
     require_qa_scores(store)
     exposure = known_suites(config.suites).exposure
@@ -48,7 +48,7 @@ def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: St
         "n_items",
         "note",
     ]
-    return published(store, boards, board=markdown(boards["qa_board"], shown, most=30))
+    return published(store, boards, family="qa", board=markdown(boards["qa_board"], shown, most=30))
 
 
 def require_qa_scores(store: Store) -> None:

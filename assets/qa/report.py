@@ -13,6 +13,7 @@ from assets.qa.roll_ups import qa_costs, qa_validity
 from assets.stage.partitions import roll_up
 from assets.stage.published import published_pages
 from assets.stage.resources import Store
+from dtef_pipeline.families import SHARED_TABLES
 from dtef_pipeline.qa.report.pages import QA_PAGES_FOLDER, qa_pages
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
@@ -32,7 +33,7 @@ def qa_report(context: dg.AssetExecutionContext, store: Store) -> dg.Materialize
     parts that are no more are removed; `dtef report --family qa` writes the pages elsewhere.
     """
     require_qa_scores(store)
-    return published_pages(store, QA_PAGES_FOLDER, qa_pages, (*QA_TABLES, *PREFERENCE_READ), _largest)
+    return published_pages(store, QA_PAGES_FOLDER, qa_pages, (*QA_TABLES, *SHARED_TABLES, *PREFERENCE_READ), _largest)
 
 
 def _largest(sizes: Mapping[str, int]) -> dict[str, Any]:

@@ -8,42 +8,14 @@ import pyarrow as pa
 from assets.qa.boards import OF_SCORES, require_qa_scores
 from assets.qa.files import QA_GROUP
 from assets.stage.checks import asset_check, verdict
+from assets.stage.family_costs import define_costs
 from assets.stage.partitions import markdown, roll_up
-from assets.stage.published import published, require_made
+from assets.stage.published import published
 from assets.stage.resources import Store
-from dtef_pipeline.qa.role_costs import QA_COSTS_READ
-from dtef_pipeline.qa.role_costs import qa_costs as costs_of_calls
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
 from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
 
-
-@dg.asset(deps=OF_SCORES, **{**roll_up("qa_costs", code_version="2"), **QA_GROUP})
-def qa_costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
-    """What candidates and judges cost: one row per role, suite, evaluator and model variant, candidates first, the dearest first.
-
-    Each call counts once, however many rows rest on it, over all snapshots. A call whose price is unknown costs nothing that is known, and is
-    counted in `unpriced`. `unknown_cost_attempts` counts attempts that may have been billed, such as timeouts.
-    """
-    require_made(store, "qa_responses", "part", "dtef qa run")
-    unknown = store.responses.unknown_costs()
-    rows = store.warehouse.query(lambda made: costs_of_calls(made, store.responses.responses, unknown), only=QA_COSTS_READ)
-    shown = [
-        "role",
-        "suite",
-        "evaluator",
-        "model",
-        "answered",
-        "calls",
-        "prompt_tokens",
-        "completion_tokens",
-        "cost_usd",
-        "unpriced",
-        "unknown_cost_attempts",
-        "unknown_cost_usd_most",
-    ]
-    total = pa.compute.sum(rows["cost_usd"]).as_py()
-    told = {} if total is None else {"cost_usd": total}
-    return published(store, {"qa_costs": rows}, costs=markdown(rows, shown, most=30), **told)
+qa_costs = define_costs("qa", ["qa_scores"], "dtef qa run")
 
 
 @dg.asset(deps=OF_SCORES, **{**roll_up("qa_validity", code_version="1"), **QA_GROUP})

@@ -17,6 +17,7 @@ from assets.stage.panel_drift import drift_section
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.family.stage import Limits
 from dtef_pipeline.judging.judges import JudgeConfig
@@ -24,7 +25,6 @@ from dtef_pipeline.rubric.anchor_rows import (
     NOTHING_TO_JUDGE_AGAIN,
     anchor_judgings,
     anchor_rows,
-    judge_drift_rows,
     more_anchors,
 )
 from dtef_pipeline.rubric.corrected_rows import board_runs, label_material
@@ -32,6 +32,7 @@ from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHORS
 from dtef_pipeline.rubric.settings import RUBRIC_ANCHOR_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.stages import RUBRIC_JUDGEMENTS_STAGE
+from dtef_pipeline.rubric.watched_drift import WATCHED
 
 USUAL_ANCHORS = 200
 """Pairs of a response and a criterion that are judged again where nothing else is said."""
@@ -61,9 +62,8 @@ def rubric_anchors(context: dg.AssetExecutionContext, settings: RubricSettings, 
             tables.append(anchor_rows(some, play(some, ask, store.responses.responses)))
     rows = pa.concat_tables(tables)
     keep_judged(store, "rubric_anchors", rows, settings.snapshot)
-    options = drift_section(store.settings).options
-    moved = judge_drift_rows(store.warehouse.read("rubric_anchors"), options)
-    return judged_result(context, store, rows, settings.snapshot, len(kept), moved, ["judge"])
+    moved = judge_drift(WATCHED, store.warehouse.read("rubric_anchors"), drift_section(store.settings))
+    return judged_result(context, store, rows, settings.snapshot, len(kept), moved)
 
 
 def _anchors(store: Store, settings: RubricSettings) -> pa.Table:

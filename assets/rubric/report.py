@@ -19,6 +19,7 @@ from assets.rubric.roll_ups import (
 from assets.stage.partitions import roll_up
 from assets.stage.published import published_pages
 from assets.stage.resources import Store
+from dtef_pipeline.families import SHARED_TABLES
 from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
@@ -47,4 +48,4 @@ def rubric_report(context: dg.AssetExecutionContext, store: Store) -> dg.Materia
     removed; `dtef report --family rubric` writes the pages elsewhere.
     """
     require_scored(store)
-    return published_pages(store, PAGES_FOLDER, rubric_pages, (*RUBRIC_TABLES, *PREFERENCE_READ))
+    return published_pages(store, PAGES_FOLDER, rubric_pages, (*RUBRIC_TABLES, *SHARED_TABLES, *PREFERENCE_READ))

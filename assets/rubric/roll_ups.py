@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from assets.engine.panel import family_panel
 from assets.rubric.files import RUBRIC_GROUP
+from assets.stage.family_costs import define_costs
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published, require_made
 from assets.stage.resources import Store
@@ -14,13 +15,12 @@ from dtef_pipeline.rubric.board import BOARD_READS, rubric_boards
 from dtef_pipeline.rubric.corrected_rows import CORRECTED_READS, corrected_tables
 from dtef_pipeline.rubric.rolled_up import (
     CHAMPIONS_READ,
-    COSTS_READ,
     JUDGED_READ,
     agreement_tables,
     champions_table,
-    costs_table,
     validity_tables,
 )
+from dtef_pipeline.rubric.runs_compared import comparisons_table
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.text.counted import counted
 
@@ -102,32 +102,7 @@ def rubric_validity(context: dg.AssetExecutionContext, store: Store) -> dg.Mater
     )
 
 
-@dg.asset(
-    deps=[dg.AssetKey("rubric_responses"), dg.AssetKey("rubric_judgements"), dg.AssetKey("rubric_summaries")],
-    **{**roll_up("rubric_costs", code_version="2"), **RUBRIC_GROUP},
-)
-def rubric_costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
-    """What candidates, judges, analysts and embedders cost: one row per role and model variant, dearest first within a role.
-
-    Each call counts once, however many rows rest on it, over all snapshots. Embedders are counted from the response store; one that runs
-    here costs nothing and is not listed. `unknown_cost_attempts` counts attempts that may have been billed, such as timeouts.
-    """
-    require_made(store, "rubric_responses", "blueprint", "dtef rubric run")
-    rows = store.warehouse.query(
-        lambda connection: costs_table(
-            connection, store.responses.responses, store.responses.summary(), store.responses.unknown_costs()
-        ),
-        only=COSTS_READ,
-    )
-    shown = ["role", "model", "answered", "calls", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
-    shown += ["unknown_cost_attempts", "unknown_cost_usd_most"]
-    total = pa.compute.sum(rows["cost_usd"]).as_py()
-    return published(
-        store,
-        {"rubric_costs": rows},
-        costs=markdown(rows, shown, most=30),
-        **({} if total is None else {"cost_usd": total}),
-    )
+rubric_costs = define_costs("rubric", ["rubric_responses", "rubric_judgements", "rubric_summaries"], "dtef rubric run")
 
 
 def require_scored(store: Store) -> None:
@@ -141,15 +116,18 @@ def rubric_board(context: dg.AssetExecutionContext, store: Store) -> dg.Material
 
     A model is ranked from 10 blueprints on; one with fewer is listed without a rank. Intervals are of other blueprints of this kind. Beside it
     stand the boards of tags, of each blueprint, prompt and criterion (`rubric_board_tag`, `rubric_board_blueprint`, `rubric_board_prompt`,
-    `rubric_board_criterion`). Blueprints with the tag `test` are in those of their own alone.
+    `rubric_board_criterion`), and the family's part of `comparisons` (every two models). Blueprints with the tag `test` are in those of their
+    own alone.
     """
     require_scored(store)
     boards: dict[str, pa.Table] = store.warehouse.query(rubric_boards, only=BOARD_READS)
+    boards["comparisons"] = store.warehouse.query(comparisons_table, only=BOARD_READS)
     overall = boards["rubric_board"]
     shown = ["rank", "model", "score", "low", "high", "coverage", "similarity", "n_parts", "note"]
     return published(
         store,
         boards,
+        family="rubric",
         board=markdown(overall, shown, most=30),
         rubric_board_rows=len(overall),
     )

@@ -1,114 +1,121 @@
 """The roll-up of a family that says whether its models drift, and the checks of its verdicts: defined once, for every family."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.stage.checks import asset_check
-from assets.stage.drift_told import drift_result, send_verdicts, told_result, with_told
+from assets.stage.drift_checks import counted_verdicts, drift_result, read_drift, send_verdicts, unsent_result, with_sent
 from assets.stage.panel_drift import drift_section, panel_drift
 from assets.stage.partitions import markdown, roll_up
-from assets.stage.published import published, require_made
+from assets.stage.published import require_made
 from assets.stage.resources import Store
 from assets.stage.watch_config import WatchConfig
+from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.headline import headline
-from dtef_pipeline.drift.models import ModelDrift
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.models import ModelDrift, model_drift
+from dtef_pipeline.drift.rule_table import rule_table
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import by_verdict
+from dtef_pipeline.report.charts import as_markdown_image, drift_lines
 
-SHIFT_COLUMNS = ("n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot")
-"""Columns of a verdict that say how far a series moved, and since when."""
-Judged = tuple[pa.Table, pa.Table]
-"""Verdicts on models, net of what their judges did, and the verdict on each judge."""
+_SHIFT_SHOWN = ("n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot")
+_VERDICTS_SHOWN = ("verdict", "night_verdict", "model", "way", *_SHIFT_SHOWN, "net_shift")
+_RULE_SHOWN = ("partition", "model", "way", "lowest_snapshot", "highest_snapshot", "lowest", "highest", "investigate")
+_JUDGES_PREVIEWED = ("verdict", "judge", "evaluator", *_SHIFT_SHOWN)
+_MOST_CHARTS = 12
 
 
 @dataclass(frozen=True)
 class FamilyDrift:
-    """How the drift of one family is made and shown."""
+    """How the drift of one family is made and described."""
 
-    family: str
+    subject: Subject
     code_version: str
-    rows: str
-    """What the table has a row for, as the first sentence of the description."""
     besides: str
     """What is peculiar to the family, as further sentences of the description."""
-    subject: Subject
     scores: tuple[str, str, str]
-    """The table of scores, its first partition's name, and the command that makes it."""
-    reads: Sequence[str]
-    rule: Callable[[duckdb.DuckDBPyConnection], pa.Table]
-    """The documented rule on each series, from the tables `reads`."""
-    watched: Callable[[duckdb.DuckDBPyConnection, WatchOptions], ModelDrift]
-    rule_columns: Sequence[str]
-    verdict_columns: Sequence[str]
-    judged: Callable[[Store, pa.Table, WatchOptions], Judged] | None = None
-    judge_columns: Sequence[str] = ()
+    """The table of scores, what a partition is called, and the command that makes it."""
+    group: str = ""
+    """Its group of assets; empty: the family's name."""
+    after: Sequence[str] = ()
+    """The assets that it follows; none: the table of scores."""
+    freshness: dg.FreshnessPolicy | None = None
 
     @property
-    def verdicts(self) -> str:
-        """The table of the verdicts."""
-        return f"{self.family}_model_drift"
+    def name(self) -> str:
+        return self.subject.family
 
     @property
     def description(self) -> str:
-        return f"""{self.rows}
+        return f"""Whether scores of the same items moved between snapshots, in the part `{self.name}` of four tables.
 
-The documented rule flags a gap of 0.05 and 10 % between the lowest and the highest snapshot, at temperature 0. Beside it stand
-`{self.verdicts}`, the verdict by the project's evidence on each model (`drift` where the rule flags it and there is strong evidence however
-often one looks, `watch` where the rule alone does), and its timeline `{self.family}_drift_series`. {self.besides} The panel's section `drift`
-holds here too; a verdict that is new is sent to the webhook, if there is one."""
+`drift` has the verdict on each model: `drift` where the documented rule flags it and there is strong evidence however often one looks, `watch`
+where the rule alone does; `night_verdict` says whether all models moved together. `drift_series` is the timeline behind it. `drift_rule` has
+what the documented rule says of each partition: a gap of 0.05 and 10 % between the lowest and the highest snapshot, at temperature 0.
+`judge_drift` has judges that were shown stored answers again. {self.besides} The panel's section `drift` says by which settings; a verdict
+that is new is sent to the webhook, if there is one."""
 
 
 def define_drift(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition, dg.AssetChecksDefinition]:
-    """The asset `FAMILY_drift` and its checks, `FAMILY_no_drift` and `FAMILY_verdicts_were_told`."""
-    name = family.family
-    settings = {**roll_up(f"{name}_drift", code_version=family.code_version), "group_name": name}
+    """The asset `FAMILY_drift` and its checks, `FAMILY_no_drift` and `FAMILY_verdicts_were_sent`."""
+    name, subject = family.name, family.subject
+    settings = {**roll_up("drift", code_version=family.code_version), "group_name": family.group or name}
+    deps = [dg.AssetKey(one) for one in family.after or family.scores[:1]]
 
-    @dg.asset(name=f"{name}_drift", deps=[dg.AssetKey(family.scores[0])], description=family.description, **settings)
+    @dg.asset(name=f"{name}_drift", deps=deps, description=family.description, freshness_policy=family.freshness, **settings)
     def asset(context: dg.AssetExecutionContext, config: WatchConfig, store: Store) -> dg.MaterializeResult[Any]:
         require_made(store, *family.scores)
         drift = panel_drift(store.settings, store.warehouse)
-        options = config.over(drift.options)
-        ruled = store.warehouse.query(family.rule, only=family.reads)
-        found = store.warehouse.query(lambda connection: family.watched(connection, options), only=family.reads)
-        checks, judges = family.judged(store, found.checks, options) if family.judged else (found.checks, None)
-        models = with_told(store, family.verdicts, checks, family.subject)
-        tables = {f"{name}_drift": ruled, family.verdicts: models, f"{name}_drift_series": found.series}
-        shown = _shown(family, ruled, models)
-        if judges is not None:
-            tables[f"{name}_judge_drift"] = judges
-            shown["judges"] = markdown(judges, family.judge_columns, most=20)
-        result = published(store, tables, **shown)
-        sent = send_verdicts(context, store, family.verdicts, models, family.subject, drift.tell, found.order)
-        return result._replace(metadata={**(result.metadata or {}), "webhook": sent})
+        options = config.over(drift)
+        ruled = store.warehouse.query(lambda connection: rule_table(connection, subject), only=subject.ruled or subject.reads)
+        found = store.warehouse.query(lambda connection: model_drift(connection, subject, options), only=subject.reads)
+        shown = store.warehouse.read_or_empty(subject.judged_again.table) if subject.judged_again else pa.table({})
+        found, judges = found.net_of_judges(subject, shown, options), judge_drift(subject, shown, options)
+        checks = with_sent(store, name, found.checks)
+        tables = {"drift": checks, "drift_series": found.series, "drift_rule": ruled, "judge_drift": judges}
+        for table, part in tables.items():
+            store.warehouse.write(table, part, family=name)
+        store.warehouse.refresh_database()
+        metadata = {
+            "dagster/row_count": len(checks),
+            **{f"{table}_rows": len(part) for table, part in list(tables.items())[1:]},
+            **_shown(subject, ruled, checks, found, judges),
+            "webhook": send_verdicts(context, store, checks, subject, drift.tell, found.order),
+        }
+        return dg.MaterializeResult(metadata=metadata)
 
     @asset_check(asset=asset, name=f"{name}_no_drift")
     def no_drift(store: Store) -> dg.AssetCheckResult:
         """Fails for a model that drifted by the project's evidence, warns of one to watch, unless the panel's `severity` says otherwise."""
-        rows = store.warehouse.read(family.verdicts)
-        return drift_result(rows, len(rows), drift_section(store.settings).severity, family.subject)
+        rows = read_drift(store, name)
+        return drift_result(rows, len(rows), drift_section(store.settings).severity, subject)
 
-    @asset_check(asset=asset, name=f"{name}_verdicts_were_told")
-    def told(store: Store) -> dg.AssetCheckResult:
+    @asset_check(asset=asset, name=f"{name}_verdicts_were_sent")
+    def sent(store: Store) -> dg.AssetCheckResult:
         """Warns while the webhook has not accepted a verdict that was due to be sent; it is sent again with the next roll-up of drift."""
-        return told_result(store, family.verdicts, family.subject, drift_section(store.settings).tell)
+        return unsent_result(store, subject, drift_section(store.settings).tell)
 
-    return asset, no_drift, told
+    return asset, no_drift, sent
 
 
-def _shown(family: FamilyDrift, ruled: pa.Table, models: pa.Table) -> dict[str, Any]:
-    """The metadata of a run: rows that the rule flags, the largest gap first, and verdicts, the worst first."""
-    ranked = pa.Table.from_pylist(sorted(models.to_pylist(), key=by_verdict(family.subject.keys)), models.schema)
+def _shown(subject: Subject, ruled: pa.Table, checks: pa.Table, found: ModelDrift, judges: pa.Table) -> dict[str, Any]:
+    """The metadata of a run: verdicts, the worst first, with timelines; rows that the rule flags, the largest gap first; judges."""
+    ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=by_verdict), checks.schema)
     flagged = ruled.filter(pc.equal(ruled["flagged"], True)).sort_by([("gap", "descending")])
+    first = ranked.slice(0, _MOST_CHARTS).to_pandas()
+    keys = ["model_variant", "way"]
+    series = found.series.to_pandas().merge(first[keys], on=keys)
     return {
-        "headline": headline(models, family.subject),
+        "headline": headline(checks, subject),
+        **counted_verdicts(checks),
+        "models": markdown(ranked, _VERDICTS_SHOWN, most=30),
         "flagged": len(flagged),
-        "documented": markdown(flagged, family.rule_columns, most=15),
-        "models": markdown(ranked, family.verdict_columns, most=30),
+        "documented": markdown(flagged, _RULE_SHOWN, most=15),
+        **({"judges": markdown(judges, _JUDGES_PREVIEWED, most=20)} if len(judges) else {}),
+        **({"timeline": dg.MetadataValue.md(as_markdown_image(drift_lines(series, first)))} if len(series) else {}),
     }

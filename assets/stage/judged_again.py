@@ -1,6 +1,5 @@
 """What the assets that watch judges on stored answers have in common: what they keep of a snapshot, and say of it."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -24,13 +23,12 @@ def judged_result(
     snapshot: str,
     anchors: int,
     moved: pa.Table,
-    who: Sequence[str],
 ) -> dg.MaterializeResult[Any]:
-    """What such an asset returns. `moved`: the verdict on each judge, of which `who` are the columns that name it."""
+    """What such an asset returns. `moved`: the verdict on each judge."""
     if SNAPSHOT_TAG not in context.run.tags:
         context.instance.add_run_tags(context.run.run_id, {SNAPSHOT_TAG: snapshot})
     reasons = {row["values"] or "judged": row["counts"] for row in pc.value_counts(rows["reason"]).to_pylist()}
-    shown = [*who, "verdict", "shift", "shift_low", "shift_high", "n_snapshots", "n_items"]
+    shown = ["judge", "evaluator", "verdict", "shift", "shift_low", "shift_high", "n_snapshots", "n_items"]
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),

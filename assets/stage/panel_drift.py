@@ -9,7 +9,7 @@ from typing import Any
 
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.documents import read_document
-from dtef_pipeline.drift.panel_section import DRIFT_SECTION, load_drift_settings, names_models, require_known_in_section
+from dtef_pipeline.drift.panel_section import DRIFT_SECTION, load_drift_settings, names_models, read_panel, require_known_names
 from dtef_pipeline.drift.settings import DriftSettings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, TABLES, Family
@@ -30,8 +30,8 @@ def panel_drift(settings: Settings, warehouse: Warehouse) -> DriftSettings:
     drift = drift_section(settings)
     if names_models(drift):
         models = known_models(settings, COMPUTED_MODELS)
-        require_known_in_section(
-            settings.panel,
+        require_known_names(
+            read_panel(settings.panel),
             drift,
             asked_by_sections(settings.panel, models),
             partial(scored_anywhere, warehouse),

@@ -13,7 +13,7 @@ from dtef_pipeline.boards.cells import TARGETS, BoardOptions
 from dtef_pipeline.boards.held import held, hold
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.keys import Keys
-from resources.warehouse import TABLES
+from resources.warehouse import TABLES, part_of_family
 
 Connection = duckdb.DuckDBPyConnection
 Make = Callable[[Connection, BoardOptions, BoardEvidence | None], Mapping[str, pd.DataFrame]]
@@ -26,11 +26,12 @@ def publish(
     coded: Collection[str],
     options: Callable[[str], BoardOptions],
     make: Make,
+    family: str,
 ) -> dict[str, pa.Table]:
     """Write the tables that `make` returns by name; what was written.
 
     `columns`: what is read of which table, first of the one that must be there; `coded`: as in `hold`. `options`: the board's options, by
-    the targets. Raises WarehouseError before anything is scored.
+    the targets; `family`: whose part of tables over all families it is. Raises WarehouseError before anything is scored.
     """
     first = next(iter(columns))
     space = TABLES[first].space
@@ -49,9 +50,9 @@ def publish(
         for targets, of_targets in zip(TARGETS, threads.map(made, TARGETS), strict=True):
             for table, frame in of_targets.items():
                 frames.setdefault(table, []).append(frame.assign(targets=targets))
-    written = {table: as_table(of_table, TABLES[table].schema) for table, of_table in frames.items()}
+    written = {table: as_table(of_table, TABLES[table].schema, family) for table, of_table in frames.items()}
     for table, rows in written.items():
-        store.warehouse.write(table, rows)
+        store.warehouse.write(table, rows, **part_of_family(table, family))
     store.warehouse.refresh_database()
     return written
 
@@ -73,10 +74,12 @@ def _evidence(store: Store, connection: Connection, options: BoardOptions) -> Bo
     return found.get(options)
 
 
-def as_table(frames: Sequence[pd.DataFrame], schema: pa.Schema | None) -> pa.Table:
+def as_table(frames: Sequence[pd.DataFrame], schema: pa.Schema | None, family: str) -> pa.Table:
     filled = [frame for frame in frames if len(frame)]
     whole = pd.concat(filled, ignore_index=True) if filled else frames[0]
-    if schema is not None:
+    if schema is not None and "family" in schema.names:  # which has columns of other families too
+        whole = whole.assign(family=family).reindex(columns=schema.names)
+    elif schema is not None:
         whole = whole[schema.names]
     return pa.Table.from_pandas(whole, schema=schema, preserve_index=False).replace_schema_metadata(None)
 

@@ -1,7 +1,5 @@
 """By which settings a family's roll-up of drift gives verdicts: what a run says, else the panel."""
 
-from dataclasses import replace
-
 import dagster as dg
 from pydantic import Field
 
@@ -25,5 +23,4 @@ class WatchConfig(dg.Config):
 
     def over(self, options: WatchOptions) -> WatchOptions:
         """The panel's settings, with those of this run in their place."""
-        baseline = options.baseline if self.baseline is None else self.baseline
-        return replace(options, baseline=baseline, alpha=options.alpha if self.alpha is None else self.alpha)
+        return options.model_copy(update=self.model_dump(exclude_none=True))

@@ -5,18 +5,18 @@ import dagster as dg
 from assets.stage.boards_after import boards_after_run
 from assets.survey.aggregate import segment_results
 from assets.survey.blueprint import blueprints
-from assets.survey.boards import breakdowns, comparisons, costs, leaderboard, reliability, responsiveness, segment_gaps
+from assets.survey.boards import breakdowns, comparisons, leaderboard, reliability, responsiveness, segment_gaps, survey_costs
 from assets.survey.drift import drift_checks
 from assets.survey.ingest import survey_responses
 from assets.survey.landing import new_round
-from assets.survey.model_drift import model_drift
 from assets.survey.predict import predictions
 from assets.survey.report import report
 from assets.survey.score import scores
+from assets.survey.survey_drift import survey_drift
 
 STAGES = [survey_responses, blueprints, predictions, scores, segment_results, drift_checks]
 BOARDS = [leaderboard, breakdowns, comparisons, responsiveness, segment_gaps, reliability]
-ROLL_UPS = [*BOARDS, costs, model_drift, report]
+ROLL_UPS = [*BOARDS, survey_costs, survey_drift, report]
 round_pipeline = dg.define_asset_job(
     "round_pipeline",
     selection=dg.AssetSelection.assets(*STAGES),

@@ -8,17 +8,14 @@ import pandas as pd
 import pyarrow as pa
 from pydantic import Field
 
+from assets.stage.family_costs import define_costs
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import Connection, Make, clean, publish
 from assets.stage.schema_metadata import column_schema
 from assets.survey.aggregate import segment_results
-from assets.survey.predict import predictions
 from dtef_pipeline.boards.boards import BoardEvidence
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.boards.costs import costs as add_up_costs
-from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.linked import question_batteries
@@ -27,7 +24,6 @@ from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
 from dtef_pipeline.survey.boards.views import CODED, HELD, view
-from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.report.charts import board_chart, context_curves, segment_heat_map
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.tables import described
@@ -56,7 +52,7 @@ class BoardConfig(dg.Config):
 
 def publish_views(store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table]:
     """Write the tables that `make` makes of the survey's scores; what was written. Raises WarehouseError before anything is scored."""
-    return publish(store, HELD, CODED, config.options, make)
+    return publish(store, HELD, CODED, config.options, make, "survey")
 
 
 def of_views(*tables: str) -> Make:
@@ -114,12 +110,12 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     )
 
 
-@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="6"))
+@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="7"))
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Every two models on the cells that both have a score for: the difference with its interval, and whether chance could have made it.
 
     Tested over whole batteries, since the segments and questions of a battery are not independent. `p_adjusted` is Holm's over the family of
-    a row (`family`). `verdict` is `better` or `not told apart`; `parsed_verdict` uses readable responses only.
+    a row (`among`). `verdict` is `better` or `not told apart`; `parsed_verdict` uses readable responses only.
     """
     rows = publish_views(store, config, of_views("comparisons"))["comparisons"]
     shown = [
@@ -129,7 +125,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
         "difference",
         "low",
         "high",
-        "family",
+        "among",
         "p_adjusted",
         "verdict",
         "parsed_verdict",
@@ -175,33 +171,7 @@ def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     return _test_table(rows, config, clean(rows), shown)
 
 
-@dg.asset(deps=[predictions], **roll_up("costs", code_version="2"))
-def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
-    """What language models cost: requests answered, failed and stopped by a budget, tokens and US dollars.
-
-    One row per (round, segment, snapshot, model variant, condition). A request that several predictions stand on (a batch of questions) counts
-    once. `unpriced` responses have no known price, and are not in `cost_usd`; baselines ask no model and have no rows.
-    """
-    if not store.warehouse.values("predictions", "round"):
-        raise WarehouseError("no predictions yet: materialize the stages of a round first")
-
-    def added_up(connection: Connection) -> tuple[pa.Table, pa.Table]:
-        by_model = pa.Table.from_pandas(cost_breakdown(connection, ["model"], KEYS), preserve_index=False)
-        return add_up_costs(connection, KEYS), by_model
-
-    rows, by_model = store.warehouse.query(added_up, only=["predictions"])
-    store.warehouse.write("costs", rows)
-    store.warehouse.refresh_database()
-    return dg.MaterializeResult(
-        metadata={
-            "dagster/row_count": len(rows),
-            "cost_usd": float(pa.compute.sum(rows["cost_usd"]).as_py() or 0),
-            "unpriced": int(pa.compute.sum(rows["unpriced"]).as_py() or 0),
-            "by_model": markdown(
-                by_model, ["model", "answered", "failed", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"], most=30
-            ),
-        }
-    )
+survey_costs = define_costs("survey", ["predictions"], "dtef run", group="boards")
 
 
 def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.stage.checks import asset_check, read_keys
-from assets.stage.drift_told import counted_verdicts, drift_result
+from assets.stage.checks import asset_check
+from assets.stage.drift_checks import counted_verdicts, drift_result
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.survey.aggregate import segment_results
@@ -25,11 +25,10 @@ from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.survey.attributes import is_non_answer
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.tables import DRIFT_CHECKS
 
 _PREVIEWED_CHECKS = [
     "model",
-    "context_level",
+    "way",
     "n_snapshots",
     "verdict",
     "night_verdict",
@@ -42,7 +41,7 @@ _PREVIEWED_CHECKS = [
 
 
 @dg.asset(
-    deps=[segment_results], freshness_policy=nightly_freshness(), **stage(ROUND_SEGMENT, 6, "drift_checks", code_version="12")
+    deps=[segment_results], freshness_policy=nightly_freshness(), **stage(ROUND_SEGMENT, 6, "drift_checks", code_version="13")
 )
 def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """Whether a model's score on the same prompts moved between snapshots: one row per (model variant, context level, prompt set).
@@ -50,7 +49,7 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
     `verdict` is `watch` where the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
     score is at least 0.05 and at least 10 % above the lowest), and `drift` where there is strong evidence of a shift besides. `reason` says what
     was compared, or why nothing was. `night_verdict` says whether all models of the segment moved together.
-    A model over all its segments is in `model_drift`. A segment of people who gave no answer has no row.
+    A model over all its segments is in `drift`. A segment of people who gave no answer has no row.
     """
     run = PartitionRun(context, store)
     rounds = sorted({SPACE.split(key)[0] for key in run.keys})
@@ -59,10 +58,8 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
     watched = Counter(
         round_id for (round_id, segment), labels in snapshots.items() if len(labels) > 1 and not is_non_answer(segment)
     )
-    clusters = store.warehouse.query(SUBJECT.clusters, only=["survey_responses"], first=rounds)
-    check = partial(
-        check_drift, subject=SUBJECT, options=store.panel.drift.options, order=_order(store, snapshots), clusters=clusters
-    )
+    clusters = store.warehouse.query(SUBJECT.linked, only=["survey_responses"], first=rounds)
+    check = partial(check_drift, subject=SUBJECT, options=store.panel.drift, order=_order(store, snapshots), clusters=clusters)
     for key in run.keys:
         with run.attempt(key):
             at = SPACE.levels(key)
@@ -83,7 +80,7 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
 
 
 @asset_check(asset=drift_checks)
-def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
+def no_drift(store: SurveyStore) -> dg.AssetCheckResult:
     """Fails for a model that drifted on a segment, warns of one to watch, unless the panel's `severity` says otherwise.
 
     About all rounds: what a night found does not turn green when a run of another round follows.
@@ -96,13 +93,7 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.A
         ).to_arrow_table()
         return checked, found
 
-    try:
-        checked, found = store.warehouse.query(look, only=["drift_checks"])
-    except duckdb.Error as error:
-        context.log.warning(f"the partitions are read one by one: {error}")
-        parts = [rows for _, rows in read_keys(store, "drift_checks", DRIFT_CHECKS.names)]
-        found = pa.concat_tables([DRIFT_CHECKS.empty_table(), *parts])
-        checked = len(found)
+    checked, found = store.warehouse.query(look, only=["drift_checks"])
     return drift_result(found, checked, store.panel.drift.severity, SUBJECT)
 
 

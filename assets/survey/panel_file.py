@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from assets.stage.panel_drift import asked_by_sections, judges_anywhere, judges_of_sections, scored_anywhere
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.drift.panel_section import names_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
-from dtef_pipeline.survey.panel import Panel, Scored, check_drift_names, check_named, load_panel
+from dtef_pipeline.survey.panel import Panel, Scored, check_named, load_panel
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -38,20 +36,6 @@ def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | Non
         for segment in warehouse.values("survey_responses", "segment", round=round_id)
     ]
     return check_named(path, models, known, *_known_besides(path, models, warehouse))
-
-
-def require_known_in_drift(settings: Settings, models: Callable[[], Models], warehouse: Warehouse) -> None:
-    """Raises ConfigError with file and line where `drift` in the panel names a model that the panel does not ask and that has no scores."""
-    if settings.panel is not None and names_models(known_panel(settings).drift):
-        check_drift_names(settings.panel, models(), *_known_besides(settings.panel, models(), warehouse))
-
-
-def scored_models(warehouse: Warehouse) -> list[tuple[str, str]]:
-    """Names and variants of the models with scores."""
-    if not warehouse.values("scores", "round"):
-        return []
-    names = "SELECT DISTINCT model, model_variant FROM scores"
-    return warehouse.query(lambda connection: connection.execute(names).fetchall(), only=["scores"])
 
 
 def _known_besides(path: Path, models: Models, warehouse: Warehouse) -> tuple[Scored, Scored]:

@@ -28,8 +28,8 @@ from dtef_pipeline.boards.costs import usage_by_model
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import Sample
+from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 from dtef_pipeline.survey.tables import BLUEPRINTS
 from dtef_pipeline.text.counted import counted
 
@@ -160,7 +160,7 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
 
 def _usage(rows: pa.Table) -> dg.MarkdownMetadataValue:
     """What each language model of the partition used."""
-    used = usage_by_model(rows, KEYS)
+    used = usage_by_model(rows, SURVEY_CALL_TABLES)
     columns = ["model", "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd"]
     return markdown(used, columns, most=len(used))
 

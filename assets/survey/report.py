@@ -7,9 +7,9 @@ import dagster as dg
 from assets.preference.voted_scores import preference_scores
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
-from assets.survey.boards import breakdowns, comparisons, costs, leaderboard, reliability, responsiveness, segment_gaps
+from assets.survey.boards import breakdowns, comparisons, leaderboard, reliability, responsiveness, segment_gaps, survey_costs
 from assets.survey.drift import drift_checks
-from assets.survey.model_drift import model_drift
+from assets.survey.survey_drift import survey_drift
 from dtef_pipeline.survey.experiments import load_experiments
 from dtef_pipeline.survey.report.chapters import survey_report
 from resources.settings import shipped
@@ -21,9 +21,9 @@ _MADE_OF = [
     responsiveness,
     segment_gaps,
     reliability,
-    costs,
+    survey_costs,
     drift_checks,
-    model_drift,
+    survey_drift,
     preference_scores,
 ]
 

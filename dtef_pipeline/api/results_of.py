@@ -25,6 +25,7 @@ from resources.settings import Settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dtef_pipeline.boards.used_calls import FamilyCalls
     from resources.warehouse import Warehouse
 
 _RESULTS_MADE_OF: Mapping[str, tuple[str, ...]] = {
@@ -263,21 +264,20 @@ def resolved(models: Models, selectors: Iterable[str]) -> Counter[str]:
     return Counter(found.values())
 
 
-def spent_in(rows: Iterable[Mapping[str, Any]]) -> Spent:
-    """The sum of rows with `calls`, `prompt_tokens`, `completion_tokens`, `cost_usd` (None: not known), `unpriced` and the fields of
-    UNKNOWN_COSTS."""
-    found = list(rows)
-    calls, prompt, completion = (
-        sum(int(row[name] or 0) for row in found) for name in ("calls", "prompt_tokens", "completion_tokens")
-    )
-    cost, most = (_known_sum(found, name) for name in ("cost_usd", "unknown_cost_usd_most"))
-    unpriced = sum(max(int(row["unpriced"] or 0), int(row["unknown_cost_attempts"] or 0)) for row in found)
-    return Spent(0.0 if cost is None and not calls else cost, calls, prompt, completion, unpriced, most)
+def spent_on(asked: RunAsked, family: FamilyCalls, rows: Mapping[str, pa.Table], keys: Iterable[str]) -> Spent:
+    """What the calls cost that these rows of the family's tables rest on, whose request keys are `keys`."""
+    import duckdb
 
+    from dtef_pipeline.boards.costs import count_calls_once, spent_in_all
 
-def _known_sum(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
-    known = [row[name] for row in rows if row[name] is not None and not math.isnan(row[name])]
-    return math.fsum(known) if known else None
+    with duckdb.connect() as connection:
+        for table, own in rows.items():
+            connection.register(table, own)
+        count_calls_once(connection, family, asked.stored(), asked.unknown_costs(keys))
+        found = spent_in_all(connection)
+    usd = 0.0 if found["cost_usd"] is None and not found["calls"] else found["cost_usd"]
+    unpriced, most = max(found["unpriced"], found["unknown_cost_attempts"]), found["unknown_cost_usd_most"]
+    return Spent(usd, found["calls"], found["prompt_tokens"], found["completion_tokens"], unpriced, most)
 
 
 def measured(

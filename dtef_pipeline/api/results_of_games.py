@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, spent_in
+from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, spent_on
 from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, in_words, percent
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.entrants import ALL_BASELINES, AS_ITSELF, entrants, opponent_item_name
@@ -26,6 +26,7 @@ from dtef_pipeline.games.metrics import (
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, results_of
 from dtef_pipeline.games.players import BASELINE_PREFIX
+from dtef_pipeline.games.stored_tables import GAMES_CALL_TABLES
 
 _EPISODE_NAMED_BY = ("episode_id", "item_id", "version", "persona", "model", "draw", "opponent", "cluster")
 _COLUMNS_OF_RESULTS = (
@@ -34,8 +35,8 @@ _COLUMNS_OF_RESULTS = (
 )
 _PLAYED_BY = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
 _COLUMNS_OF_CALLS = (
-    *("episode_id", "request_key", "call_status", "prompt_tokens", "completion_tokens", "cost_usd"),
-    *("unknown_cost_attempts", "unknown_cost_usd_most"),
+    *("league", "scenario", "snapshot", "persona", "model", "model_variant", "request_key", "call_status", "error"),
+    *("prompt_tokens", "completion_tokens", "cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most"),
 )
 _OF_EVERY_EPISODE = (
     *(SUCCESS_RATE, EXPECTED_RETURN, VOLATILITY, *BESIDE_METRICS),
@@ -48,19 +49,6 @@ _FORM_IN_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "refused_rate": ("the player declined to play {} times per turn", lambda rate: f"{rate:.2g}"),
 }
 """By a rate of BESIDE_METRICS, what is said where it is above 0, and how the rate is spelled in it."""
-_CALLS_PAID = """
-    SELECT count(*) FILTER (answered) AS calls, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
-        sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced,
-        sum(unknown_cost_attempts) AS unknown_cost_attempts, sum(unknown_cost_usd_most) AS unknown_cost_usd_most
-    FROM (
-        SELECT bool_or(call_status = 'answered') AS answered, max(prompt_tokens) AS prompt_tokens,
-            max(completion_tokens) AS completion_tokens,
-            CASE WHEN max(cost_usd) > 0 OR NOT bool_or(call_status = 'answered' AND cost_usd IS NULL) THEN max(cost_usd) END AS cost_usd,
-            max(unknown_cost_attempts) AS unknown_cost_attempts, max(unknown_cost_usd_most) AS unknown_cost_usd_most
-        FROM turns SEMI JOIN (SELECT request_key FROM turns SEMI JOIN own USING (episode_id)) USING (request_key)
-        GROUP BY request_key
-    )
-"""
 
 
 def counts_of(asked: RunAsked) -> dict[Hashable, OutcomeCounts]:
@@ -122,14 +110,11 @@ def _remark(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> st
 
 
 def cost_of(asked: RunAsked) -> Spent:
-    """Of the player's turns and of its opponents'."""
+    """Of the player's turns and of its opponents'. What a request used stands at its first turn, be it of another episode."""
+    keys = request_keys_of(asked)
     turns = asked.rows("episode_turns", _COLUMNS_OF_CALLS)
-    with duckdb.connect() as connection:
-        connection.register("turns", turns)
-        connection.register("own", pa.table({"episode_id": pa.array(traces_of(asked), pa.string())}))
-        paid = connection.execute(_CALLS_PAID)
-        names = [column[0] for column in paid.description or ()]
-        return spent_in(dict(zip(names, row, strict=True)) for row in paid.fetchall())
+    own = turns.filter(pc.is_in(turns["request_key"], pa.array(sorted(keys), pa.string())))
+    return spent_on(asked, GAMES_CALL_TABLES, {"episode_turns": own}, keys)
 
 
 def request_keys_of(asked: RunAsked) -> set[str]:

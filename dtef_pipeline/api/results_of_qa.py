@@ -10,16 +10,15 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, resolved, response_told, spent_in
+from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, resolved, response_told, spent_on
 from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, in_words
-from dtef_pipeline.boards.used_calls import spent_in_all
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import prompts_of
 from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE
 from dtef_pipeline.qa.latest_scores import qa_scores
 from dtef_pipeline.qa.model import NULL_STATUSES, UNPARSEABLE_STATUS
 from dtef_pipeline.qa.prompt_rows import AskedHow
-from dtef_pipeline.qa.role_costs import qa_costs
+from dtef_pipeline.qa.stored_tables import QA_CALL_TABLES
 from dtef_pipeline.qa.suite_boards import qa_results
 from dtef_pipeline.qa.transcripts.metadata import written_filter
 from dtef_pipeline.text.counted import counted
@@ -112,11 +111,8 @@ def _remark(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> st
 
 def cost_of(asked: RunAsked) -> Spent:
     """Of the models' answers, and of what a judge said of them."""
-    with duckdb.connect() as connection:
-        for table in ("qa_responses", "qa_judgements"):
-            connection.register(table, _own(asked, table))
-        qa_costs(connection, asked.stored(), asked.unknown_costs(request_keys_of(asked)))
-        return spent_in([spent_in_all(connection)])
+    rows = {table: _own(asked, table) for table in ("qa_responses", "qa_judgements")}
+    return spent_on(asked, QA_CALL_TABLES, rows, request_keys_of(asked))
 
 
 def request_keys_of(asked: RunAsked) -> set[str]:

@@ -10,21 +10,19 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, response_told, spent_in
+from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, response_told, spent_on
 from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, further_in_words, in_words
 from dtef_pipeline.api.stored_judges import judged_by_others, own_judgement_keys
-from dtef_pipeline.boards.used_calls import spent_in_all
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
 from dtef_pipeline.rubric.board import board
 from dtef_pipeline.rubric.candidates import Candidates, known_selector
 from dtef_pipeline.rubric.conversations import scripts
-from dtef_pipeline.rubric.rolled_up import costs_table
 from dtef_pipeline.rubric.space import RUBRIC_RESPONSE
+from dtef_pipeline.rubric.stored_tables import RUBRIC_CALL_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES
 from dtef_pipeline.text.counted import counted
-from resources.responses.store import SUMMARY
 
 _TABLES_BY_MODEL = ("rubric_responses", "rubric_judgements")
 _TABLES_OF_ANALYSTS = ("rubric_summaries", "rubric_extractions")
@@ -111,15 +109,12 @@ def cost_of(asked: RunAsked) -> Spent:
 
     What embedders cost is known of the whole store alone.
     """
-    others = judged_by_others(asked)
-    with duckdb.connect() as connection:
-        for table in _TABLES_BY_MODEL:
-            rows = _own(asked, table)
-            connection.register(table, rows.slice(0, 0) if others and table == "rubric_judgements" else rows)
-        for table in _TABLES_OF_ANALYSTS:
-            connection.register(table, asked.rows(table))
-        costs_table(connection, asked.stored(), SUMMARY.empty_table(), asked.unknown_costs(request_keys_of(asked)))
-        return spent_in([spent_in_all(connection)])
+    rows = {table: _own(asked, table) for table in _TABLES_BY_MODEL} | {
+        table: asked.rows(table) for table in _TABLES_OF_ANALYSTS
+    }
+    if judged_by_others(asked):
+        del rows["rubric_judgements"]
+    return spent_on(asked, RUBRIC_CALL_TABLES, rows, request_keys_of(asked))
 
 
 def request_keys_of(asked: RunAsked) -> set[str]:

@@ -6,20 +6,19 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, resolved, response_told, spent_in
+from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, resolved, response_told, spent_on
 from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, further_in_words, in_words
 from dtef_pipeline.asking.calls import USAGE
-from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample
+from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 from dtef_pipeline.text.counted import counted
 
 _TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} batteries of questions"
@@ -137,12 +136,8 @@ def _remark(own: OutcomeCounts | None, statuses: Counter[str]) -> str | None:
 
 def cost_of(asked: RunAsked) -> Spent:
     """Of the models' predictions."""
-    columns = (*KEYS.row, "request_key", "call_status", *USAGE, "error")
-    rows = _own(asked, columns)
-    with duckdb.connect() as connection:
-        connection.register("predictions", rows)
-        found = cost_breakdown(connection, ["snapshot"], KEYS).rename(columns={"answered": "calls"})
-    return spent_in({str(key): value for key, value in row.items()} for row in found.to_dict("records"))
+    rows = _own(asked, (*KEYS.row, "request_key", "call_status", *USAGE, "error"))
+    return spent_on(asked, SURVEY_CALL_TABLES, {"predictions": rows}, request_keys_of(asked))
 
 
 def request_keys_of(asked: RunAsked) -> set[str]:

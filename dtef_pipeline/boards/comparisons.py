@@ -13,14 +13,13 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.families import BETTER, OTHER, with_families
+from dtef_pipeline.boards.pairs import PairSums, paired, with_models
 from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.differences import (
     Codes,
     Floats,
-    paired_statistics,
     places,
-    without_rounding,
 )
 from dtef_pipeline.statistics.products import product
 from dtef_pipeline.statistics.rank_bounds import rank_bounds
@@ -37,6 +36,27 @@ _OF_PARSED = {
     "note": "parsed_note",
 }
 """What is said of parsed scores alone, by the name that the same number has under the policy."""
+
+
+_OF_COMPARISON = (
+    *(
+        *MODEL,
+        "targets",
+        "metric",
+        *OTHER,
+        "n_pairs",
+        "n_items",
+        "n_clusters",
+        "score",
+        "other_score",
+        "difference",
+        "low",
+        "high",
+    ),
+    *("effect_size", "p", "among", "p_adjusted", "verdict", "n_parsed_pairs", "parsed_difference", "parsed_low", "parsed_high"),
+    *("parsed_p", "parsed_p_adjusted", "parsed_verdict", "parsed_note", "note"),
+)
+"""The columns of comparisons, beside those of the ways of asking."""
 
 
 class _Grid(NamedTuple):
@@ -58,9 +78,7 @@ class _Pairs(NamedTuple):
 
     left: npt.NDArray[np.intp]
     right: npt.NDArray[np.intp]
-    scores: Floats
-    others: Floats
-    counts: Floats
+    sums: PairSums
     items: Codes  # (pairs,): different items among the shared cells
     noise: Floats  # (pairs,): variance of the sums that people make if the noise of items correlated by 1; 0: not known
 
@@ -68,23 +86,23 @@ class _Pairs(NamedTuple):
 def comparisons(
     cells: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None, *, parsed: bool = True
 ) -> pd.DataFrame:
-    """Every two models (variants) on the cells that both have a score for, the better one first; as the subject's `comparisons`.
+    """Every two models (variants) on the cells that both have a score for, the better one first.
 
     `cells` as of `load_cells`, of which `noise` (rows, replicates) are the centred deviations when the answers are drawn anew. Pairs
     without a shared cell have no row. `difference` is in units of the score, above 0 or 0, with its cluster-robust interval and `p` of its t
-    test. `family`, `p_adjusted` and the verdicts are those of `with_families`.
+    test. `among`, `p_adjusted` and the verdicts are those of `with_families`.
 
     What begins with `parsed` says the same of the cells where both have a parsed score, by these scores alone; without `parsed` it is null.
     """
-    schema, tables = options.subject.comparisons, []
+    tables = []
     for asked, rows in _by_asked(cells, options.subject):
         grid = _grid(cells.iloc[rows], options, None if noise is None else noise[rows])
         if len(grid.models) > 1:
             tables.append(_compare(grid, options, parsed).assign(**asked))
     if not tables:
-        return pd.DataFrame(schema.empty_table().to_pandas())
+        return pd.DataFrame(columns=[*options.subject.keys.asked, *_OF_COMPARISON])
     table = with_families(pd.concat(tables, ignore_index=True), options)
-    return table.assign(targets=options.targets, metric=options.metric)[list(schema.names)]
+    return table.assign(targets=options.targets, metric=options.metric)[[*options.subject.keys.asked, *_OF_COMPARISON]]
 
 
 def _by_asked(cells: pd.DataFrame, subject: Scored) -> Iterator[tuple[Mapping[str, str], Codes]]:
@@ -133,7 +151,9 @@ def _pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
         sums[cluster], others[cluster] = on_shared[left, right], on_shared[right, left]
         counts[cluster] = product(mask[cells].T, mask[cells])[left, right]
     items = sum(product(one.T, one)[left, right] > 0 for one in _by_item(mask, grid.item))
-    return _Pairs(left, right, sums, others, counts, np.asarray(items, dtype=np.int64), _noise(grid, mask, left, right))
+    return _Pairs(
+        left, right, PairSums(sums, others, counts), np.asarray(items, dtype=np.int64), _noise(grid, mask, left, right)
+    )
 
 
 def _noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -> Floats:
@@ -161,40 +181,24 @@ def _by_item(mask: Floats, item: Codes) -> list[Floats]:
 
 def _compare(grid: _Grid, options: BoardOptions, parsed: bool) -> pd.DataFrame:
     pairs = _pairs(grid, *np.triu_indices(len(grid.models), k=1))
-    shared = pairs.counts.sum(axis=0) > 0
-    sums = _differences(pairs)
-    worse = without_rounding(sums.sum(axis=0), np.abs(sums).sum(axis=0)) < 0
-    statistics = _test(grid.models, pairs, worse, options.subject)
-    statistics[options.subject.items] = pairs.items
-    with np.errstate(invalid="ignore"):
-        means, other_means = (part.sum(axis=0) / pairs.counts.sum(axis=0) for part in (pairs.scores, pairs.others))
-    statistics["score"], statistics["other_score"] = np.where(worse, other_means, means), np.where(worse, means, other_means)
-    first, second = np.where(worse, pairs.right, pairs.left), np.where(worse, pairs.left, pairs.right)
-    statistics[list(MODEL)] = grid.models.iloc[first].to_numpy()
-    statistics[list(OTHER)] = grid.models.iloc[second].to_numpy()
-    of_parsed = _test_parsed(grid, statistics, pairs, worse, options.subject) if parsed else None
+    shared = pairs.sums.counts.sum(axis=0) > 0
+    statistics = with_models(_test(grid.models, pairs, options.subject), grid.models, pairs.left, pairs.right)
+    statistics["n_items"] = pairs.items
+    of_parsed = _test_parsed(grid, statistics, pairs, options.subject) if parsed else None
     statistics = statistics.join(pd.DataFrame(of_parsed, statistics.index, list(_OF_PARSED.values())))
-    statistics = statistics[shared].rename(columns={"n_clusters": options.subject.independent})
-    table: pd.DataFrame = statistics.sort_values([*MODEL, *OTHER], ignore_index=True)
+    table: pd.DataFrame = statistics[shared].sort_values([*MODEL, *OTHER], ignore_index=True)
     return table
 
 
-def _differences(pairs: _Pairs) -> Floats:
-    """Scores of the left model less those of the right, summed over each cluster (clusters, pairs)."""
-    return without_rounding(pairs.scores - pairs.others, pairs.scores + pairs.others)
-
-
-def _test(models: pd.DataFrame, pairs: _Pairs, worse: npt.NDArray[np.bool_], subject: Scored) -> pd.DataFrame:
-    """`paired_statistics` of the pairs, seen from the right model where the left one is `worse` (pairs,)."""
-    sums, correlation = _differences(pairs), subject.correlation(models["model"])[[pairs.left, pairs.right]].max(axis=0)
-    total = pairs.counts.sum(axis=0)
+def _test(models: pd.DataFrame, pairs: _Pairs, subject: Scored, turned: npt.NDArray[np.bool_] | None = None) -> pd.DataFrame:
+    """`paired` of the pairs, with the noise that people make in all clusters."""
+    correlation = subject.correlation(models["model"])[[pairs.left, pairs.right]].max(axis=0)
+    total = pairs.sums.counts.sum(axis=0)
     shared = np.divide(pairs.noise * correlation, total**2, out=np.zeros(len(total)), where=total > 0)
-    return paired_statistics(np.where(worse, -sums, sums), pairs.counts, shared=shared, noun=subject.keys.cluster_noun)
+    return paired(pairs.sums, noun=subject.keys.cluster_noun, shared=shared, turned=turned)
 
 
-def _test_parsed(
-    grid: _Grid, statistics: pd.DataFrame, pairs: _Pairs, worse: npt.NDArray[np.bool_], subject: Scored
-) -> pd.DataFrame:
+def _test_parsed(grid: _Grid, statistics: pd.DataFrame, pairs: _Pairs, subject: Scored) -> pd.DataFrame:
     """The columns of _OF_PARSED, pairs as in `statistics`: the same where all that the two models have scores for was parsed.
 
     The noise of a cell's parsed responses alone is that of its score times the responses per parsed one: a response that cannot be read has
@@ -206,7 +210,7 @@ def _test_parsed(
     if len(again):
         noise = None if grid.noise is None else grid.noise * grid.answered
         readable = _pairs(grid._replace(scores=grid.parsed, noise=noise), pairs.left[again], pairs.right[again])
-        tested = _test(grid.models, readable, worse[again], subject).set_index(again)
+        tested = _test(grid.models, readable, subject, statistics["turned"].to_numpy()[again]).set_index(again)
         found.loc[again] = tested[list(_OF_PARSED)].rename(columns=_OF_PARSED)
     return found
 

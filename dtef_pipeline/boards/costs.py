@@ -1,168 +1,244 @@
-"""What language models cost: calls, tokens and dollars, from the `predictions` table. The one place where usage is added up.
+"""What language models cost: calls, tokens and dollars, from a family's tables of calls. The one place where usage is added up.
 
-A **request** is one draw of one prompt by one model variant in one snapshot: what is paid for, once. Several prediction rows can stand on
-one request (the items of a batch, a prompt that reads the same asked in two ways or in two partitions); its usage then counts once, under the
-first of them.
+A **request** is what is paid for, once: one call, or the calls of one conversation. Several rows can stand on one request (the items of a
+batch, a text that reads the same in two partitions, judgements that are asked for again); its usage then counts under the first of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.models import COMPUTED, COMPUTED_SQL
-from dtef_pipeline.asking.request import LAST_ERROR
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.keys import MODEL, Keys
-from dtef_pipeline.tables import SPENDING
+from dtef_pipeline.asking.models import COMPUTED
+from dtef_pipeline.asking.request import EMBEDDER, LAST_ERROR, ROLES
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.boards.used_calls import UNKNOWN_COSTS, Calls, FamilyCalls, StoredUsage
+from dtef_pipeline.keys import MODEL
+from dtef_pipeline.tables import COSTS, in_schema
 
-
-def cost_views(keys: Keys) -> Mapping[str, tuple[str, ...]]:
-    """What costs can be broken down by, and the columns that take part: `suite`, `blueprint`, and all ways of asking but the first."""
-    first, second = keys.space
-    others = {name: (name,) for name in keys.asked[1:]}
-    return {"model": MODEL, first: (first,), second: keys.space, "snapshot": ("snapshot",), **others}
-
-
-def requests_sql(keys: Keys) -> str:
-    """One row per request of a language model, with the partition, way of asking and model name under which it counts."""
-    # Rows of one request may have been written by different runs, so each of its values is looked for in all of them. An item that shares a
-    # prompt with an earlier one has cost 0, also when the price is unknown; the earlier one then has none.
-    place = ", ".join((*keys.space, *reversed(keys.asked), "model"))
-    return f"""
-    SELECT place.*, found.* EXCLUDE (place) FROM (
-        SELECT request_key, min(struct_pack({place})) AS place,
-            any_value(snapshot) AS snapshot, any_value(model_variant) AS model_variant,
-            bool_or(call_status = 'answered') AS answered, NOT answered AND bool_or(call_status = 'error') AS failed,
-            NOT answered AND NOT failed AND bool_or(call_status = 'budget') AS stopped,
+_COUNTED_UNDER = ("first_level", "second_level", "snapshot", "purpose", "way", "model")
+"""Under what a request counts: the least values, compared in this order, of the rows that stand on it."""
+_CALL_ROWS = """
+    SELECT {role}::VARCHAR AS role, {variant}::VARCHAR AS model_variant, {keys} AS request_keys, ({replies})::BIGINT AS n_replies,
+        {status} AS status, {error}::VARCHAR AS error,
+        prompt_tokens::BIGINT AS prompt_tokens, completion_tokens::BIGINT AS completion_tokens, cost_usd,
+        {attempts}::BIGINT AS attempts, {most}::DOUBLE AS most,
+        struct_pack(first_level := {first}::VARCHAR, second_level := {second}::VARCHAR, snapshot := {snapshot}::VARCHAR,
+            purpose := {purpose}::VARCHAR, way := {way}::VARCHAR, model := {model}::VARCHAR) AS place
+    FROM {table} WHERE {is_asked} AND NOT starts_with({variant}, '{computed}')
+"""
+# Rows of one request may have been written by different runs, so each of its values is looked for in all of them. A row that shares a
+# request with an earlier one has cost 0, also when the price is unknown; the earlier one then has none.
+_EACH_REQUEST = """
+    SELECT place.*, found.* EXCLUDE (place), replies > 0 AS answered, replies = 0 AND n_failed > 0 AS failed,
+        replies = 0 AND n_failed = 0 AND n_stopped > 0 AS budget_stopped
+    FROM (
+        SELECT role, model_variant, request_keys, min(place) AS place, coalesce(max(n_replies), 0) AS replies,
+            count(*) FILTER (status = 'error') AS n_failed, count(*) FILTER (status = 'budget') AS n_stopped,
             max(prompt_tokens) AS prompt_tokens, max(completion_tokens) AS completion_tokens,
-            CASE WHEN max(cost_usd) > 0 OR NOT bool_or(call_status = 'answered' AND cost_usd IS NULL) THEN max(cost_usd) END AS cost_usd,
-            max(reported_cost_usd) AS reported_cost_usd, max(cached_tokens) AS cached_tokens, max(reasoning_tokens) AS reasoning_tokens,
-            max(unknown_cost_attempts) AS unknown_cost_attempts, max(unknown_cost_usd_most) AS unknown_cost_usd_most,
-            any_value(error) FILTER (call_status <> 'answered') AS reason
-        FROM predictions WHERE NOT {COMPUTED_SQL} GROUP BY request_key
+            CASE WHEN max(cost_usd) > 0 OR NOT bool_or(n_replies > 0 AND cost_usd IS NULL) THEN max(cost_usd) END AS cost_usd,
+            max(attempts) AS unknown_cost_attempts, max(most) AS unknown_cost_usd_most,
+            any_value(error) FILTER (coalesce(n_replies, 0) = 0) AS reason
+        FROM ({rows}) GROUP BY role, model_variant, request_keys
     ) AS found
 """
-
-
-_SPENT = """
-    count(*) FILTER (answered) AS answered, count(*) FILTER (failed) AS failed, count(*) FILTER (stopped) AS budget_stopped,
-    coalesce(sum(prompt_tokens), 0)::BIGINT AS prompt_tokens, coalesce(sum(completion_tokens), 0)::BIGINT AS completion_tokens,
-    sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced,
-    sum(reported_cost_usd) AS reported_cost_usd,
-    coalesce(sum(cached_tokens), 0)::BIGINT AS cached_tokens, coalesce(sum(reasoning_tokens), 0)::BIGINT AS reasoning_tokens,
-    coalesce(sum(unknown_cost_attempts), 0)::BIGINT AS unknown_cost_attempts,
-    sum(unknown_cost_usd_most) AS unknown_cost_usd_most
+_SHARED_CALLS = """
+    SELECT request_keys FROM used SEMI JOIN (
+        SELECT request_keys FROM (SELECT request_keys, unnest(request_keys) AS key FROM used WHERE answered)
+        WHERE key IN (SELECT key FROM (SELECT unnest(request_keys) AS key FROM used WHERE answered) GROUP BY key HAVING count(*) > 1)
+    ) AS sharing USING (request_keys)
 """
+_EACH_KEY = (
+    f"SELECT role, model_variant, struct_pack({', '.join(_COUNTED_UNDER)}) AS place, unnest(request_keys) AS key FROM used"
+)
+_EACH_CALL = f"""
+    SELECT place.*, found.* EXCLUDE (place) FROM (
+        SELECT min(place) AS place, role, model_variant, [key] AS request_keys, 1 AS replies, true AS answered, false AS failed,
+            false AS budget_stopped, any_value(calls.prompt_tokens) AS prompt_tokens,
+            any_value(calls.completion_tokens) AS completion_tokens, any_value(calls.cost_usd) AS cost_usd
+        FROM ({_EACH_KEY} SEMI JOIN sharing USING (request_keys)) AS each
+        JOIN calls ON each.key = calls.request_key GROUP BY role, model_variant, key
+    ) AS found
+"""
+_OF_UNKNOWN_COST = f"""
+    SELECT place.*, found.* EXCLUDE (place) FROM (
+        SELECT min(place) AS place, role, model_variant, any_value(unknown_costs.unknown_cost_attempts) AS unknown_cost_attempts,
+            any_value(unknown_costs.unknown_cost_usd_most) AS unknown_cost_usd_most
+        FROM ({_EACH_KEY} WHERE unknown_cost_attempts IS NULL) AS each
+        JOIN unknown_costs ON each.key = unknown_costs.request_key GROUP BY role, model_variant, key
+    ) AS found
+"""
+_USAGE_SUMS = """
+    count(*) FILTER (answered) AS answered, count(*) FILTER (failed) AS failed, count(*) FILTER (budget_stopped) AS budget_stopped,
+    coalesce(sum(replies), 0)::BIGINT AS calls, coalesce(sum(prompt_tokens), 0)::BIGINT AS prompt_tokens,
+    coalesce(sum(completion_tokens), 0)::BIGINT AS completion_tokens, sum(cost_usd) AS cost_usd,
+    count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced,
+    coalesce(sum(unknown_cost_attempts), 0)::BIGINT AS unknown_cost_attempts, sum(unknown_cost_usd_most) AS unknown_cost_usd_most
+"""
+_TOLD_APART_BY = ("role", "first_level", "second_level", "snapshot", "purpose", "model", "model_variant")
 
-_USED_BY_MODEL = (*MODEL, *(column.name for column in SPENDING))
-_DOLLAR_SUMS = frozenset(column.name for column in SPENDING if pa.types.is_floating(column.type))
+
+def requests_sql(family: FamilyCalls, there: Collection[str] | None = None) -> str:
+    """One row per request of a language model, with the place under which it counts. `there`: its tables that are there; None: all."""
+    rows = [_rows_sql(one, family) for one in family.tables if there is None or one.table in there]
+    return _EACH_REQUEST.format(rows=" UNION ALL ".join(rows))
 
 
-def costs(connection: duckdb.DuckDBPyConnection, keys: Keys) -> pa.Table:
-    """The `costs` table: one row per partition, snapshot, model variant and way of asking. `connection` has a `predictions` view.
+def _rows_sql(calls: Calls, family: FamilyCalls) -> str:
+    names = {name: getattr(calls, name) for name in calls.__slots__}
+    one = calls.keys == "request_key"
+    return _CALL_ROWS.format(
+        **{**names, "keys": "[request_key]" if one else calls.keys},
+        is_asked="request_key IS NOT NULL" if one else f"len({calls.keys}) > 0",
+        first=family.space.first,
+        second=family.space.second or "NULL",
+        computed=COMPUTED,
+    )
 
-    Of the ways of asking the first does not count: what is paid for once may stand in several of its values.
+
+def count_calls_once(
+    connection: duckdb.DuckDBPyConnection, family: FamilyCalls, stored: StoredUsage, unknown: pa.Table | None = None
+) -> None:
+    """Make the temporary table `used`, as of `requests_sql`, in which every call stands in one row alone, and `of_unknown_cost`.
+
+    Requests that share some of their calls, and not all, are a row for each call, as `stored` has it. `of_unknown_cost` has a row for each
+    call that stands in `unknown` (UNKNOWN_COSTS; None: there are none). `connection` has those tables of the family that are there.
     """
-    _add_in_one_order(connection)
-    names = (*keys.space, "snapshot", *MODEL, *keys.asked[1:])
-    by = ", ".join(names)
-    sql = f"SELECT {by}, {_SPENT} FROM ({requests_sql(keys)}) GROUP BY ALL ORDER BY {by}"
-    rows: pa.Table = connection.sql(sql).to_arrow_table()
-    return rows.cast(pa.schema([*(rows.schema.field(name) for name in names), *SPENDING]))
+    # Sums of several threads are added in any order: equal costs are to give equal digits.
+    connection.execute("SET threads = 1")
+    there = [one.table for one in family.tables if has_table(connection, one.table)]
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE used AS {requests_sql(family, there)}")
+    connection.register("unknown_costs", UNKNOWN_COSTS.empty_table() if unknown is None else unknown)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE of_unknown_cost AS {_OF_UNKNOWN_COST}")
+    connection.execute(
+        "DELETE FROM used WHERE NOT (answered OR failed OR budget_stopped OR coalesce(cost_usd, unknown_cost_attempts, 0) > 0)"
+    )
+    if all(one.keys == "request_key" for one in family.tables):
+        return
+    lists = [keys for (keys,) in connection.execute(_SHARED_CALLS).fetchall()]
+    if not lists:
+        return
+    found = stored(sorted({key for keys in lists for key in keys}))
+    connection.register("calls", found.select(["request_key", "prompt_tokens", "completion_tokens", "cost_usd"]))
+    connection.register("sharing", pa.table({"request_keys": pa.array(lists, pa.list_(pa.string()))}))
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE used AS
+        SELECT * FROM used ANTI JOIN sharing USING (request_keys) UNION ALL BY NAME {_EACH_CALL}
+        """
+    )
 
 
-def cost_breakdown(
+def costs(
     connection: duckdb.DuckDBPyConnection,
+    name: str,
+    family: FamilyCalls,
+    stored: StoredUsage,
+    *,
+    unknown: pa.Table | None = None,
+    summary: pa.Table | None = None,
+) -> pa.Table:
+    """COSTS of the family `name`, candidates first, the dearest of each role first. `connection` has those of its tables that are there.
+
+    `stored` and `unknown` as of `count_calls_once`; `summary`: of the response store, by model, snapshot and role.
+    """
+    count_calls_once(connection, family, stored, unknown)
+    by = ", ".join(_TOLD_APART_BY)
+    every = "FROM used UNION ALL BY NAME FROM of_unknown_cost"
+    rows = connection.execute(f"SELECT {by}, {_USAGE_SUMS} FROM ({every}) GROUP BY {by}").df()
+    if family.embeds and summary is not None:
+        rows = pd.concat([part for part in (rows, _embedders(summary)) if len(part)] or [rows], ignore_index=True)
+    place = rows["role"].map({role: at for at, role in enumerate(ROLES)})
+    ordered = rows.assign(place=place, family=name).sort_values(
+        ["place", "cost_usd", *_TOLD_APART_BY[1:]], ascending=[True, False, *[True] * len(_TOLD_APART_BY[1:])]
+    )
+    return in_schema(ordered, COSTS)
+
+
+def _embedders(summary: pa.Table) -> pd.DataFrame:
+    """What embedders cost by model and snapshot."""
+    rows = summary.to_pandas()
+    rows = rows[rows["role"] == EMBEDDER].rename(columns={"answers": "calls"})
+    unknown = {"first_level": None, "second_level": None, "purpose": None, "model_variant": None, "unknown_cost_usd_most": None}
+    counts = {"answered": rows["calls"], "failed": 0, "budget_stopped": 0, "unknown_cost_attempts": 0}
+    found: pd.DataFrame = rows.assign(**unknown, **counts)
+    return found
+
+
+def spent_in_all(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """Sums over the tables `used` and `of_unknown_cost`: `calls`, `prompt_tokens`, `completion_tokens`, `cost_usd`, `unpriced`,
+    `unknown_cost_attempts` and `unknown_cost_usd_most`; None where nothing is known.
+
+    `unpriced`: calls that are not in `cost_usd`, those of a row where the cost of one of them is not known.
+    """
+    sums: pa.Table = connection.sql(
+        f"""
+        SELECT {_USAGE_SUMS}, coalesce(sum(replies) FILTER (cost_usd IS NULL), 0)::BIGINT AS unpriced_calls
+        FROM (FROM used UNION ALL BY NAME FROM of_unknown_cost)
+        """
+    ).to_arrow_table()
+    found: dict[str, Any] = sums.to_pylist()[0]
+    return {**found, "unpriced": found.pop("unpriced_calls")}
+
+
+def costs_with_reasons(
+    connection: duckdb.DuckDBPyConnection,
+    family: FamilyCalls,
     by: Sequence[str],
-    keys: Keys,
     *,
     only: Sequence[str] = (),
     snapshot: str | None = None,
     variants: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Costs summed by one or several of `cost_views`, dearest first. `connection` has a `predictions` view.
+    """Requests added up by columns of COSTS, the dearest first. `connection` has the tables of the family.
 
-    Columns: those of the views and of the sums in `costs`, and `reason` (why requests failed, the commonest), `stop_reason` (what budget
-    stopped them, and the last error of those that were sent, the commonest of each). `only` (values of the space's first level), `snapshot`
-    and model `variants` narrow what is counted. Raises ConfigError for an unknown view.
+    Columns: `by`, the sums in COSTS, and `reason` (why requests failed, the commonest), `stop_reason` (what
+    budget stopped them, and the last error of those that were sent, the commonest of each). `only` (values of the space's first level),
+    `snapshot` and model `variants` narrow what is counted.
     """
-    views = cost_views(keys)
-    if unknown := [view for view in by if view not in views]:
-        raise ConfigError(f"costs by {', '.join(unknown)}: allowed: {', '.join(views)}")
-    _add_in_one_order(connection)
-    named = ", ".join(dict.fromkeys(column for view in by for column in views[view]))
+    connection.execute("SET threads = 1")
+    named = ", ".join(by)
     wanted = {"only": list(only), "snapshot": snapshot, "variants": list(variants)}
     conditions = {
-        "only": f"list_contains($only, {keys.space[0]})",
+        "only": "list_contains($only, first_level)",
         "snapshot": "snapshot = $snapshot",
         "variants": "list_contains($variants, model_variant)",
     }
     given = {name: value for name, value in wanted.items() if value}
     return connection.execute(
         f"""
-        SELECT {named}, {_SPENT}, mode(reason) FILTER (failed) AS reason,
-            mode(split_part(reason, $last, 1)) FILTER (stopped)
-                || coalesce($last || mode(nullif(split_part(reason, $last, 2), '')) FILTER (stopped), '') AS stop_reason
-        FROM ({requests_sql(keys)})
+        SELECT {named}, {_USAGE_SUMS}, mode(reason) FILTER (failed) AS reason,
+            mode(split_part(reason, $last, 1)) FILTER (budget_stopped)
+                || coalesce($last || mode(nullif(split_part(reason, $last, 2), '')) FILTER (budget_stopped), '') AS stop_reason
+        FROM ({requests_sql(family)})
         WHERE {" AND ".join(conditions[name] for name in given) or "true"} GROUP BY {named} ORDER BY cost_usd DESC NULLS LAST, {named}
         """,
         {**given, "last": LAST_ERROR},
     ).df()
 
 
-def usage_by_model(rows: pa.Table, keys: Keys) -> pa.Table:
-    """What each language model used in these rows of calls, dearest first: the columns of `cost_breakdown` by model but the reasons.
-
-    Where no two rows share a request, as in nearly every partition, without a database: opening one takes longer than adding up.
-    """
+def usage_by_model(rows: pa.Table, family: FamilyCalls) -> pa.Table:
+    """What each language model used in these rows of a family's one table of calls: as of `costs_with_reasons`."""
     asked = rows.filter(pc.invert(pc.starts_with(rows["model_variant"], COMPUTED)))
-    if pc.count_distinct(asked["request_key"]).as_py() == len(asked):
-        return _added_up(asked)
     with duckdb.connect() as connection:
-        connection.register("predictions", asked)
-        found = cost_breakdown(connection, ["model"], keys)
-    return pa.Table.from_pandas(found[list(_USED_BY_MODEL)], preserve_index=False)
+        connection.register(family.tables[0].table, asked)
+        return pa.Table.from_pandas(costs_with_reasons(connection, family, MODEL), preserve_index=False)
 
 
-def _added_up(requests: pa.Table) -> pa.Table:
-    status, cost = requests["call_status"], requests["cost_usd"]
-    is_answered, is_failed = pc.equal(status, "answered"), pc.equal(status, "error")
-    counted = {
-        "answered": is_answered,
-        "failed": is_failed,
-        "budget_stopped": pc.equal(status, "budget"),
-        "unpriced": pc.and_(is_answered, pc.is_null(cost)),
-    }
-    counted |= {name: requests[name] for name in _DOLLAR_SUMS}
-    counted |= {name: pc.fill_null(requests[name], 0) for name in _USED_BY_MODEL if name not in (*MODEL, *counted)}
-    whole = pa.table({**{name: requests[name] for name in MODEL}, **counted})
-    sums = whole.group_by(list(MODEL), use_threads=False).aggregate([(name, "sum") for name in counted])
-    columns = [sums[f"{column.name}_sum"].cast(column.type) for column in SPENDING]
-    found = pa.table([*(sums[name] for name in MODEL), *columns], names=_USED_BY_MODEL)
-    # The dearest first; those without a known cost come last.
-    return found.sort_by([("cost_usd", "descending"), *((name, "ascending") for name in MODEL)])
-
-
-def answer_lengths(connection: duckdb.DuckDBPyConnection, keys: Keys, only: Sequence[str]) -> dict[tuple[str, ...], float]:
-    """Mean tokens of the responses to requests so far, by model variant and all ways of asking but the first.
-
-    `connection` has a `predictions` view; `only`: these values of the space's first level.
-    """
+def answer_lengths(
+    connection: duckdb.DuckDBPyConnection, family: FamilyCalls, only: Sequence[str]
+) -> dict[tuple[str, str], float]:
+    """Mean tokens of the responses to requests so far, by model variant and purpose. `only`: these values of the space's first level."""
     rows = connection.execute(
         f"""
-        SELECT {", ".join(("model_variant", *keys.asked[1:]))}, avg(completion_tokens) FROM ({requests_sql(keys)})
-        WHERE answered AND completion_tokens > 0 AND list_contains($only, {keys.space[0]}) GROUP BY ALL
+        SELECT model_variant, purpose, avg(completion_tokens) FROM ({requests_sql(family)})
+        WHERE answered AND completion_tokens > 0 AND list_contains($only, first_level) GROUP BY ALL
         """,
         {"only": list(only)},
     ).fetchall()
-    return {tuple(key): mean for *key, mean in rows}
-
-
-def _add_in_one_order(connection: duckdb.DuckDBPyConnection) -> None:
-    """Sums of several threads are added in any order: equal costs are to give equal digits."""
-    connection.execute("SET threads = 1")
+    return {(variant, purpose): mean for variant, purpose, mean in rows}

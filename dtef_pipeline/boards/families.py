@@ -32,13 +32,13 @@ _IN_WORDS = {
 
 
 def with_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
-    """`table` with the columns `family`, `p_adjusted`, `verdict`, `parsed_p_adjusted`, `parsed_verdict`; `parsed_note` says where both differ.
+    """`table` with the columns `among`, `p_adjusted`, `verdict`, `parsed_p_adjusted`, `parsed_verdict`; `parsed_note` says where both differ.
 
     `table` as of `comparisons`, with all that was asked in any way. p is adjusted by Holm over the rows of a family that were asked in the same
     way; a verdict is by the adjusted p and SIGNIFICANCE.
     """
-    found = table.assign(family=_families(table, options.subject))
-    within = [found["family"], *(table[name].astype(str) for name in options.subject.keys.asked)]
+    found = table.assign(among=_families(table, options.subject))
+    within = [found["among"], *(table[name].astype(str) for name in options.subject.keys.asked)]
     for p, adjusted, difference, verdict in (
         ("p", "p_adjusted", "difference", "verdict"),
         ("parsed_p", "parsed_p_adjusted", "parsed_difference", "parsed_verdict"),

@@ -69,8 +69,6 @@ class Scored:
     """The computed model that stands for answering without a language model: each of those is compared with it."""
     ranked_from: int
     """Values of the space's second level that a model must have a score in to be ranked, or all there are if fewer."""
-    comparisons: pa.Schema
-    """COMPARISONS: one row per two models asked in one way."""
     reliability: pa.Schema
     """RELIABILITY: one row per series with repeated draws."""
     reference_again: str

@@ -1,4 +1,4 @@
-"""What follows a run: its boards, costs and warnings; `dtef costs` and `dtef experiment`. Loads no Dagster."""
+"""What follows a run: its boards, costs and warnings; `dtef experiment`. Loads no Dagster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
 from dtef_pipeline.asking.snapshot_label import label_time
 from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
-from dtef_pipeline.boards.costs import cost_breakdown
+from dtef_pipeline.boards.costs import costs_with_reasons
 from dtef_pipeline.boards.served import mixed_served
 from dtef_pipeline.cli.boards import (
     board_scope,
@@ -25,19 +25,19 @@ from dtef_pipeline.cli.boards import (
 )
 from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
-from dtef_pipeline.cli.terminal import print_table, say, terminal_fit
+from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.fitting import shown_columns
-from dtef_pipeline.report.terminal import intervals, named_apart, render
+from dtef_pipeline.report.terminal import intervals, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.experiments import compared
-from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, ENDS, EXPERIMENT
+from dtef_pipeline.survey.boards.meanings import ENDS, EXPERIMENT
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, each_asked_once, load_experiment
-from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.unknown_cost import cost_in_words, row_cost_in_words
@@ -140,8 +140,8 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
             [chosen.snapshot, rounds, variants],
         ).fetchall()
         counts = ", ".join(f"{count:,} {status}" for status, count in rows)
-        by = ["model", "condition"] if len(chosen.spelled) > 1 else ["model"]
-        used = cost_breakdown(connection, by, KEYS, only=rounds, snapshot=chosen.snapshot, variants=variants)
+        by = ["model", "model_variant", *(["purpose"] if len(chosen.spelled) > 1 else [])]
+        used = costs_with_reasons(connection, SURVEY_CALL_TABLES, by, only=rounds, snapshot=chosen.snapshot, variants=variants)
         said = [
             f"snapshot {chosen.snapshot}, {', '.join(rounds)}, these models: {counts}, over all runs and segments so far",
             *_cost_lines(used),
@@ -190,8 +190,8 @@ def now_asked(gateway: Gateway | None) -> Iterator[str]:
 
 def _cost_lines(frame: pd.DataFrame) -> Iterator[str]:
     """Of each language model: responses, tokens, cost, and what failed or was not asked, with the first reason."""
-    for row in frame.sort_values(["model", *(["condition"] if "condition" in frame else [])]).to_dict("records"):
-        who = f"  {row['model']}, {row['condition']}" if "condition" in row else f"  {row['model']}"
+    for row in frame.sort_values(["model", *(["purpose"] if "purpose" in frame else [])]).to_dict("records"):
+        who = f"  {row['model']}, {row['purpose']}" if "purpose" in row else f"  {row['model']}"
         tokens = row["prompt_tokens"] + row["completion_tokens"]
         said = f"{counted(row['answered'], 'response')}, {counted(tokens, 'token')}"
         yield f"{who}: {said}, {row_cost_in_words(row)}"
@@ -199,40 +199,6 @@ def _cost_lines(frame: pd.DataFrame) -> Iterator[str]:
             yield f"{who}: {counted(row['failed'], 'call')} failed (the same command asks again): {row['reason']}"
         if row["budget_stopped"]:
             yield f"{who}: a budget was reached, {counted(row['budget_stopped'], 'call')} not made: {row['stop_reason']}"
-
-
-@reads_tables
-def costs(warehouse: Warehouse, by: Sequence[str], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
-    if not warehouse.values("predictions", "round"):
-        raise WarehouseError(f"no predictions in {warehouse.root} yet: models are asked by `dtef run --round ROUND`")
-    for what, wanted, there in (
-        ("round", rounds, warehouse.values("predictions", "round")),
-        ("snapshot", (snapshot,) if snapshot else (), _snapshots(warehouse)),
-    ):
-        if absent := [one for one in wanted if one not in there]:
-            raise ConfigError(f"no predictions of {what} {', '.join(absent)}; there are: {', '.join(there)}")
-    frame = warehouse.query(
-        lambda connection: cost_breakdown(connection, by, KEYS, only=rounds, snapshot=snapshot),
-        only=["predictions"],
-        first=rounds,
-    )
-    if "snapshot" in by:
-        places = {label: place for place, label in enumerate(_snapshots(warehouse))}
-        frame = frame.sort_values("snapshot", key=lambda labels: labels.map(places), kind="stable")
-    if output == "table":
-        frame["cost"] = [row_cost_in_words(row) for row in frame.to_dict("records")]
-        keys = list(frame.columns[: frame.columns.get_loc("answered")])
-        if "model" in keys:
-            frame = named_apart(frame)
-            keys.remove("model_variant")
-        columns = [*keys, "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost"]
-        if not len(frame):
-            click.echo("no language model was asked: baselines cost nothing")
-            return
-        first_out = ["prompt_tokens", "completion_tokens", "budget_stopped"]
-        print_table(frame, COST_COLUMNS, columns=columns, kept=keys, first_out=first_out)
-    else:
-        click.echo(render(frame, output))
 
 
 def experiments(output: str) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.engine.panel import family_panel
@@ -18,7 +17,8 @@ from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.role_budgets import budgets_given, owned_budgets
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, end_run, say_used
 from dtef_pipeline.cli.terminal import filled_columns, print_table, say
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.anchored import judge_drift
+from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.arbiter import NOBODY
@@ -34,6 +34,7 @@ from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
+_A_JUDGE = ("judge", "evaluator")
 _OF_A_JUDGE = ("verdict", "shift", "interval", "first_snapshot", "n_snapshots", "n_items", "latest_snapshot", "reason")
 Given = Mapping[str, Any]
 """Options of the command, by name."""
@@ -47,13 +48,12 @@ class Anchored:
     """The column of its table of anchors that names what was judged."""
     judged: str
     """The column that is empty where a judge said nothing."""
-    who: tuple[str, ...]
-    """The columns that name a judge."""
     with_panel: Callable[[Given, Settings], Given]
     """The options, with what the panel file says of judging."""
     judges: Callable[[Given, Settings, Warehouse], set[str]]
     """Names of the models that judge. Raises what is to be mended before anything is started."""
-    drift_rows: Callable[[pa.Table, WatchOptions], pa.Table]
+    subject: Callable[[], Subject]
+    """What is watched for drift."""
     shows: str
     """The command that shows what the nights say."""
 
@@ -99,20 +99,20 @@ def _judge_again(warehouse: Warehouse, family: str, config: Given) -> bool:
 @reads_tables
 def show(warehouse: Warehouse, family: str, output: str) -> None:
     """A line per judge. Raises WarehouseError where none was ever asked."""
-    judged, anchored = warehouse.rows(f"{family}_anchors"), ANCHORED[family]
+    judged, subject = warehouse.rows(f"{family}_anchors"), ANCHORED[family].subject()
     if not len(judged):
         raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef {family} anchors` makes them")
-    options = panel_drift(Settings.from_environment(), warehouse).options
-    frame = anchored.drift_rows(judged, options).to_pandas()
+    options = panel_drift(Settings.from_environment(), warehouse)
+    frame = judge_drift(subject, judged, options).to_pandas().drop(columns="family")
     if output != "table":
         click.echo(render(frame, output))
         return
     shown = frame.assign(interval=intervals_of(frame, "shift", ("shift_low", "shift_high")))
     print_table(
         shown,
-        meanings_of(f"{family}_judge_drift") | {"interval": "95 % interval of shift"},
-        columns=[*anchored.who, *filled_columns(shown, _OF_A_JUDGE)],
-        kept=[*anchored.who, "verdict", "shift"],
+        meanings_of("judge_drift") | {"interval": "95 % interval of shift"},
+        columns=filled_columns(shown, (*_A_JUDGE, *_OF_A_JUDGE)),
+        kept=[*_A_JUDGE, "verdict", "shift"],
         first_out=["latest_snapshot", "reason"],
     )
 
@@ -155,12 +155,6 @@ def _has_words(warehouse: Warehouse, blueprint: str) -> bool:
     return bool(pc.any(pc.equal(kinds, TEXT_KIND)).as_py())
 
 
-def _rubric_drift(judged: pa.Table, options: WatchOptions) -> pa.Table:
-    from dtef_pipeline.rubric.anchor_rows import judge_drift_rows
-
-    return judge_drift_rows(judged, options)
-
-
 def _with_judge_settings(given: Given, settings: Settings) -> Given:
     """With the judge's budget and price."""
     panel = family_panel(settings, QA_PANEL_SECTION, QaSettings)
@@ -179,15 +173,19 @@ def _qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[st
     return set(models.specs)
 
 
-def _qa_drift(judged: pa.Table, options: WatchOptions) -> pa.Table:
-    from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
+def _rubric_subject() -> Subject:
+    from dtef_pipeline.rubric.watched_drift import WATCHED
 
-    return qa_judge_drift_rows(judged, options)
+    return WATCHED
+
+
+def _qa_subject() -> Subject:
+    from dtef_pipeline.qa.watched_scores import QA_WATCHED
+
+    return QA_WATCHED
 
 
 ANCHORED = {
-    "rubric": Anchored("item", "class", ("judge",), _with_scale, _rubric_judges, _rubric_drift, "dtef rubric anchors --show"),
-    "qa": Anchored(
-        "anchor", "score", ("judge_model", "evaluator"), _with_judge_settings, _qa_judges, _qa_drift, "dtef qa anchors --show"
-    ),
+    "rubric": Anchored("item", "class", _with_scale, _rubric_judges, _rubric_subject, "dtef rubric anchors --show"),
+    "qa": Anchored("anchor", "score", _with_judge_settings, _qa_judges, _qa_subject, "dtef qa anchors --show"),
 }

@@ -13,14 +13,14 @@ from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.boards.boards import BY_METRIC, NO_RANK
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.cli.terminal import terminal_fit
+from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.report.column_lines import column_lines, in_width
 from dtef_pipeline.report.drift_terminal import drift_text, verdict_table
 from dtef_pipeline.report.fitting import Fit, shown_columns
-from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import intervals, intervals_of, named_apart, render, with_ranks
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.meanings import (
-    DRIFT,
+    DRIFT_HEADINGS,
     ENDS,
     FIRST_OUT,
     OWN_INTERVALS,
@@ -32,7 +32,6 @@ from dtef_pipeline.survey.boards.meanings import (
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.design_effects import about_n
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS
-from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.counted import and_more, counted
 from resources.warehouse import Warehouse
@@ -230,17 +229,14 @@ def _listed(title: str, lines: Sequence[str]) -> str:
     return "\n".join([in_width(title, width), *(in_width(f"  {line}", width, 4) for line in lines)]) if lines else ""
 
 
-def render_drift(checks: pa.Table, names: Names = NAMES, told: Mapping[str, str] = DRIFT) -> str:
-    """What `dtef drift` prints, with a line for each column of its table of verdicts that is not plain English.
-
-    `names`: of the family that the checks are of; `told`: what the columns mean.
-    """
-    verdicts, keys = verdict_table(checks, names), names.subject.keys
-    whose = ("verdict", "night", *keys.space, "model", *keys.asked, "shift")
+def render_drift(checks: pa.Table, subject: Subject) -> str:
+    """What `dtef drift` prints, with a line for each column of its table of verdicts that is not plain English."""
+    verdicts, keys = verdict_table(checks, subject), subject.keys
+    whose = ("verdict", "night", *keys.space, "model", "way", "shift")
     fit = terminal_fit([name for name in whose if name in verdicts], _DRIFT_FIRST_OUT)
-    text = drift_text(checks, names, fit)
+    text = drift_text(checks, subject, fit)
     shown = shown_columns([*map(str, verdicts)], fit)
-    return "\n".join([text, column_lines(shown, told, fit.width)] if shown else [text])
+    return "\n".join([text, column_lines(shown, DRIFT_HEADINGS, fit.width)] if shown else [text])
 
 
 def _fit(by: str, how: str = "") -> Fit:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dtef_pipeline.asking.estimate import ESTIMATED
+from dtef_pipeline.cli.costs import cost_columns
 from dtef_pipeline.report.column_lines import for_people, heading
-from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, DRIFT, EXPERIMENT, meanings
+from dtef_pipeline.survey.boards.meanings import DRIFT_HEADINGS, EXPERIMENT, meanings
 from dtef_pipeline.survey.boards.published import GROUPED, PUBLISHED
 
 Section = tuple[str, Mapping[str, str]]
 """A heading and columns, by the name that they have in the table, with their meanings."""
-_OF_COMMAND = {"costs": COST_COLUMNS, "drift": DRIFT, "run": ESTIMATED, "experiment": EXPERIMENT}
+_OF_COMMAND = {"costs": cost_columns(), "drift": DRIFT_HEADINGS, "run": ESTIMATED, "experiment": EXPERIMENT}
 
 
 def explained(command: str) -> list[Section]:

@@ -17,6 +17,7 @@ from dtef_pipeline.cli.options import (
     OfFamily,
     chooses_a_board,
     of_estimate,
+    of_family,
     of_format,
     of_metric,
     of_rounds,
@@ -299,19 +300,22 @@ def rollup(metric: str) -> None:
     "--by",
     multiple=True,
     type=ADDED_UP_BY,
-    help="What to add up the requests by; a variant is a model with its sampling; may be repeated.  [default: model; of rubrics role and "
-    "model; of qa role, suite, evaluator and model]",
+    help="What to add up the requests by; a variant is a model with its sampling; may be repeated.  [default: family and role; with "
+    "--family survey model, rubric role and model, qa role, suite, evaluator and model, games role, scenario, persona and model]",
 )
+@of_family(None, "Family of evaluations to show.  [default: all]")
 @of_rounds
 @click.option("--snapshot", help="Only this snapshot.  [default: all]")
 @writes_a_table
 @reports_errors
-@reads_families("by", "output")
-def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
-    """Show what was asked of language models, and what it cost: requests, tokens, US dollars."""
-    from dtef_pipeline.cli import after_run
+def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
+    """Show what was asked of language models, and what it cost: requests, tokens, US dollars.
 
-    after_run.costs(by or ("model",), rounds, snapshot, output)
+    A request counts once, however many rows rest on it. The numbers are those of the table costs, which every run brings up to date.
+    """
+    from dtef_pipeline.cli.costs import costs as show_costs
+
+    show_costs(family, by, rounds, snapshot, output)
 
 
 @main.command(short_help="Compare ways of asking by their scores.")

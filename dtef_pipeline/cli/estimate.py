@@ -39,6 +39,7 @@ from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import as_listed, has_duplicates, select_prompts
 from dtef_pipeline.survey.question_draw import what_it_tells
+from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 from resources.gateway.prices import Price, price
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
@@ -306,8 +307,9 @@ def _most_cost(found: Price | None, prompt_tokens: int, answer_tokens: float) ->
 def _measured(warehouse: Warehouse, chosen: Selection) -> dict[tuple[str, str], float]:
     if not warehouse.values("predictions", "round"):
         return {}
-    found = warehouse.query(lambda connection: answer_lengths(connection, KEYS, chosen.rounds), only=["predictions"])
-    return {(variant, condition): mean for (variant, condition), mean in found.items()}
+    return warehouse.query(
+        lambda connection: answer_lengths(connection, SURVEY_CALL_TABLES, chosen.rounds), only=["predictions"]
+    )
 
 
 def _shown(frame: pd.DataFrame, several_conditions: bool) -> pd.DataFrame:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from importlib import import_module
@@ -21,20 +22,20 @@ from dtef_pipeline.cli.boards import render_drift
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_stale
 from dtef_pipeline.cli.started_runs import dagster_instance, roll_up_family
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
+from dtef_pipeline.drift.anchored import judge_drift
+from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import place_words, reaches, told_too_early
+from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
+from dtef_pipeline.drift.subject import Row, Subject
+from dtef_pipeline.drift.verdict_text import by_verdict, moved_judges, reaches, series_words, told_too_early
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.families import FAMILIES, TABLES, Family
-from dtef_pipeline.report.names import Names
+from dtef_pipeline.families import FAMILIES, SHARED_TABLES, TABLES, Family
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, DRIFT
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
-from dtef_pipeline.text.unknown_cost import row_cost_in_words
 from resources.blueprint_files import clear_tables
 from resources.gateway.progress import waiting
 from resources.settings import Settings
@@ -49,10 +50,28 @@ TOO_EARLY = 4
 """Exit code of `dtef drift --fail-on drift` where no series drifted, and one has too few snapshots for anybody to tell."""
 SERIES_NAMED = 10
 """Series without a verdict that are named."""
-_COUNTED_USAGE = ("answered", "calls", "prompt_tokens", "completion_tokens")
-_SENT = ["told", "night_told"]
-"""Columns on what was sent, which only the stored table knows."""
+_SENT = ["family", "sent", "night_sent"]
+"""Columns that only the stored table needs: of whom it is, and what was sent."""
+_RULE_VIEW = TableView(
+    (
+        *("partition", "model", "way", "flagged", "investigate", "gap", "lowest", "lowest_snapshot"),
+        *("highest", "highest_snapshot", "n_snapshots", "n_items"),
+    ),
+    ("partition", "model", "flagged", "gap"),
+    ("n_items", "n_snapshots", "way", "lowest", "highest"),
+    who=("partition", "model"),
+)
+"""How the documented rule on drift is shown of each partition."""
 _PAGES_NAMED = 5
+_ASK_AGAIN = (
+    "To have something to compare, ask the same again: the same `{}` on another day, with that day as --snapshot (such as 2026-01-31) and the "
+    "same choice of what is asked. Only responses at temperature 0 are compared (--model NAME@temperature=0)."
+)
+_WAIT = (
+    "Snapshots that asked the same lie less than {:.0f} hours apart, and drift is judged from night to night: ask the same again tomorrow, "
+    "with another --snapshot."
+)
+_ROLLED_UP_BY = "`dtef {0} run` makes it, and `dtef rollup --family {0}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +83,15 @@ class CommandFamily:
     """What a partition is called, as in `dtef drift --by part`."""
     asks: str
     """The command that has models asked."""
-    names: Names
-    """What drift is called."""
+    subject: Subject
+    """What is watched for drift."""
     board: Callable[[str, str], None]
     """Shows the view of this name in a form of output."""
-    costs_by: tuple[str, ...]
-    """What costs are added up by where nothing is named."""
-    rule_view: TableView
-    """How the documented rule on drift is shown of each partition, by the columns `who`."""
-    model_checks: Callable[[Warehouse, WatchOptions], pa.Table]
-    """Makes the verdicts on models, as its roll-up does."""
-    drift_lines: Callable[[Warehouse, WatchOptions, Sequence[Mapping[str, Any]]], Iterable[str]]
-    """The lines that stand below these rows."""
     pages: Callable[[str | None], Pages]
     """The pages of its report, of a snapshot where that is named."""
     page_tables: tuple[str, ...]
-    spent: Callable[[Warehouse], pd.DataFrame] | None = None
-    """Rows of what models were asked; None: those of its table of costs."""
+    drift_lines: Callable[[Warehouse], Iterable[str]] = lambda _: ()
+    """Lines that stand below the verdicts on drift."""
     of_snapshots: bool = False
     """Whether a report can be of one snapshot."""
 
@@ -141,48 +152,11 @@ def require_table(warehouse: Warehouse, table: str, made_by: str) -> None:
 
 def require_rolled_up(warehouse: Warehouse, family: str, table: str, scores: str) -> None:
     """Raises WarehouseError where no roll-up has made a table of `scores`. Says so where scores are newer."""
-    require_table(warehouse, table, f"`dtef {family} run` makes it, and `dtef rollup --family {family}`")
-    say_stale(warehouse, table, scores, f"dtef rollup --family {family}")
-
-
-@reads_tables
-def costs(warehouse: Warehouse, name: str, by: Sequence[str], output: str) -> None:
-    family = family_record(name)
-    frame = family.spent(warehouse) if family.spent else _stored_costs(warehouse, family)
-    if not len(frame):
-        raise NothingToShowError(f"nothing to show: no model was asked; `{family.asks}` asks")
-    view = TableView(
-        (*family.costs_by, "model_variant", *_COUNTED_USAGE, "cost"),
-        ("scenario" if name == "games" else "role", "model", "model_variant", "cost"),
-        ("prompt_tokens", "completion_tokens", "calls"),
-    )
-    meanings = meanings_of("episode_turns" if family.spent else f"{name}_costs")
-    print_rows(view, _spent_by(frame, by or family.costs_by, output), output, (), {**meanings, "cost": COST_COLUMNS["cost"]})
-
-
-def _stored_costs(warehouse: Warehouse, family: CommandFamily) -> pd.DataFrame:
-    table = f"{family.name}_costs"
-    require_rolled_up(warehouse, family.name, table, family.stored.scored)
-    frame: pd.DataFrame = warehouse.rows(table).to_pandas()
-    return frame
-
-
-def _spent_by(spent: pd.DataFrame, by: Sequence[str], output: str) -> pd.DataFrame:
-    """The rows added up by these columns (`variant` is `model_variant`), the dearest first.
-
-    Roles, where they are told apart, stay in the order of the table. `output`: for people (`table`), costs are told in words too.
-    """
-    names = list(dict.fromkeys("model_variant" if name == "variant" else name for name in by))
-    groups = spent.groupby(names, sort=False, dropna=False)
-    dollars = groups[["cost_usd", "unknown_cost_usd_most"]].sum(min_count=1)
-    whole = groups[[*_COUNTED_USAGE, "unpriced", "unknown_cost_attempts"]].sum().join(dollars).reset_index()
-    whole = whole.sort_values("cost_usd", ascending=False, na_position="last", kind="stable", ignore_index=True)
-    if "role" in names:
-        place = {role: at for at, role in enumerate(spent["role"].unique())}
-        whole = whole.sort_values("role", key=lambda role: role.map(place), kind="stable", ignore_index=True)
-    if output != "table":
-        return whole
-    return whole.assign(cost=[row_cost_in_words(row) for row in whole.to_dict("records")])
+    part = {"family": family} if TABLES[table].levels == ("family",) else {}
+    if part and family not in warehouse.values(table, "family"):
+        raise WarehouseError(f"no {table} of {family} in {warehouse.root} yet: {_ROLLED_UP_BY.format(family)}")
+    require_table(warehouse, table, _ROLLED_UP_BY.format(family))
+    say_stale(warehouse, table, scores, f"dtef rollup --family {family}", **part)
 
 
 def drift(name: str, by: str, since: Sequence[str], fail_on: str | None, output: str) -> int:
@@ -198,17 +172,15 @@ def drift(name: str, by: str, since: Sequence[str], fail_on: str | None, output:
 @reads_tables
 def _drift_of_parts(warehouse: Warehouse, family: CommandFamily, output: str) -> None:
     """What the documented rule says of each partition, the largest gap first."""
-    table, view = f"{family.name}_drift", family.rule_view
-    require_rolled_up(warehouse, family.name, table, family.stored.scored)
-    frame: pd.DataFrame = warehouse.rows(table).to_pandas()
+    require_rolled_up(warehouse, family.name, "drift_rule", family.stored.scored)
+    frame: pd.DataFrame = warehouse.rows("drift_rule", family=family.name).to_pandas()
     if not len(frame):
         raise NothingToShowError("nothing to show: drift is looked for at temperature 0, and nothing is scored at it")
-    space = family.stored.space
-    order = [*filter(None, (space.first, space.second)), "model"]
-    frame = frame.sort_values(["gap", *order], ascending=[False, *[True] * len(order)], na_position="last", kind="stable")
+    order = ["gap", "partition", "model"]
+    frame = frame.sort_values(order, ascending=[False, True, True], na_position="last", kind="stable")
     if output == "table":
         frame = frame.assign(note=frame["reason"].where(frame["gap"].isna(), ""))
-    print_rows(view, frame, output, (), meanings_of(table))
+    print_rows(_RULE_VIEW, frame, output, (), meanings_of("drift_rule"))
 
 
 @reads_tables
@@ -216,31 +188,57 @@ def _drift_of_models(
     warehouse: Warehouse, family: CommandFamily, since: Sequence[str], fail_on: str | None, output: str
 ) -> int:
     """As `exit_code`; NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
-    subject = family.names.subject
+    subject = family.subject
     options = _drift_options(warehouse, family, since)
+    shown = warehouse.rows(subject.judged_again.table) if subject.judged_again else pa.table({})
     with waiting("comparing snapshots"):
-        checks = family.model_checks(warehouse, options).drop_columns(_SENT)
+        found = warehouse.query(lambda connection: model_drift(connection, subject, options), only=subject.reads)
+        checks = found.net_of_judges(subject, shown, options).checks.drop_columns(_SENT)
     rows = checks.to_pylist()
     if not rows or (options.since and all(row["latest_snapshot"] is None for row in rows)):
         dates = f" since {' or '.join(sorted(set(options.since.values())))}" if options.since else ""
-        problem = f"no snapshot of a language model{dates}"
-        if not fail_on:
-            raise NothingToShowError(problem)
-        say(f"error: {problem}", err=True)
-        return NOTHING_COMPARED
-    if output != "table":
-        click.echo(render(checks.to_pandas(), output))
-        return exit_code(rows, fail_on, subject)
-    told = {name: description(subject.models.field(name)) for name in subject.keys.asked}
-    click.echo(render_drift(checks, family.names, {**DRIFT, **told}))
+        return without_series(f"no snapshot of a language model{dates}", fail_on)
+    code = show_drift(checks, subject, family.run, fail_on, output)
+    if output == "table":
+        for line in (*_judges_lines(subject, shown, options, rows), *family.drift_lines(warehouse)):
+            say(line)
+    return code
+
+
+def without_series(problem: str, fail_on: str | None) -> int:
+    """The exit code where there is nothing to compare. Raises NothingToShowError unless `fail_on` asks for a code."""
+    if not fail_on:
+        raise NothingToShowError(problem)
+    say(f"error: {problem}", err=True)
+    return NOTHING_COMPARED
+
+
+def show_drift(checks: pa.Table, subject: Subject, run: str, fail_on: str | None, output: str, until_then: str = "") -> int:
+    """Print verdicts, the worst first. Returns as `exit_code`. `run`: the command that makes another snapshot.
+
+    `until_then`: what shows the scores where snapshots lie too close together to be compared.
+    """
+    rows = sorted(checks.to_pylist(), key=by_verdict)
+    click.echo(render_drift(checks, subject) if output == "table" else _verdicts_as_data(rows, checks.schema, output))
     if all(row["verdict"] is None for row in rows):
-        say(
-            f"\nTo have something to compare, ask the same again: the same `{family.run}` on another day, with that day as --snapshot "
-            "(such as 2026-01-31). Only responses at temperature 0 are compared."
-        )
-    for line in family.drift_lines(warehouse, options, rows):
-        say(line)
+        is_close = any(row["reason"].startswith(TOO_CLOSE) for row in rows)
+        say(f"\n{_WAIT.format(MIN_HOURS) + until_then if is_close else _ASK_AGAIN.format(run)}", err=output != "table")
     return exit_code(rows, fail_on, subject)
+
+
+def _verdicts_as_data(rows: Sequence[Row], schema: pa.Schema, output: str) -> str:
+    """For other programs; in CSV, which has no lists, those are JSON."""
+    frame = pd.DataFrame(rows, columns=schema.names)
+    for column in schema if output == "csv" else ():
+        if pa.types.is_list(column.type):
+            frame[column.name] = frame[column.name].map(json.dumps)
+    return render(frame, output)
+
+
+def _judges_lines(subject: Subject, shown: pa.Table, options: WatchOptions, rows: Sequence[Row]) -> Iterator[str]:
+    """What the judges' drift has to do with that of models, and the judges that moved."""
+    yield from (f"{series_words(row, subject.keys)}: {row['judges_note']}" for row in rows if row["judges_note"])
+    yield from moved_judges(judge_drift(subject, shown, options).to_pylist())
 
 
 def _drift_options(warehouse: Warehouse, family: CommandFamily, since: Sequence[str]) -> WatchOptions:
@@ -248,7 +246,7 @@ def _drift_options(warehouse: Warehouse, family: CommandFamily, since: Sequence[
     stored = family.stored
     if not warehouse.values(stored.scored, stored.space.first):
         raise WarehouseError(f"no {stored.scored} in {warehouse.root} yet: `{family.run} --snapshot LABEL` asks and scores")
-    options = panel_drift(Settings.from_environment(), warehouse).options
+    options = panel_drift(Settings.from_environment(), warehouse)
     return options_since(options, since, partial(scored_in, warehouse, stored), partial(judges_in, warehouse, stored))
 
 
@@ -267,7 +265,7 @@ def options_since(
         return options
     if nameless := [given for given in since if given.startswith("=")]:
         raise ConfigError(f"since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
-    options = replace(options, since={model: day for model, _, day in (given.rpartition("=") for given in since)})
+    options = options.with_dates({model: day for model, _, day in (given.rpartition("=") for given in since)})
     options.require_known(scored(), judges())
     return options
 
@@ -280,7 +278,7 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
     """
     if not fail_on:
         return 0
-    named = [(f"{row['model']}{place_words(row, subject.keys)}{subject.at(row)}", row) for row in rows]
+    named = [(series_words(row, subject.keys), row) for row in rows]
     compared = {who for who, row in named if row["verdict"] is not None}
     if without := [
         f"{who} (other prompts of it are compared)" if who in compared else who for who, row in named if row["verdict"] is None
@@ -311,7 +309,7 @@ def report(warehouse: Warehouse, name: str, out: Path, snapshot: str | None) -> 
         known = {label for part in parts for label in warehouse.values(scored, "snapshot", **{first: part})}
         if snapshot not in known:
             raise ConfigError(f"--snapshot {snapshot!r}: no {family.part} has it; known: {nearest(snapshot, sorted(known))}")
-    _write_report(warehouse, out, family.pages(snapshot), {*family.page_tables, *PREFERENCE_READ})
+    _write_report(warehouse, out, family.pages(snapshot), {*family.page_tables, *SHARED_TABLES, *PREFERENCE_READ})
 
 
 def _write_report(warehouse: Warehouse, out: Path, pages: Pages, only: Collection[str]) -> None:
@@ -398,7 +396,7 @@ def boards_follow(warehouse: Warehouse, family: Family, results: Iterable[str]) 
     """What becomes of boards and pages after scores went, in words: they go at once where nothing is scored any more."""
     boards_left = bool(warehouse.tables([family.scored]))
     if not boards_left:
-        clear_tables(warehouse, results)
+        clear_tables(warehouse, [*results, *SHARED_TABLES], family.name)
         remove_pages(warehouse.fs, f"{warehouse.root}/{family.name}_report")
     warehouse.refresh_database()
     if boards_left:

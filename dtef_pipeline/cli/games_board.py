@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -15,7 +14,6 @@ from assets.games.known_games import known_persona_versions, known_scenarios
 from dtef_pipeline.cli.families import CommandFamily, Pages, fitting, meanings_of, require_rolled_up
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import TableView, print_rows
-from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.approved import APPROVED, PERSONA_STATUS, persona_statuses, unapproved_mark
 from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, EXPECTED_RETURN, UNPARSED_RATE
@@ -23,7 +21,6 @@ from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READ
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import ranked_players, versions_shown
 from dtef_pipeline.games.report.pages import GAME_PAGES_READ, games_pages
-from dtef_pipeline.games.report.terms import GAMES_NAMES
 from dtef_pipeline.games.same_games import (
     GAMES_NOTE,
     OWN_GAMES,
@@ -36,7 +33,7 @@ from dtef_pipeline.games.same_games import (
     with_coverage,
     with_unplayed,
 )
-from dtef_pipeline.games.watched_play import GAMES_DRIFT_READS, games_watched_drift, moved_baselines
+from dtef_pipeline.games.watched_play import GAMES_WATCHED, moved_baselines
 from dtef_pipeline.text.counted import and_more
 from dtef_pipeline.text.nearest import nearest
 from resources.settings import Settings
@@ -61,23 +58,6 @@ _GAMES_VIEW = TableView(
     "mean",
     who=("scenario", "player"),
 )
-
-
-_GAMES_SPENT = """
-    SELECT 'candidate' AS role, league, scenario, persona, model, model_variant,
-        count(DISTINCT request_key) FILTER (answered) AS answered, count(DISTINCT request_key) FILTER (answered) AS calls,
-        coalesce(sum(prompt_tokens) FILTER (answered), 0)::BIGINT AS prompt_tokens,
-        coalesce(sum(completion_tokens) FILTER (answered), 0)::BIGINT AS completion_tokens,
-        sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced,
-        coalesce(sum(unknown_cost_attempts), 0)::BIGINT AS unknown_cost_attempts, sum(unknown_cost_usd_most) AS unknown_cost_usd_most
-    FROM (SELECT *, call_status = 'answered' AS answered FROM ({calls}))
-    WHERE answered OR unknown_cost_attempts > 0 OR cost_usd > 0 GROUP BY ALL ORDER BY ALL
-"""
-_GAMES_CALLS = ("episode_turns", "decision_answers")
-_GAMES_CALL_COLUMNS = """
-    league, scenario, persona, model, model_variant, request_key, call_status, prompt_tokens, completion_tokens, cost_usd,
-    unknown_cost_attempts, unknown_cost_usd_most
-"""
 
 
 @reads_tables
@@ -223,31 +203,7 @@ def _of_metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     return frame[frame["metric"] == metric]
 
 
-def _spent(warehouse: Warehouse) -> pd.DataFrame:
-    """What the requests of the tables with calls came to; no rows where there are no such tables."""
-    made = warehouse.tables(_GAMES_CALLS)
-    if not made:
-        return pd.DataFrame()
-    found: pd.DataFrame = warehouse.query(lambda connection: connection.sql(_spent_query(made)).df(), only=made)
-    return found
-
-
-def _spent_query(tables: Sequence[str]) -> str:
-    """What the requests of these tables came to. An opening of an episode is the same request as its decision point: it counts once."""
-    before, parts = list[str](), list[str]()
-    for table in tables:
-        again = " AND ".join(f"request_key NOT IN (SELECT request_key FROM {one})" for one in before)
-        parts.append(f"SELECT {_GAMES_CALL_COLUMNS} FROM {table}{f' WHERE {again}' if again else ''}")
-        before.append(table)
-    return _GAMES_SPENT.format(calls=" UNION ALL ".join(parts))
-
-
-def _model_checks(warehouse: Warehouse, options: WatchOptions) -> pa.Table:
-    """GAMES_MODEL_DRIFT."""
-    return warehouse.query(lambda connection: games_watched_drift(connection, options), only=GAMES_DRIFT_READS).checks
-
-
-def _of_baselines(warehouse: Warehouse, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _of_baselines(warehouse: Warehouse) -> list[str]:
     """What baselines say of the games themselves."""
     moved = warehouse.query(lambda connection: list(moved_baselines(connection)), only=["episode_scores"])
     if not moved:
@@ -266,21 +222,9 @@ GAMES_COMMANDS = CommandFamily(
     name="games",
     part="scenario",
     asks="dtef games run --player MODEL",
-    names=GAMES_NAMES,
+    subject=GAMES_WATCHED,
     board=lambda by, output: show((), (), (), EXPECTED_RETURN, False, OWN_GAMES, None, output),
-    costs_by=("role", "scenario", "persona", "model"),
-    rule_view=TableView(
-        (
-            *("scenario", "version", "model", "persona", "opponent", "metric", "flagged", "gap", "lowest", "lowest_snapshot"),
-            *("highest", "highest_snapshot", "n_snapshots", "n_items"),
-        ),
-        ("scenario", "model", "flagged", "gap"),
-        ("version", "n_items", "n_snapshots", "lowest", "highest"),
-        who=("scenario", "model"),
-    ),
-    model_checks=_model_checks,
     drift_lines=_of_baselines,
     pages=_pages,
     page_tables=GAME_PAGES_READ,
-    spent=_spent,
 )

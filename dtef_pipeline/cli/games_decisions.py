@@ -197,6 +197,7 @@ def run(options: DecisionOptions, output: str) -> int:
 
         add_scenarios(running.instance, list(plans))
         running.materialize(DECISION_STAGE_NAMES, list(plans), config)
+        running.roll_up_costs()
     if output == "table":
         running.say_used()
     code = end_run(warehouse, running.outcome)

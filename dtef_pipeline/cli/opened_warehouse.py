@@ -114,9 +114,12 @@ def reads_tables(command: Callable[Concatenate[Warehouse, Given], Out]) -> Calla
     return wrapped
 
 
-def say_stale(warehouse: Warehouse, table: str, scores: str, roll_up: str) -> None:
-    """One line on standard error where scores are newer than the table, which the command `roll_up` makes of them."""
-    if newer := values_newer_than(warehouse, scores, "snapshot", table):
+def say_stale(warehouse: Warehouse, table: str, scores: str, roll_up: str, family: str = "") -> None:
+    """One line on standard error where scores are newer than the table, which the command `roll_up` makes of them.
+
+    `family`: whose part of a table over all families it is.
+    """
+    if newer := values_newer_than(warehouse, scores, "snapshot", table, family):
         say(
             f"note: scores of {counted(len(newer), 'snapshot')} are newer than this table; make it again with `{roll_up}`",
             err=True,

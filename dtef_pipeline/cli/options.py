@@ -86,12 +86,16 @@ class OfFamily(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
-ADDED_UP_BY = OfFamily(
-    survey=["model", "round", "segment", "snapshot", "condition"],
-    rubric=["role", "model", "variant"],
-    qa=["role", "suite", "evaluator", "model", "variant"],
-    games=["role", "scenario", "persona", "model", "variant"],
+ADDED_UP_BY = click.Choice(
+    [
+        *("family", "role", "model", "variant", "snapshot"),
+        *("round", "segment", "condition"),
+        "blueprint",
+        *("suite", "part", "evaluator"),
+        *("league", "scenario", "persona"),
+    ]
 )
+"""What costs are added up by: names of every family, then those of each."""
 
 
 def _known_family(context: click.Context, parameter: click.Parameter, family: str | None, *, more: Sequence[str]) -> str | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import duckdb
 import pandas as pd
@@ -13,21 +12,17 @@ from assets.qa.known_suites import known_suites
 from dtef_pipeline.boards.served import split_served
 from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up
 from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, reads_tables, say_mixed
-from dtef_pipeline.cli.terminal import TableView, print_rows
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
-from dtef_pipeline.qa.netted_scores import moved_judges, net_of_judge
 from dtef_pipeline.qa.report.pages import qa_pages
-from dtef_pipeline.qa.report.terms import QA_NAMES
 from dtef_pipeline.qa.result_tables import QA_BOARDS
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE, QaView
 from dtef_pipeline.qa.retrieval_means import RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, retrieval_means
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
-from dtef_pipeline.qa.watched_scores import QA_DRIFT_READS, qa_watched_drift
+from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from resources.gateway.progress import waiting
-from resources.warehouse import Warehouse
+from resources.warehouse import Warehouse, part_of_family
 
 
 @reads_tables
@@ -36,8 +31,10 @@ def show(warehouse: Warehouse, by: str, suites: Sequence[str], output: str, *, s
     view = QA_VIEW_BY_NAME[by]
     if view.table != RETRIEVAL_STAGE_TABLE:
         require_rolled_up(warehouse, "qa", view.table, "qa_scores")
-    rows = _split_boards(warehouse, view) if served else warehouse.rows(view.table)
-    frame: pd.DataFrame = rows.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    rows = _split_boards(warehouse, view) if served else warehouse.rows(view.table, **part_of_family(view.table, "qa"))
+    frame: pd.DataFrame = rows.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get).rename(
+        columns={"first_level": "suite"}
+    )
     if suites:
         frame = _of_suites(frame, suites)
     if view.check:
@@ -55,8 +52,8 @@ def show(warehouse: Warehouse, by: str, suites: Sequence[str], output: str, *, s
 
 def _split_boards(warehouse: Warehouse, view: QaView) -> pa.Table:
     """The table of the view, made anew with a row for each served model."""
-    if view.table not in QA_BOARDS:
-        allowed = ", ".join(one.name for one in QA_VIEW_BY_NAME.values() if one.table in QA_BOARDS)
+    if view.table not in (made := {*QA_BOARDS, "comparisons"}):
+        allowed = ", ".join(one.name for one in QA_VIEW_BY_NAME.values() if one.table in made)
         raise ConfigError(f"--served with --by {view.name}: allowed with --by {allowed}")
 
     def split(connection: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -79,38 +76,12 @@ def _exposed(frame: pd.DataFrame) -> Iterator[str]:
         yield from (f"{suite}: {why}" for suite, why in zip(told["suite"], told["exposure"], strict=True))
 
 
-def _model_checks(warehouse: Warehouse, options: WatchOptions) -> pa.Table:
-    """QA_MODEL_DRIFT."""
-    found = warehouse.query(lambda connection: qa_watched_drift(connection, options), only=QA_DRIFT_READS)
-    return net_of_judge(found.checks, warehouse.rows("qa_anchors"), options)
-
-
-def _drift_lines(warehouse: Warehouse, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What the judge's drift has to do with that of models, and the judges that moved."""
-    for row in rows:
-        if row["told_of_judges"]:
-            yield f"{row['model']}, {row['metric']}: {row['told_of_judges']}"
-    yield from moved_judges(qa_judge_drift_rows(warehouse.rows("qa_anchors"), options).to_pylist())
-
-
 QA_COMMANDS = CommandFamily(
     name="qa",
     part="part",
     asks="dtef qa run --model MODEL",
-    names=QA_NAMES,
+    subject=QA_WATCHED,
     board=lambda by, output: show(by, (), output),
-    costs_by=("role", "suite", "evaluator", "model"),
-    rule_view=TableView(
-        (
-            *("suite", "part", "model", "condition", "metric", "flagged", "gap", "lowest", "lowest_snapshot"),
-            *("highest", "highest_snapshot", "n_snapshots", "n_items"),
-        ),
-        ("part", "model", "flagged", "gap"),
-        ("n_items", "n_snapshots", "condition", "lowest", "highest"),
-        who=("suite", "part", "model"),
-    ),
-    model_checks=_model_checks,
-    drift_lines=_drift_lines,
     pages=lambda snapshot: qa_pages,
     page_tables=tuple(QA_TABLES),
 )

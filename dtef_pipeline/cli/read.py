@@ -1,7 +1,6 @@
 """What the `dtef` commands that only read do: leaderboards, drift, queries, exports. No Dagster is loaded for them."""
 
 import difflib
-import json
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -13,8 +12,8 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
+from assets.stage.panel_drift import panel_drift, scored_in
 from assets.survey.moved_questions import named
-from assets.survey.panel_file import known_panel, require_known_in_drift, scored_models
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
@@ -27,20 +26,16 @@ from dtef_pipeline.cli.boards import (
     lines_of_unranked,
     lines_of_view,
     reasons_without_score,
-    render_drift,
     render_view,
 )
-from dtef_pipeline.cli.families import NOTHING_COMPARED, exit_code, options_since
+from dtef_pipeline.cli.families import options_since, show_drift, stored_family, without_series
 from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
-from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.boards.published import BY_NAME
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
@@ -49,18 +44,10 @@ from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.gap_chapter import by_significance
 from dtef_pipeline.text.counted import counted
 from resources.file_systems import write_text
-from resources.known_models import known_models
 from resources.settings import Settings, shipped
 from resources.warehouse import TABLES, Warehouse
 
-_ASK_AGAIN = (
-    "To have something to compare, ask the same again: the same `dtef run` on another day, with that day as --snapshot (such as 2026-01-31) "
-    "and the same rounds, segments, questions and contexts. Only models at temperature 0 are compared (--model NAME@temperature=0)."
-)
-_WAIT = (
-    "Snapshots that asked the same lie less than {hours:.0f} hours apart, and drift is judged from night to night: ask the same again tomorrow, "
-    "with another --snapshot. `dtef leaderboard --snapshot LABEL` shows the scores of each of them now."
-)
+_UNTIL_THEN = " `dtef leaderboard --snapshot LABEL` shows the scores of each of them now."
 MOST_ROWS = 60
 """Rows of a view of questions or of gaps as a table, unless one asks for more."""
 
@@ -76,8 +63,8 @@ def leaderboard(warehouse: Warehouse, /, by: str, output: str, top: int | None, 
     )
     if "deviation" in frame:
         frame = by_significance(frame)
-    if "family" in frame:
-        frame = frame.sort_values("family", key=lambda family: family.map(COMPARED_FAMILIES.index), kind="stable")
+    if "among" in frame:
+        frame = frame.sort_values("among", key=lambda among: among.map(COMPARED_FAMILIES.index), kind="stable")
     if output == "table" and top is None and {"question_id", "deviation"} & {*frame}:
         top = MOST_ROWS
     shown = frame.head(top or len(frame))
@@ -157,50 +144,26 @@ def _what_there_is(connection: duckdb.DuckDBPyConnection, given: str) -> str:
     return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"
 
 
-class _NothingToCompareError(ConfigError):
-    """There is no series, whatever its verdict would be."""
-
-
 @reads_tables
 def drift(
     warehouse: Warehouse, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str
 ) -> int:
     """As `exit_code`; NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
-    try:
-        checks = _checks(warehouse, rounds, by, since)
-    except _NothingToCompareError as error:
-        if not fail_on:
-            raise
-        say(f"error: {error}", err=True)
-        return NOTHING_COMPARED
-    checks = named(warehouse, checks)
-    click.echo(render_drift(checks) if output == "table" else _drift_rows(checks, by, output))
-    rows = checks.to_pylist()
-    is_compared = any(row["verdict"] is not None for row in rows)
-    if not is_compared:
-        is_close = any(row["reason"].startswith(TOO_CLOSE) for row in rows)
-        say(f"\n{_WAIT.format(hours=MIN_HOURS) if is_close else _ASK_AGAIN}", err=output != "table")
-    return exit_code(rows, fail_on, SUBJECT)
-
-
-def _checks(warehouse: Warehouse, rounds: tuple[str, ...], by: str, since: tuple[str, ...]) -> pa.Table:
-    """Raises _NothingToCompareError where there is no series."""
     _require(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
-    settings = Settings.from_environment()
-    options = options_since(known_panel(settings).drift.options, since, lambda: scored_models(warehouse))
-    require_known_in_drift(settings, lambda: known_models(settings, BASELINES), warehouse)
+    panel = panel_drift(Settings.from_environment(), warehouse)
+    options = options_since(panel, since, partial(scored_in, warehouse, stored_family("survey")))
     try:
         scored = _scored_rounds(warehouse, rounds)
     except ConfigError as error:
-        raise _NothingToCompareError(str(error)) from None
+        return without_series(str(error), fail_on)
     checks = (
         _model_checks(warehouse, rounds, options) if by == "model" else _round_checks(warehouse, rounds or scored, by, options)
     )
     # Of models alone, there is a row of each that has no snapshot that counts.
     is_late = by == "model" and bool(options.since) and checks["latest_snapshot"].null_count == len(checks)
     if not len(checks) or is_late:
-        raise _NothingToCompareError(_why_no_series(warehouse, options))
-    return checks
+        return without_series(_why_no_series(warehouse, options), fail_on)
+    return show_drift(checks, SUBJECT, "dtef run", fail_on, output, _UNTIL_THEN)
 
 
 def _why_no_series(warehouse: Warehouse, options: WatchOptions) -> str:
@@ -215,26 +178,16 @@ def _model_checks(warehouse: Warehouse, rounds: Sequence[str], options: WatchOpt
     def made(connection: duckdb.DuckDBPyConnection) -> pa.Table:
         return model_drift(connection, SUBJECT, options, only=rounds).checks
 
-    return query_rounds(warehouse, made, ("scores", "predictions", "survey_responses"), rounds)
+    return query_rounds(warehouse, made, SUBJECT.reads, rounds).drop_columns(["family", "sent", "night_sent"])
 
 
 def _round_checks(warehouse: Warehouse, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
     columns, levels = columns_needed(SUBJECT.keys), 1 if by == "round" else 2
     order = warehouse.query(snapshot_order, only=["scores"])
-    clusters = warehouse.query(SUBJECT.clusters, only=["survey_responses"])
+    clusters = warehouse.query(SUBJECT.linked, only=["survey_responses"])
     check = partial(drift_checks, subject=SUBJECT, levels=levels, options=options, order=order, clusters=clusters)
-    return pa.concat_tables([check(warehouse.rows("scores", columns=columns, round=r)) for r in rounds])
-
-
-def _drift_rows(checks: pa.Table, by: str, output: str) -> str:
-    """For other programs; in CSV, which has no lists, those are JSON."""
-    rows = sorted(checks.to_pylist(), key=by_verdict(SUBJECT.keys))
-    left_out = {"round": ["segment"], "model": ["told", "night_told"]}.get(by, [])
-    frame = pd.DataFrame(rows, columns=checks.column_names).drop(columns=left_out)
-    for field in checks.schema if output == "csv" else ():
-        if pa.types.is_list(field.type) and field.name in frame:
-            frame[field.name] = frame[field.name].map(json.dumps)
-    return render(frame, output)
+    checks = named(warehouse, pa.concat_tables([check(warehouse.rows("scores", columns=columns, round=r)) for r in rounds]))
+    return checks.drop_columns(["segment"]) if by == "round" else checks
 
 
 def score(file: TextIO) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.qa_run import chosen_parts, known_parts, made_prompts
 from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import FAMILIES, TABLES
+from dtef_pipeline.families import FAMILIES, Family
 from dtef_pipeline.qa.answering import with_messages
 from dtef_pipeline.qa.imported_answers import ImportedFile, ImportRules, imported_responses, read_imported, read_numbers
 from dtef_pipeline.qa.prompt_rows import AskedHow
@@ -214,25 +214,21 @@ def forget_responses(which: ChosenResponses, family: str | None, *, confirmed: b
 def _keys_of_family(store: ResponseStore, name: str) -> set[str]:
     """Of what the family asked: the request keys in its tables, and what was asked in its roles and stands in no other family's table."""
     family = next(one for one in FAMILIES if one.name == name)
-    own = _keys_in(family.asked)
+    own = _keys_in(family)
     if family.roles:
-        others = _keys_in(table for other in FAMILIES if other is not family for table in other.asked)
+        others = set[str]().union(*(_keys_in(other) for other in FAMILIES if other is not family))
         own |= store.keys_asked_as(family.roles) - others
     return own
 
 
-def _keys_in(tables: Iterable[str]) -> set[str]:
-    """The request keys that stand in those of the tables that there are."""
+def _keys_in(family: Family) -> set[str]:
+    """The request keys that stand in those of the family's tables that there are."""
     warehouse = open_warehouse()
-    there = [table for table in tables if table in warehouse.tables()]
-    union = " UNION ".join(f"SELECT {_key_column(table)} AS key FROM {table}" for table in there)
+    keys = {one.table: "request_key" if one.keys == "request_key" else f"unnest({one.keys})" for one in family.calls.tables}
+    there = warehouse.tables(keys)
+    union = " UNION ".join(f"SELECT {keys[table]} AS key FROM {table}" for table in there)
     found = warehouse.query(lambda connection: connection.execute(union).fetchall(), only=there) if there else []
     return {key for (key,) in found}
-
-
-def _key_column(table: str) -> str:
-    schema = TABLES[table].schema
-    return "request_key" if schema is not None and "request_key" in schema.names else "unnest(request_keys)"
 
 
 def _contents(store: ResponseStore) -> str:

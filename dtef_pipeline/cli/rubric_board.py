@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import click
 import duckdb
@@ -13,10 +12,8 @@ import pyarrow as pa
 
 from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up, require_table
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
-from dtef_pipeline.cli.terminal import TableView, filled_columns, print_rows, print_table
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.cli.terminal import filled_columns, print_rows, print_table
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.rubric.board import TEST_TAG, rubric_snapshot_order
 from dtef_pipeline.rubric.board_views import (
@@ -29,10 +26,10 @@ from dtef_pipeline.rubric.board_views import (
 )
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.report.verdicts import criteria_counted
-from dtef_pipeline.rubric.runs_compared import MODELS_COMPARED, averaged_runs, compare_models, several_policies, unlike_runs
+from dtef_pipeline.rubric.runs_compared import averaged_runs, compare_over_blueprints, several_policies, unlike_runs
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
-from dtef_pipeline.rubric.watched_drift import DRIFT_READS, WATCHED, net_drift, watched_drift
+from dtef_pipeline.rubric.watched_drift import WATCHED
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse
 
@@ -61,8 +58,7 @@ def _board(warehouse: Warehouse, by: str, blueprints: Sequence[str], output: str
     frame = _rows(warehouse, view, blueprints)
     if not len(frame):
         raise NothingToShowError(f"nothing to show by {by}: it needs {view.needs}")
-    meanings = MODELS_COMPARED if by == COMPARE_VIEW else meanings_of(view.table)
-    print_rows(view, frame, output, _lines_of(warehouse, view, blueprints), meanings)
+    print_rows(view, frame, output, _lines_of(warehouse, view, blueprints), meanings_of(view.table))
     if output == "table" and "rank" in view.columns:
         say_mixed(warehouse, "rubric_responses")
 
@@ -93,7 +89,7 @@ def _compared(warehouse: Warehouse, patterns: Sequence[str]) -> pd.DataFrame:
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
         chosen = _chosen(connection, sorted(scores["blueprint"].astype(str).unique()), patterns)
-        return compare_models(scores, rubric_snapshot_order(connection), chosen)
+        return compare_over_blueprints(scores, rubric_snapshot_order(connection), chosen)
 
     with waiting("comparing models"):
         return warehouse.query(made, only=_COMPARED_READ)
@@ -160,44 +156,12 @@ def _show_corrected(warehouse: Warehouse, blueprints: Sequence[str], output: str
     )
 
 
-def _model_checks(warehouse: Warehouse, options: WatchOptions) -> pa.Table:
-    """RUBRIC_MODEL_DRIFT."""
-    found = warehouse.query(lambda connection: watched_drift(connection, options), only=DRIFT_READS)
-    return net_drift(found.checks, warehouse.rows("rubric_anchors").to_pandas(), options)
-
-
-def _drift_lines(warehouse: Warehouse, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the judges' drift has to do with that of models."""
-    return [f"{row['model']}: {row['told_of_judges']}" for row in rows if row["told_of_judges"]]
-
-
 RUBRIC_COMMANDS = CommandFamily(
     name="rubric",
     part="blueprint",
     asks="dtef rubric run",
-    names=Names(
-        place={},
-        asked={"judges": "Judged by"},
-        usual={},
-        whole_way=WATCHED.way,
-        part="blueprint",
-        cell="cell",
-        reference="",
-        subject=WATCHED,
-    ),
+    subject=WATCHED,
     board=lambda by, output: show(by, (), output),
-    costs_by=("role", "model"),
-    rule_view=TableView(
-        (
-            *("blueprint", "model", "flagged", "investigate", "gap", "lowest", "lowest_snapshot"),
-            *("highest", "highest_snapshot", "n_snapshots", "n_items"),
-        ),
-        ("blueprint", "model", "flagged", "gap"),
-        ("n_items", "n_snapshots", "lowest", "highest"),
-        who=("blueprint", "model"),
-    ),
-    model_checks=_model_checks,
-    drift_lines=_drift_lines,
     pages=lambda snapshot: lambda connection: rubric_pages(connection, snapshot),
     page_tables=tuple(RUBRIC_TABLES),
     of_snapshots=True,

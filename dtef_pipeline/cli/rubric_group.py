@@ -390,7 +390,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
 def board(by: str, blueprints: tuple[str, ...], output: str) -> None:
     """Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint; or test what the scores rest on.
 
-    With --by compare whole blueprints are what is independent, and at least 5 are needed; of one blueprint that --blueprint names, prompts.
+    With --by comparisons whole blueprints are what is independent, and at least 5 are needed; of one blueprint that --blueprint names, prompts.
     """
     from dtef_pipeline.cli import rubric_board
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import click
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import in_order
 from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.terminal import print_table, say, terminal_fit
+from dtef_pipeline.drift.rule_table import rule_table
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.report.terminal import intervals_of, render
@@ -26,7 +25,7 @@ from dtef_pipeline.rubric.report.result_file import assessments, plain, result_c
 from dtef_pipeline.rubric.report.stored import ByPrompt
 from dtef_pipeline.rubric.report.verdicts import judged, judges_answered
 from dtef_pipeline.rubric.runs_compared import compare_runs, has_regression, moved_prompts
-from dtef_pipeline.rubric.watched_drift import documented_drift, times_of
+from dtef_pipeline.rubric.watched_drift import WATCHED
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
@@ -200,35 +199,21 @@ def _pair(
 
 def _drifted(warehouse: Warehouse, blueprint: str, known: Sequence[str], model: str) -> tuple[str, str]:
     """The lowest and the highest run of the variant of the model with the largest gap, the earlier one first."""
-    scores, runs, times = (
-        pa.concat_tables(_of_snapshots(warehouse, table, columns, blueprint, known)).to_pandas()
-        for table, columns in (
-            ("rubric_scores", None),
-            ("rubric_runs", None),
-            ("rubric_responses", ["blueprint", "snapshot", "answered_at"]),
-        )
+    found = warehouse.query(
+        lambda connection: rule_table(connection, WATCHED).to_pylist(), only=WATCHED.reads, first=[blueprint]
     )
-    # A label that begins with a date counts as that date, as everywhere.
-    when = {run: snapshot_time(run[1], first) for run, first in times_of(times).items()}
-    found = documented_drift(scores, runs, when, known)
-    own = found[(found["model"] == model) | (found["model_variant"] == model)]
-    if not len(own):
-        names = sorted({*found["model"]}) or ["none at temperature 0"]
+    own = [row for row in found if model in (row["model"], row["model_variant"])]
+    if not own:
+        names = sorted({row["model"] for row in found}) or ["none at temperature 0"]
         raise ConfigError(f"--drift {model!r}: no run of it at temperature 0; known: {nearest(model, names)}")
-    gaps = own.dropna(subset=["gap"]).sort_values("gap", ascending=False, kind="stable")
-    if not len(gaps):
-        raise ConfigError(f"--drift {model!r}: the rule compares no two runs of it: {own['reason'].iloc[0]}")
-    row = gaps.iloc[0]
+    compared = [row for row in own if row["gap"] is not None]
+    if not compared:
+        raise ConfigError(f"--drift {model!r}: the rule compares no two runs of it: {own[0]['reason']}")
+    row = max(compared, key=lambda one: float(one["gap"]))
     pair = [one for one in known if one in (row["lowest_snapshot"], row["highest_snapshot"])]
     if len(pair) != 2:
         raise ConfigError(f"--drift {model!r}: its lowest and its highest run are the same one, {pair[0]}: nothing moved")
     return pair[0], pair[1]
-
-
-def _of_snapshots(
-    warehouse: Warehouse, table: str, columns: Sequence[str] | None, blueprint: str, known: Sequence[str]
-) -> list[pa.Table]:
-    return [warehouse.rows(table, columns=columns, blueprint=blueprint, snapshot=one) for one in known]
 
 
 def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: pd.DataFrame, prompts: pd.DataFrame) -> None:

@@ -209,6 +209,10 @@ class StagesRun:
         if warehouse.tables([scores_of(self.family)]):
             self.outcome += roll_up(self.instance, roll_up_names(self.family), {})
 
+    def roll_up_costs(self) -> None:
+        """Update what the models of the family cost."""
+        self.outcome += roll_up(self.instance, [f"{self.family}_costs"], {})
+
     def report(self, warehouse: Warehouse, noun: str) -> None:
         """Print what was skipped, what was asked, and of how many partitions all was made. `noun`: what a partition is called."""
         say_skipped(self.outcome, warehouse)

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import pandas as pd
+import pyarrow as pa
 
 from dtef_pipeline.asking.models import base_selector
 from dtef_pipeline.asking.snapshot_label import snapshot_time
@@ -19,9 +20,13 @@ from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import Paired
 from dtef_pipeline.drift.rule import drift_verdict
+from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.drift.verdict_tables import JUDGE_DRIFT
 from dtef_pipeline.drift.verdict_text import NEWS
-from dtef_pipeline.tables import EVIDENCE
+
+_BY = ("judge", "judge_variant", "evaluator")
+"""What names a judge, first what it is called."""
 
 
 class Sides(NamedTuple):
@@ -68,20 +73,29 @@ class JudgeDrift:
         return float(self.pairs.means[sides.after].mean() - self.pairs.means[sides.before].mean())
 
 
+def judge_drift(subject: Subject, shown: pa.Table, options: WatchOptions) -> pa.Table:
+    """JUDGE_DRIFT: the verdicts on a family's judges. `shown`: the rows of its table of stored answers that they were shown again."""
+    if subject.judged_again is None:
+        return JUDGE_DRIFT.empty_table()
+    judged = subject.judged_again.points(shown)
+    found = drifts_of_judges(judged, night_times(judged["snapshot"].tolist()), options)
+    return pa.Table.from_pylist([{**one.row, "family": subject.family} for one in found], JUDGE_DRIFT)
+
+
 def drifts_of_judges(
-    judged: pd.DataFrame, by: Sequence[str], times: Mapping[str, datetime | None], options: WatchOptions | None = None
+    judged: pd.DataFrame, times: Mapping[str, datetime | None], options: WatchOptions | None = None
 ) -> list[JudgeDrift]:
-    """One verdict per judge, in the order of the columns `by` that name it, of which the first is what it is called.
+    """One verdict per judge and evaluator, in the order of their names.
 
     `judged`: one row per judgement of an anchor, with `snapshot` (the night), `item` (the anchor), `cluster` (what anchors hang together by),
-    `point` (0-1; NaN: none) and the columns `by`. A shift below 0 says that the judge became stricter. `times`: of all nights, in their order in
-    time, when each was (`night_times`). The chance of a false `drift` anywhere is `options.alpha`, split evenly over the judges with two nights
-    or more; judges by other models are the controls of one. Nights before a date of `options.since` that is the judge's, or that of all who are
-    not named, are left out. A judge goes by its variant, by what it is called, and by the name of its model, where `judged` has a column
-    `judge_model`: with settings or without.
+    `point` (0-1; NaN: none) and what names the judge: `judge`, `judge_variant`, `evaluator` (empty: there are none). A shift below 0 says that
+    the judge became stricter. `times`: of all nights, in their order in time, when each was (`night_times`). The chance of a false `drift`
+    anywhere is `options.alpha`, split evenly over the judges with two nights or more; judges by other models are the controls of one. Nights
+    before a date of `options.since` that is the judge's, or that of all who are not named, are left out. A judge goes by its variant, by what
+    it is called, and by the name of its model, where `judged` has a column `judge_model`: with settings or without.
     """
     options = options or WatchOptions()
-    groups = judged.groupby(list(by), sort=True)
+    groups = judged.groupby([*_BY], sort=True)
     names = {key: _names_of_judge(str(key[0]), own) for key, own in groups}
     series = {key: _grid(own, _since(times, names[key], options)) for key, own in groups}
     threshold = options.threshold(sum(len(values.columns) > 1 for values, _ in series.values()))
@@ -89,8 +103,8 @@ def drifts_of_judges(
     for key, (values, clusters) in series.items():
         # A judge with other settings, or that judges by another evaluator, is the same model.
         peers = [other for other in series if names[other][-1] != names[key][-1]]
-        others = {" ".join(map(str, (peer[0], *peer[2:]))): Scores(series[peer][0]) for peer in peers}
-        named = dict(zip(by, key, strict=True))
+        others = {f"{peer[0]} {peer[2]}".strip(): Scores(series[peer][0]) for peer in peers}
+        named = dict(zip(_BY, key, strict=True))
         verdicts.append(_judged(named, values, clusters, times, options, threshold, others))
     return verdicts
 
@@ -135,6 +149,6 @@ def _judged(
     if not rule.is_comparable:
         return JudgeDrift(judge, row, None, None)
     found = verdict_on(values, clusters, baseline=options.baseline, threshold=threshold, others=others, peer="judge")
-    row |= {column.name: getattr(found, column.name) for column in EVIDENCE}
+    row |= found.row()
     row["reason"] = "; ".join([rule.reason, *found.notes])
     return JudgeDrift(judge, row, found, found.pairs)

@@ -21,8 +21,9 @@ from dtef_pipeline.drift.changes import parted_words
 from dtef_pipeline.drift.night import Night, Scores, night_of
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, of_one_snapshot
-from dtef_pipeline.drift.subject import Subject, clusters_by_name
+from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.drift.verdict_tables import PARTITION_DRIFT
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.text.counted import counted
@@ -84,12 +85,12 @@ def drift_checks(
     options: WatchOptions | None = None,
     watched: int = 1,
     order: Sequence[str] | None = None,
-    clusters: pd.DataFrame | None = None,
+    clusters: Mapping[str, str] | None = None,
 ) -> pa.Table:
-    """Verdicts of schema `subject.checks`, one row per model variant, way of asking and prompt set.
+    """Verdicts with the levels of the space and the columns PARTITION_DRIFT, one row per model variant, way of asking and prompt set.
 
     `scores`: the columns `columns_needed`. `levels`: of the space, by which series are told apart: 2, one series per partition; 1, one over
-    all partitions of a first level at once, where the column of the second is null. `clusters`: as of `subject.clusters`; None: every item is
+    all partitions of a first level at once, where the column of the second is null. `clusters`: as of `subject.linked`; None: every item is
     one of its own. Snapshots are compared when they asked the same prompts and were scored against the same truths by the same metric (one
     prompt set); rows that the keys leave out are not looked at. `watched`: how many tables like this one are watched together; all their
     series share `options.alpha` evenly. `order`: of all snapshots there are (`snapshot_order`); None: as the scores alone have it.
@@ -105,9 +106,8 @@ def drift_checks(
         else:
             found += _prompt_sets(keys, frame.iloc[places], asked, places, subject, order)
     threshold = options.threshold(watched * sum(one.compared for one in found))
-    linked = {} if clusters is None else clusters_by_name(clusters, subject.keys)
-    rows = _rows(found, _Judge(subject, options, threshold, linked), watched, order)
-    return pa.table({name: [row.get(name) for row in rows] for name in subject.checks.names}, schema=subject.checks)
+    rows = _rows(found, _Judge(subject, options, threshold, clusters or {}), watched, order)
+    return pa.Table.from_pylist(rows, pa.schema([*((level, pa.string()) for level in subject.keys.space), *PARTITION_DRIFT]))
 
 
 def _first_responses(scores: pa.Table) -> dict[str, datetime | None]:
@@ -306,12 +306,12 @@ def _verdict(one: _Series, alike: Sequence[_Series], by: _Judge) -> Verdict:
 def _row(one: _Series, by: _Judge, found: Verdict | None, night: Night) -> dict[str, Any]:
     notes = (*found.notes, *by.options.lacking(one.keys["model"], found.controls)) if found else ()
     reason = "; ".join(part for part in (one.rule.reason, *notes, one.ended) if part)
-    evidence = {**found.row(by.subject), **night.row()} if found else {}
+    evidence = {**found.row(), **night.row()} if found else {}
     return {
         **one.keys,
+        **by.subject.named(one.keys),
         **asdict(one.rule),
         **evidence,
-        "n_prompts": one.rule.n_items,
         "prompt_set": one.prompt_set,
         "reason": reason,
     }

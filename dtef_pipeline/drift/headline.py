@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import early_series, night_headline, place_words, shift_words
+from dtef_pipeline.drift.verdict_text import early_series, night_headline, series_words, shift_words
 
 
 def headline(checks: pa.Table, subject: Subject) -> str:
@@ -29,13 +29,13 @@ def _headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
     if drifted:
         worst = max(drifted, key=lambda row: (abs(row["shift"]), row["model"]))
         return (
-            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {_where(worst, subject)}, {shift_words(worst['shift'])} "
+            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {series_words(worst, subject.keys)}, {shift_words(worst['shift'])} "
             f"since {worst['first_snapshot']}." + (f" {len(watched)} more to watch." if watched else "")
         )
     if watched:
         worst = max(watched, key=lambda row: (row["gap"] or 0, row["model"]))
         ranged = worst["reason"].partition(";")[0]
-        return f"{_none(rows)}; {len(watched)} of {len(rows)} series to watch. Largest: {_where(worst, subject)}: {ranged}."
+        return f"{_none(rows)}; {len(watched)} of {len(rows)} series to watch. Largest: {series_words(worst, subject.keys)}: {ranged}."
     compared = sum(row["verdict"] is not None for row in rows)
     if not compared:
         close = sum(row["reason"].startswith(TOO_CLOSE) for row in rows)
@@ -53,7 +53,3 @@ def _none(rows: Sequence[dict[str, Any]]) -> str:
     if len(early) == sum(row["verdict"] is not None for row in rows):
         return f"{words[0].upper()}{words[1:]}"
     return f"No drift in {sum(row['log10_e'] is not None for row in rows)} series, and {len(early)} {words}"
-
-
-def _where(row: dict[str, Any], subject: Subject) -> str:
-    return f"{row['model']}{place_words(row, subject.keys)}{subject.at(row)}"

@@ -17,7 +17,7 @@ from dtef_pipeline.asking.snapshot_order import among, snapshot_order, time_of
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.snapshots import Floats, Snapshot
-from dtef_pipeline.drift.subject import Subject, clusters_by_name
+from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.tables import ANSWERED
 
 
@@ -121,7 +121,7 @@ class Histories:
             {"only": self._only},
         ).df()
         first, item = self._keys.shared_item
-        name, linked = found[first] + "/" + found[item], clusters_by_name(self.subject.clusters(self._connection), self._keys)
+        name, linked = found[first] + "/" + found[item], self.subject.linked(self._connection)
         clusters = pd.Series([linked.get(str(one), str(one)) for one in name], index=found.index, dtype=object)
         found = found.assign(truth_id=found["truth_id"].fillna(""), name=name, cluster=clusters)
         return found.set_index("item").sort_index()

@@ -8,7 +8,7 @@ something else for once is left out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import duckdb
@@ -36,6 +36,7 @@ from dtef_pipeline.drift.paired import Paired
 from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.drift.snapshots import Snapshot, panels, parse_rate
 from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
 from dtef_pipeline.text.counted import and_more
 
 _MOST_NAMED = 3
@@ -45,14 +46,24 @@ _NEARLY_ALL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class ModelDrift:
-    """`checks`: schema MODEL_DRIFT, one row per series, `told` null. `series`: DRIFT_SERIES, one row per snapshot of a series of several.
+    """`checks`: schema DRIFT, one row per series, `sent` null. `series`: DRIFT_SERIES, one row per snapshot of a series of several.
 
-    `order`: the labels of all snapshots in their order in time; empty where the two were read and not made.
+    `order`: the labels of all snapshots in their order in time. `rows`: those of `checks`, with the family's own key columns, `baseline` and
+    `outage` besides. Both are empty where the tables were read and not made.
     """
 
     checks: pa.Table
     series: pa.Table
     order: tuple[str, ...] = ()
+    rows: tuple[Mapping[str, Any], ...] = ()
+
+    def net_of_judges(self, subject: Subject, shown: pa.Table, options: WatchOptions) -> ModelDrift:
+        """With the judges' part of each shift. `shown`: the rows of the table of stored answers that judges were shown again."""
+        if subject.judged_again is None:
+            return self
+        found = zip(self.rows, subject.judged_again.net(self.rows, shown, options), strict=True)
+        rows = tuple({**row, **net} for row, net in found)
+        return replace(self, checks=pa.Table.from_pylist(rows, DRIFT), rows=rows)
 
 
 def model_drift(
@@ -60,12 +71,14 @@ def model_drift(
 ) -> ModelDrift:
     """Verdicts on all models, and the timelines behind them, without rows that are computed or that the keys leave out.
 
-    `connection`: with a view `scores`, and `predictions` for what served them. `only`: these values of the space's first level; none given:
+    `connection`: with the tables of `subject.reads`. `only`: these values of the space's first level; none given:
     all. The chance of a false `drift` anywhere is `options.alpha`, split evenly over the series of two snapshots or more at temperature 0.
     Series at another temperature have a timeline and no verdict, and so have those that are no longer asked: on none of the latest
     `options.baseline` days on which any model was. Raises WarehouseError for scores of an earlier version.
     """
     options = options or WatchOptions()
+    for statement in subject.statements:
+        connection.execute(statement)
     checks: list[dict[str, Any]] = []
     series: list[dict[str, Any]] = []
     with scores_of_this_version(subject.keys), Histories(connection, subject, options, only) as histories:
@@ -83,11 +96,13 @@ def model_drift(
             night = night_of(watched, histories.order, baseline=options.baseline, threshold=nights)
             rows |= {key: (one.check(night), one.timeline()) for key, one in found.items()}
         for one in histories.all:
-            check, timeline = rows.get(id(one)) or (_of_few_snapshots(one, options), [])
-            checks.append(check)
+            check, timeline = rows.get(id(one)) or (_of_few_snapshots(one, subject, options), [])
+            checks.append(dict.fromkeys(DRIFT.names) | check)
             series += timeline
         order = tuple(histories.order)
-    return ModelDrift(pa.Table.from_pylist(checks, subject.models), pa.Table.from_pylist(series, subject.timeline), order)
+    table = pa.Table.from_pylist(checks, DRIFT)
+    texts = subject.with_texts(table, connection) if subject.with_texts else table
+    return ModelDrift(texts, pa.Table.from_pylist(series, DRIFT_SERIES), order, tuple(checks))
 
 
 def _by_way(series: Sequence[History], subject: Subject) -> list[list[History]]:
@@ -128,10 +143,10 @@ def _is_control(one: History, other: History, options: WatchOptions) -> bool:
     return len(other.times) > 1 and options.is_control(one.keys["model"], other.keys["model"], temperature=other.temperature)
 
 
-def _of_few_snapshots(one: History, options: WatchOptions) -> dict[str, Any]:
+def _of_few_snapshots(one: History, subject: Subject, options: WatchOptions) -> dict[str, Any]:
     """Of one snapshot, or of none that counts."""
     rule = drift_verdict(pd.DataFrame(columns=list(one.times)), one.times, temperature=one.temperature)
-    row = {**one.keys, **asdict(rule), "latest_snapshot": next(iter(one.times), None), "changes": []}
+    row = {**one.keys, **subject.named(one.keys), **asdict(rule), "latest_snapshot": next(iter(one.times), None), "changes": []}
     since = options.since_of(one.keys["model"], one.keys["model_variant"])
     return row if one.times else {**row, "reason": f"not compared: no snapshot since {since}, and earlier ones are left out"}
 
@@ -194,17 +209,14 @@ class _Compared:
         return self._verdict is not None
 
     def check(self, night: Night) -> dict[str, Any]:
-        """The row of MODEL_DRIFT. `night`: what all models that were asked alike did together."""
-        (first, second), item = self._subject.keys.space, self._subject.keys.noun
+        """A row of `ModelDrift.rows`. `night`: what all models that were asked alike did together."""
         found = self._verdict
-        evidence = {**found.row(self._subject), **night.row()} if found else {}
+        evidence = {**found.row(), **night.row()} if found else {}
         changes = self._changes()
         return {
             **self._one.keys,
-            "metric": ", ".join(sorted(set(self._asked["metric"]))),
-            f"{first}s": sorted(set(self._asked[first]), key=self._subject.in_order),
-            f"n_{second}s": len(self._asked[[first, second]].drop_duplicates()),
-            f"n_{item}s": len(self._asked[list(self._subject.keys.shared_item)].drop_duplicates()),
+            **self._subject.named(self._one.keys),
+            "partitions": sorted(set(self._asked[self._subject.keys.space[0]]), key=self._subject.in_order),
             "n_prompts": len(self._asked),
             "latest_snapshot": self._snapshots[-1].label,
             **asdict(self._rule),
@@ -267,7 +279,7 @@ class _Compared:
         for snapshot in self._snapshots:
             at = compared.get(snapshot.label)
             row = {
-                **self._one.keys,
+                **self._subject.named(self._one.keys),
                 "snapshot": snapshot.label,
                 "compared": at is not None,
                 "in_baseline": at is not None and at < self._pairs.baseline,

@@ -15,7 +15,7 @@ from dtef_pipeline.drift.evidence import Evidence, evidence
 from dtef_pipeline.drift.outages import Off
 from dtef_pipeline.drift.paired import Paired
 from dtef_pipeline.drift.rule import MIN_ANSWERED, is_large
-from dtef_pipeline.tables import NIGHT
+from dtef_pipeline.drift.verdict_tables import NIGHT
 
 Floats = npt.NDArray[np.float64]
 _MEDIAN_FROM = 3

@@ -10,22 +10,32 @@ import pyarrow as pa
 from dtef_pipeline.asking.snapshot_order import among
 from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import NEWS, all_moved, beside_judges
-from dtef_pipeline.keys import Keys
+from dtef_pipeline.drift.verdict_text import NEWS, all_moved, beside_judges, series_words
 
 NOT_COMPARED = "not compared"
-_FIELDS = ("verdict", "night_verdict", "shift", "shift_low", "shift_high", "first_snapshot", "changes")
+_FIELDS = (
+    "model",
+    "model_variant",
+    "way",
+    "verdict",
+    "night_verdict",
+    "shift",
+    "shift_low",
+    "shift_high",
+    "first_snapshot",
+    "changes",
+)
 _MOST_JUDGED = 3
 """Series of which the text says what part the judges have in the shift."""
-_SENT_VERDICTS = ("told", "night_told")
+_SENT_VERDICTS = ("sent", "night_sent")
 """Columns with the verdicts that were sent last."""
 
 
-def carry_over(checks: pa.Table, earlier: pa.Table, keys: Keys) -> pa.Table:
+def carry_over(checks: pa.Table, earlier: pa.Table) -> pa.Table:
     """`checks` with the verdicts that were sent of the same series before, as far as `earlier` has them."""
-    series = list(keys.variant_series)
-    sent = {tuple(row[name] for name in series): row for row in earlier.to_pylist()}
-    return _with_sent(checks, [sent.get(tuple(row.values()), {}) for row in checks.select(series).to_pylist()])
+    sent = {(row["model_variant"], row["way"]): row for row in earlier.to_pylist()}
+    series = zip(checks["model_variant"].to_pylist(), checks["way"].to_pylist(), strict=True)
+    return _with_sent(checks, [sent.get(one, {}) for one in series])
 
 
 def unsent(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
@@ -52,20 +62,20 @@ def message(checks: pa.Table, subject: Subject, tell: Sequence[str] = NEWS, *, o
     latest = among(order, filter(None, checks["latest_snapshot"].to_pylist()))
     text, series = [headline(checks, subject)], []
     for row in unsent(checks, tell).to_pylist():
-        news = {name: row[name] for name in (*subject.keys.series, *_FIELDS)}
-        series.append({**news, "verdict": _due(row, tell)["told"], "was": row["told"] or "none"})
+        news = {name: row[name] for name in _FIELDS}
+        series.append({**news, "verdict": _due(row, tell)["sent"], "was": row["sent"] or "none"})
         if (judged := beside_judges(row)) and len(text) <= _MOST_JUDGED:
-            text.append(f"{row['model']}{subject.at(row)}: {judged}.")
+            text.append(f"{series_words(row, subject.keys)}: {judged}.")
     return {"snapshot": latest[-1] if latest else None, "text": " ".join(text), "series": series}
 
 
 def _due(row: Mapping[str, Any], tell: Sequence[str]) -> dict[str, str]:
     """By column of what was sent, the verdict that the receiver should know now."""
     verdict = row["verdict"] if row["verdict"] in tell else "none"
-    if row["verdict"] is None and row["told"] not in (None, "none"):
+    if row["verdict"] is None and row["sent"] not in (None, "none"):
         verdict = NOT_COMPARED
     night = row["night_verdict"] if all_moved(row) or row["night_verdict"] in tell else "none"
-    return {"told": verdict, "night_told": night}
+    return {"sent": verdict, "night_sent": night}
 
 
 def _with_sent(checks: pa.Table, sent: Sequence[Mapping[str, str | None]]) -> pa.Table:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from dtef_pipeline.asking.models import base_selector, is_computed
+from dtef_pipeline.documents import Part
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.counted import and_more
@@ -17,30 +20,41 @@ ALL_OTHERS = ""
 """In `since`, what the date of all models that are not named is under."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatchOptions:
-    """Raises ConfigError naming the option, what arrived and what is allowed.
+def _read_dates(value: Any) -> Any:
+    """A date, or dates by model, as people write them: YAML takes 2026-03-01 for a date."""
+    by_model = value if isinstance(value, dict) else {ALL_OTHERS: value}
+    for model, day in by_model.items():
+        if not isinstance(day, date | str):
+            given = f"{model}: {day!r}" if model else repr(day)
+            raise ValueError(f"got {given}; allowed: a date such as 2026-03-01, or a mapping of models to dates")
+    return {model: day.isoformat() if isinstance(day, date) else day for model, day in by_model.items()}
 
-    `baseline`: how many of the first snapshots are the frozen baseline. `alpha`: chance of a false `drift` anywhere among the series that are
-    watched together, however often one looks, as long as they and their baselines stay the same. `since`: dates by model or judge (its
-    variant, its name, or its name without settings) or under ALL_OTHERS; snapshots of an earlier time are left out, and a drift that is
-    known and accepted ends so. `control`: the models (names, with settings or without) that others are compared with night by night; none
-    given: all others.
-    """
 
-    baseline: int = BASELINE
-    alpha: float = ALPHA
-    since: Mapping[str, str] = field(default_factory=dict)
-    control: Sequence[str] = ()
+def _check_dates(since: Mapping[str, str]) -> Mapping[str, str]:
+    for model, given in since.items():
+        if not _is_date(given):
+            raise ValueError(f"since {f'{model}={given}' if model else given!r}: allowed: a date such as 2026-03-01")
+    return since
 
-    def __post_init__(self) -> None:
-        if self.baseline < 2:
-            raise ConfigError(f"baseline {self.baseline!r}: allowed: 2 snapshots or more")
-        if not 0 < self.alpha < 1:
-            raise ConfigError(f"alpha {self.alpha!r}: allowed: between 0 and 1")
-        for model, given in self.since.items():
-            if not _is_date(given):
-                raise ConfigError(f"since {f'{model}={given}' if model else given!r}: allowed: a date such as 2026-03-01")
+
+class WatchOptions(Part):
+    """By which settings a series gets its verdict. A chance of a false `drift` holds however often one looks."""
+
+    baseline: Annotated[int, Field(ge=2)] = BASELINE
+    """How many of the first snapshots are the frozen baseline."""
+    alpha: Annotated[float, Field(gt=0, lt=1)] = ALPHA
+    """Chance of a false `drift` anywhere among the series that are watched together, as long as they and their baselines stay the same."""
+    since: Annotated[dict[str, str], BeforeValidator(_read_dates), AfterValidator(_check_dates)] = {}
+    """A date, or dates by model or judge (variant, name, or name without settings). Earlier snapshots are left out: a known drift ends so."""
+    control: list[str] = []
+    """The models (names, with settings or without) that others are compared with night by night; none given: all others."""
+
+    def with_dates(self, since: Mapping[str, str]) -> WatchOptions:
+        """With these dates in place of its own. Raises ConfigError for what is no date."""
+        try:
+            return self.model_copy(update={"since": _check_dates(since)})
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
 
     def threshold(self, watched: int) -> float:
         """log10 of the e-value that each of `watched` series must reach: alpha is split evenly."""
@@ -74,7 +88,7 @@ class WatchOptions:
     def beside(self, model: str, variant: str) -> WatchOptions:
         """The settings for what is told apart from a model, such as its judges: what is left out of its snapshots is left out of theirs."""
         since = self.since_of(model, variant)
-        return replace(self, since={} if since is None else {ALL_OTHERS: since})
+        return self.model_copy(update={"since": {} if since is None else {ALL_OTHERS: since}})
 
     def require_known(self, models: Iterable[tuple[str, str]], judges: Iterable[tuple[str, str]] = ()) -> None:
         """Raises ConfigError for a date of one that is not known, which would silently do nothing.

@@ -18,20 +18,12 @@ Named = Iterable[tuple[str, str]]
 
 def load_drift_settings(path: Path) -> DriftSettings:
     """The section of a panel file; its defaults where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
-    return _read_panel(path).section(DRIFT_SECTION, DriftSettings) or DriftSettings()
+    return read_panel(path).section(DRIFT_SECTION, DriftSettings) or DriftSettings()
 
 
 def names_models(drift: DriftSettings) -> bool:
     """Whether dates or controls are of models by name."""
     return bool(drift.control or set(drift.since) - {ALL_OTHERS})
-
-
-def require_known_in_section(
-    path: Path, drift: DriftSettings, asked: Named, scored: Callable[[], Named], judges: Callable[[], Named]
-) -> None:
-    """As `require_known_names`, of the file that the settings were read from."""
-    if names_models(drift):
-        require_known_names(_read_panel(path), drift, asked, scored, judges)
 
 
 def require_known_names(
@@ -42,14 +34,14 @@ def require_known_names(
     `asked`: the models of the panel; `scored`: finds those with scores; `judges`: finds those of the panel, and those that were shown stored
     answers again. Raises ConfigError with the line for a date of none of them, and for a control that is no language model with scores.
     """
-    options, asked = drift.options, list(asked)
-    if options.absent(asked) and (absent := options.absent(known := [*asked, *scored(), *judges()])):
+    asked = list(asked)
+    if drift.absent(asked) and (absent := drift.absent(known := [*asked, *scored(), *judges()])):
         names = nearest(absent[0], {name for name, _ in known})
         raise document.error(
             (DRIFT_SECTION, "since", absent[0]),
             f"the panel asks no such model, and none has scores; asked or with scores: {names}",
         )
-    if options.absent_controls(asked) and (absent := options.absent_controls(known := [*asked, *scored()])):
+    if drift.absent_controls(asked) and (absent := drift.absent_controls(known := [*asked, *scored()])):
         names = nearest(absent[0], {name for name, variant in known if not is_computed(variant)})
         raise document.error(
             (DRIFT_SECTION, "control", drift.control.index(absent[0])),
@@ -57,5 +49,6 @@ def require_known_names(
         )
 
 
-def _read_panel(path: Path) -> Document:
+def read_panel(path: Path) -> Document:
+    """The file, of which other sections are not looked at."""
     return read_document(path, "panel file", [DRIFT_SECTION])

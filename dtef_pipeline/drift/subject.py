@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pandas as pd
@@ -12,53 +12,72 @@ import pyarrow as pa
 
 from dtef_pipeline.keys import Keys
 
+if TYPE_CHECKING:
+    from dtef_pipeline.drift.options import WatchOptions
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAgain:
+    """The stored answers that a family's judges are shown again every night, and what follows from them."""
+
+    table: str
+    """The table of what the judges said of them."""
+    points: Callable[[pa.Table], pd.DataFrame]
+    """The rows of `table` as `anchored.drifts_of_judges` takes them."""
+    net: Callable[[Sequence[Row], pa.Table, WatchOptions], Iterable[Row]]
+    """Of each series (`ModelDrift.rows`) the columns that say what part of its shift is the judges'. Takes the rows of `table`, some or none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A family's key columns, its tables of drift, and the words that people read about them. The examples are as in `Keys`.
+    """A family's key columns, the tables that its drift is computed from, and the words that people read about it."""
 
-    Tables name the parts of what was asked by the words of the keys: MODEL_DRIFT has the columns `suites`, `n_blueprints` and `n_tasks`, if
-    those are the levels of the space and the noun for an item. The column `moved` names items by that noun.
-    """
-
+    family: str
     keys: Keys
-    checks: pa.Schema
-    """DRIFT_CHECKS: one row per series within a partition."""
-    models: pa.Schema
-    """MODEL_DRIFT: one row per series over all partitions."""
-    timeline: pa.Schema
-    """DRIFT_SERIES: one row per snapshot of a series over all partitions."""
-    computed: str
-    """SQL that is true in rows which no model was asked for: `starts_with(model, 'baseline/')`."""
-    in_order: Callable[[str], Any]
-    """Sort key of the values of the space's first level."""
+    way: Callable[[Row], str]
+    """The way of asking of a row, in words that differ where any of `Keys.asked` does: `system 2`."""
     truth: str
     """The kind of change when items are scored against something else: `"rubric"`."""
     truths: str
     """What items are scored against, as people call it: `"rubrics"`."""
-    clusters: Callable[[duckdb.DuckDBPyConnection], pd.DataFrame]
-    """What items hang together, given a connection to the tables: `cluster` of each `Keys.shared_item`. One that has no row is by itself."""
-    way: str
-    """The way of asking, in words around the values of its columns: `"system {system}"`."""
+    reads: tuple[str, ...]
+    """The tables that drift is computed from."""
+    statements: tuple[str, ...] = ()
+    """SQL that makes temporary tables `scores` and `predictions` of them; none: two of them are called so.
+
+    `scores` has the columns of `keys`, and `test` (text) where snapshots of a partition may be of several tests.
+    """
+    rule: Callable[[duckdb.DuckDBPyConnection], Iterable[Row]] | None = None
+    """What the documented rule says of each partition, as rows of DRIFT_RULE without family and `investigate`; None: `watched.ruled_scores`."""
+    ruled: tuple[str, ...] = ()
+    """The tables that `rule` reads; none: `reads`."""
+    judged_again: JudgedAgain | None = None
+    computed: str = "false"
+    """SQL that is true in rows which no model was asked for: `starts_with(model, 'baseline/')`."""
+    in_order: Callable[[str], Any] = str.casefold
+    """Sort key of the values of the space's first level."""
+    clusters: Callable[[duckdb.DuckDBPyConnection], pd.DataFrame] | None = None
+    """What items hang together, given a connection to the tables: `cluster` of each `Keys.shared_item`. One that has no row is by itself.
+
+    None: all are, since the same items are asked again, and what a night adds to the score of one says nothing of another.
+    """
+    with_texts: Callable[[pa.Table, duckdb.DuckDBPyConnection], pa.Table] | None = None
+    """Fills in the text of items that moved; None: they have none."""
     apart: str = "false"
     """SQL of the space's last level that is true in partitions which no verdict is about; `false`: there are none."""
     unlike: str = "asked something else"
     """What a snapshot did that cannot be compared with the others."""
-    joint: str = " at "
-    """What stands in a sentence between a series and its way of asking."""
 
-    def asked(self, row: Mapping[str, Any]) -> str:
-        """The way of asking of a row: `system 2`."""
-        return self.way.format_map(row)
+    def named(self, row: Row) -> dict[str, Any]:
+        """The columns that name the series of a row which has those of `Keys.series`."""
+        return {"family": self.family, **{name: row[name] for name in ("model", "model_variant")}, "way": self.way(row)}
 
-    def at(self, row: Mapping[str, Any]) -> str:
-        """The same, to follow the name of a series: ` at system 2`."""
-        return f"{self.joint}{self.asked(row)}"
-
-
-def clusters_by_name(clusters: pd.DataFrame, keys: Keys) -> dict[str, str]:
-    """The clusters, as of `Subject.clusters`, by what an item is called whatever the partition: `first level/item`."""
-    first, item = keys.shared_item
-    return dict(
-        zip(clusters[first].astype(str) + "/" + clusters[item].astype(str), clusters["cluster"].astype(str), strict=True)
-    )
+    def linked(self, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+        """The clusters of items, by what an item is called whatever the partition: `first level/item`."""
+        if self.clusters is None:
+            return {}
+        found, (first, item) = self.clusters(connection), self.keys.shared_item
+        names = found[first].astype(str) + "/" + found[item].astype(str)
+        return dict(zip(names, found["cluster"].astype(str), strict=True))

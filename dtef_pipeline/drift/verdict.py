@@ -14,9 +14,8 @@ from dtef_pipeline.drift.evidence import Evidence, evidence, shift_between
 from dtef_pipeline.drift.night import Control, Scores, control_of, evidence_where_known
 from dtef_pipeline.drift.outages import NOT_OFF, Off, off_nights
 from dtef_pipeline.drift.paired import Moved, Paired, paired
-from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.verdict_tables import EVIDENCE
 from dtef_pipeline.drift.verdict_text import early_words
-from dtef_pipeline.tables import EVIDENCE
 from dtef_pipeline.text.counted import and_more
 
 Floats = npt.NDArray[np.float64]
@@ -36,6 +35,8 @@ class Verdict:
 
     First what is published: a field for each column of EVIDENCE, under the column's name and described there. Then what it was made of:
 
+    `baseline`: its snapshots, the first ones, with which later ones are compared. `outage`: those that were off for a while and came back.
+
     `moved`: the items that moved most; None without evidence. `notes`: what to add to the rule's reason. `since`: the place of the first
     snapshot of what changed. Where the evidence dates a shift this is its first snapshot; of other series to watch the place where one change
     explains the means best; else the first snapshot after the baseline. `off`: places of outages: `moved` is without them. `apart_shift`: the
@@ -50,11 +51,11 @@ class Verdict:
     shift_low: float | None
     shift_high: float | None
     first_snapshot: str | None
-    baseline: tuple[str, ...]
     control: str
-    outage: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
 
+    baseline: tuple[str, ...]
+    outage: tuple[str, ...] = ()
     moved: list[Moved] | None
     pairs: Paired
     seen: Evidence
@@ -66,10 +67,11 @@ class Verdict:
     parsed_shift: float | None = None
     drifts_in: Literal["score and parsed", "parse rate", "score"] | None = None
 
-    def row(self, subject: Subject) -> dict[str, Any]:
-        """The columns of EVIDENCE, and `moved` with each item under the family's word for one."""
-        moved = None if self.moved is None else [{subject.keys.noun: one.item, "shift": one.shift} for one in self.moved]
-        return {**{column.name: getattr(self, column.name) for column in EVIDENCE}, "moved": moved}
+    def row(self) -> dict[str, Any]:
+        """The columns of EVIDENCE, the items that `moved`, and the snapshots of the `baseline` and of an `outage`."""
+        moved = None if self.moved is None else [{"item": one.item, "shift": one.shift} for one in self.moved]
+        columns = {column.name: getattr(self, column.name) for column in EVIDENCE}
+        return {**columns, "moved": moved, "baseline": self.baseline, "outage": self.outage}
 
 
 class _Found(NamedTuple):

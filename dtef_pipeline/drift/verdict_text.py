@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import shorten
 from typing import Any
 
 from dtef_pipeline.drift.changes import WHATS
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
+from dtef_pipeline.text.counted import counted
 
 VERDICTS = ("drift", "watch", "none")
 """Worst first."""
@@ -30,8 +31,12 @@ def odds(log10_e: float | None) -> str:
     return f"{float(f'{10**log10_e:.2g}'):,.3g} to 1" if log10_e < 1 else f"{float(f'{10**log10_e:.2g}'):,.0f} to 1"
 
 
-def place_words(row: Mapping[str, Any], keys: Keys) -> str:
-    """` on GD4/country:kenya`, to follow a model's name; nothing for a series over all partitions."""
+def series_words(row: Mapping[str, Any], keys: Keys) -> str:
+    """`gpt-4.1 on GD4/country:kenya, context 0`; no place for a series over all partitions."""
+    return f"{row['model']}{_place_words(row, keys)}, {row['way']}"
+
+
+def _place_words(row: Mapping[str, Any], keys: Keys) -> str:
     place = "/".join(row[name] for name in keys.space if row.get(name))
     return f" on {place}" if place else ""
 
@@ -42,24 +47,20 @@ def change_words(change: Mapping[str, Any], subject: Subject) -> str:
     return f"{what} since {change['snapshot']}: {change['before']}, then {change['after']}"
 
 
-def moved_words(moved: Sequence[Mapping[str, Any]], subject: Subject) -> str:
+def moved_words(moved: Sequence[Mapping[str, Any]]) -> str:
     """`GD4/q26 “Do you trust …?” -0.2144, GD4/q21 “How often do you …” -0.2132`."""
-    return ", ".join(f"{one[subject.keys.noun]}{_quoted(one.get('text'))} {one['shift']:+.4f}" for one in moved)
+    return ", ".join(f"{one['item']}{_quoted(one.get('text'))} {one['shift']:+.4f}" for one in moved)
 
 
 def _quoted(text: str | None) -> str:
     return f" “{shorten(text, _QUOTED, placeholder=' …')}”" if text else ""
 
 
-def by_verdict(keys: Keys) -> Callable[[Mapping[str, Any]], tuple[int, float, str, str]]:
+def by_verdict(row: Mapping[str, Any]) -> tuple[int, float, str, str]:
     """The sort key of rows with a verdict: drift first, then the largest shift or range."""
-
-    def place(row: Mapping[str, Any]) -> tuple[int, float, str, str]:
-        rank = VERDICTS.index(row["verdict"]) if row["verdict"] in VERDICTS else len(VERDICTS)
-        size = (row["shift"] if row["verdict"] == "drift" else row["gap"]) or 0.0
-        return rank, -abs(size), row["model_variant"], row[keys.asked[0]]
-
-    return place
+    rank = VERDICTS.index(row["verdict"]) if row["verdict"] in VERDICTS else len(VERDICTS)
+    size = (row["shift"] if row["verdict"] == "drift" else row["gap"]) or 0.0
+    return rank, -abs(size), row["model_variant"], row["way"]
 
 
 def reaches(rows: Sequence[Mapping[str, Any]], verdict: str) -> bool:
@@ -111,7 +112,7 @@ def night_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[
         return []
     worst = max(moved, key=lambda row: (abs(row["night_shift"]), row["model"]))
     words = night_words(worst)
-    return [f"{words[0].upper()}{words[1:]}{place_words(worst, subject.keys)}{subject.at(worst)}."]
+    return [f"{words[0].upper()}{words[1:]}{_place_words(worst, subject.keys)}, {worst['way']}."]
 
 
 def about_words(row: Mapping[str, Any]) -> list[str]:
@@ -125,4 +126,22 @@ def about_words(row: Mapping[str, Any]) -> list[str]:
 
 def beside_judges(row: Mapping[str, Any]) -> str:
     """What the drift of judges has to do with a series that moved; nothing where none judged it, or it did not move."""
-    return (row.get("told_of_judges") or "") if row["verdict"] in NEWS else ""
+    return (row.get("judges_note") or "") if row["verdict"] in NEWS else ""
+
+
+def moved_judges(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A sentence per judge and evaluator whose verdict is drift or watch. `rows`: of JUDGE_DRIFT, with what it was shown."""
+    return [_judge_words(row) for row in rows if row["verdict"] in NEWS]
+
+
+def _judge_words(row: Mapping[str, Any]) -> str:
+    """The documented rule alone may have a gap and no shift yet."""
+    size = f"gap {row['gap']:.4f}"
+    if row["shift"] is not None:
+        known = None not in (row["shift_low"], row["shift_high"])
+        interval = f" (95 %: {row['shift_low']:+.4f} to {row['shift_high']:+.4f})" if known else ""
+        size = f"shift {row['shift']:+.4f}{interval}"
+    since = f" since {row['first_snapshot']}" if row["first_snapshot"] else ""
+    shown = counted(row["n_items"], "stored answer")
+    who = ", ".join(filter(None, (row["judge"], row["evaluator"])))
+    return f"judge {who}: {row['verdict']}{since} on {shown}, {size}; what it judged may have moved with it"

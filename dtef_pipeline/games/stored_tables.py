@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dtef_pipeline.boards.used_calls import FamilyCalls, calls_by_key
 from dtef_pipeline.games import tables
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.tables import TableSpec
@@ -22,8 +23,12 @@ GAMES_TABLES: Mapping[str, TableSpec] = {
     "strategy_values": TableSpec(tables.STRATEGY_VALUES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
     "persona_results": TableSpec(tables.PERSONA_RESULTS, remake=_BY_GAMES_ROLL_UP),
     "matchups": TableSpec(tables.MATCHUPS, remake=_BY_GAMES_ROLL_UP),
-    "games_drift": TableSpec(tables.GAMES_DRIFT, remake=_BY_GAMES_ROLL_UP),
-    "games_model_drift": TableSpec(tables.GAMES_MODEL_DRIFT, remake=_BY_GAMES_ROLL_UP),
-    "games_drift_series": TableSpec(tables.GAMES_DRIFT_SERIES, remake=_BY_GAMES_ROLL_UP),
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""
+# An opening of an episode is the same request as its decision point: it counts once.
+GAMES_CALL_TABLES = FamilyCalls(
+    LEAGUE_SPACE,
+    tuple(calls_by_key(table, purpose="persona") for table in ("episode_turns", "decision_answers")),
+    "persona",
+    shown_by=("role", "scenario", "persona", "model"),
+)

@@ -7,26 +7,18 @@ other items. Baselines are no models: they play alike for ever, and where one do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import duckdb
 import pandas as pd
-import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_order import order_in
-from dtef_pipeline.drift.models import ModelDrift
-from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.watched import documented_rule, of_whole_models, watched_models
+from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.games.entrants import AS_ITSELF
 from dtef_pipeline.games.metrics import ILLEGAL_RATE, SUCCESS_RATE
 from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.tables import GAMES_DRIFT, GAMES_DRIFT_SERIES, GAMES_MODEL_DRIFT, OF_ONE_SCENARIO
-from dtef_pipeline.keys import MODEL, Keys
-from dtef_pipeline.tables import in_schema
+from dtef_pipeline.keys import Keys
 
-GAMES_DRIFT_READS = ("episode_scores", "episode_turns")
-"""The tables that drift is told by."""
 AGAINST_NOBODY = "nobody"
 """What tables of drift have as the opponent in a scenario of one seat."""
 _WATCHED_FAMILIES = ("efficacy", "expected value", "social")
@@ -64,7 +56,8 @@ _FIRST_PROMPTS = """
 """
 _WATCHED_EPISODES = f"""
     CREATE OR REPLACE TEMP TABLE scores AS
-    SELECT league::VARCHAR AS league, scenario::VARCHAR AS scenario, version, scenario || '/' || item_id AS item_id,
+    SELECT league::VARCHAR AS league, scenario::VARCHAR AS scenario, version::VARCHAR AS test,
+        scenario || '/' || item_id AS item_id,
         coalesce(nullif(persona, ''), '{AS_ITSELF}') AS persona, coalesce(nullif(opponent, ''), '{AGAINST_NOBODY}') AS opponent,
         metric, model, model_variant, snapshot::VARCHAR AS snapshot, temperature, draw, cluster,
         CASE direction WHEN 'lower' THEN 1 - value ELSE value END AS score,
@@ -85,13 +78,6 @@ _SERVED_PLAY = f"""
         FROM episode_turns WHERE under_test
     ) AS served USING (league, item_id, persona, model, model_variant, snapshot)
 """
-_GAMES_STATEMENTS = (_WATCHED_METRICS, _FORM_OF_PLAY, _FIRST_PROMPTS, _WATCHED_EPISODES, _SERVED_PLAY)
-_RULED_OVER = (*(column.name for column in OF_ONE_SCENARIO), *MODEL, *GAMES_WATCHED_KEYS.asked)
-_DEAL_MEANS = f"""
-    SELECT {", ".join(_RULED_OVER)}, item_id || chr(31) || coalesce(prompt_id, '') || chr(31) || truth_id AS item, snapshot,
-        avg(score) AS score, max(temperature) AS temperature, count(temperature) = count(*) AS is_set
-    FROM scores GROUP BY ALL ORDER BY ALL
-"""
 _MOVED_BASELINES = f"""
     SELECT league || '/' || scenario || ' ' || model || ', ' || metric || ' of ' || item_id AS said,
         min(value) AS least, max(value) AS most
@@ -109,33 +95,22 @@ def _seeds(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     ).df()
 
 
-GAMES_WATCHED = replace(
-    of_whole_models(
-        GAMES_WATCHED_KEYS,
-        GAMES_MODEL_DRIFT,
-        GAMES_DRIFT_SERIES,
-        truth="rules",
-        truths="rules",
-        way="persona {persona} against {opponent}, {metric}",
-        unlike="played other items",
-    ),
+def _way_of_playing(row: Mapping[str, Any]) -> str:
+    return f"persona {row['persona']} against {row['opponent']}, {row['metric']}"
+
+
+GAMES_WATCHED = Subject(
+    family="games",
+    keys=GAMES_WATCHED_KEYS,
+    way=_way_of_playing,
+    truth="rules",
+    truths="rules",
+    reads=("episode_scores", "episode_turns"),
+    statements=(_WATCHED_METRICS, _FORM_OF_PLAY, _FIRST_PROMPTS, _WATCHED_EPISODES, _SERVED_PLAY),
     clusters=_seeds,
+    unlike="played other items",
 )
 """Scores of items: `kuhn/17/0/baseline/random` of the league poker."""
-
-
-def games_drift_rule(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """GAMES_DRIFT: the documented rule on every scenario and series at temperature 0. `connection` has the tables of GAMES_DRIFT_READS."""
-    connection.execute("SET threads = 1")
-    for statement in _GAMES_STATEMENTS:
-        connection.execute(statement)
-    rows = documented_rule(connection, _DEAL_MEANS, _RULED_OVER, ("league", "scenario"), order_in(connection, "scores"))
-    return in_schema(pd.DataFrame(list(rows), columns=GAMES_DRIFT.names), GAMES_DRIFT)
-
-
-def games_watched_drift(connection: duckdb.DuckDBPyConnection, options: WatchOptions | None = None) -> ModelDrift:
-    """The project's evidence: GAMES_MODEL_DRIFT and its timeline GAMES_DRIFT_SERIES. `connection` has the tables of GAMES_DRIFT_READS."""
-    return watched_models(connection, GAMES_WATCHED, _GAMES_STATEMENTS, options)
 
 
 def moved_baselines(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:

@@ -9,18 +9,15 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.episodes import Played
-from dtef_pipeline.drift.anchored import drifts_of_judges, night_times
-from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.arbitration import arbitrations, verdict_row
 from dtef_pipeline.qa.judged_rows import JudgedItem, ResponseJudged, judged_items
-from dtef_pipeline.qa.result_tables import QA_ANCHOR_ITEMS, QA_ANCHORS, QA_JUDGE_DRIFT
+from dtef_pipeline.qa.result_tables import QA_ANCHOR_ITEMS, QA_ANCHORS
 from dtef_pipeline.tables import in_schema
 
 ANCHORS_CHOSEN_FROM = ("qa_judgements", "qa_responses", "qa_items")
 """The tables that anchors are chosen from."""
-_JUDGE_BY = ("judge_model", "judge_variant", "evaluator")
 _FIFTHS = 5
 """Into so many parts is the range of scores cut that anchors are spread over."""
 _JUDGED_ANSWERS = """
@@ -101,9 +98,9 @@ def qa_anchor_rows(night: str, looks: Sequence[ResponseJudged], played: Sequence
     return pa.Table.from_pylist(rows, schema=QA_ANCHORS)
 
 
-def qa_judge_drift_rows(judged: pa.Table, options: WatchOptions | None = None) -> pa.Table:
-    """QA_JUDGE_DRIFT: one row per judge and evaluator, from the rows of `qa_anchors`. A shift below 0: the judge became stricter."""
-    frame = judged.to_pandas().astype({"snapshot": "str", "suite": "str"})
-    frame = frame.assign(item=frame["anchor"], point=frame["score"], cluster=frame["suite"] + "/" + frame["item_id"])
-    found = drifts_of_judges(frame, _JUDGE_BY, night_times(frame["snapshot"].tolist()), options)
-    return pa.Table.from_pylist([one.row for one in found], schema=QA_JUDGE_DRIFT)
+def points_of_anchors(judged: pa.Table) -> pd.DataFrame:
+    """The rows of `qa_anchors` as `drifts_of_judges` takes them: the point is the score."""
+    frame: pd.DataFrame = judged.to_pandas().astype({"snapshot": "str", "suite": "str"})
+    return frame.assign(
+        judge=frame["judge_model"], item=frame["anchor"], point=frame["score"], cluster=frame["suite"] + "/" + frame["item_id"]
+    )

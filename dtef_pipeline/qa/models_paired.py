@@ -10,18 +10,12 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.boards.families import BETTER, OTHER, WORSE
+from dtef_pipeline.boards.pairs import UNDECIDED, compare_models, largest_first
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.qa.result_means import codes, of_few_clusters
-from dtef_pipeline.qa.result_tables import OF_ONE_BOARD, QA_COMPARISONS
+from dtef_pipeline.qa.result_tables import OF_ONE_BOARD
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats
-from dtef_pipeline.statistics.differences import (
-    MARGIN,
-    paired_statistics,
-    verdicts,
-    without_rounding,
-)
-from dtef_pipeline.statistics.multiplicity import holm
+from dtef_pipeline.statistics.differences import MARGIN
 
 
 class BoardGrid(NamedTuple):
@@ -95,93 +89,28 @@ def _places(rows: pa.Table, names: Sequence[str]) -> Codes:
     return rank[number]
 
 
-EQUIVALENT, UNDECIDED = "equivalent", "undecided"
 _MOST_UNITS = 1_000
 """Units above which they are dealt into so many lots, each of which is a cluster: memory and time stay bounded."""
 
 
-def compare_models(scores: pa.Table, *, margin: float = MARGIN) -> pd.DataFrame:
-    """One row per two model variants of a board that share an item, the better one first, the largest difference first; as QA_COMPARISONS.
+def compare_boards(scores: pa.Table, *, margin: float = MARGIN) -> pd.DataFrame:
+    """One row per two model variants of a board that share an item, the better one first, the largest difference first; as COMPARISONS.
 
     `scores`: as of `latest_scores`. A model's score for an item is the mean over its draws; `difference` is the mean over the items that both
     have a score for. Intervals (95 %) and `p` take transcripts or subjects as what is independent; where there are fewer than 5, or each item is
-    by itself, items. `p_adjusted` is adjusted over all pairs of the board (Holm 1979).
-
-    `verdict`: better where p_adjusted is below .05, else equivalent where the 90 % interval lies within +-`margin`, else undecided;
-    always undecided where there are 2 to 4 transcripts or subjects, whose items say nothing of others.
+    by itself, items. `p_adjusted` is adjusted over all pairs of the board (Holm 1979); the verdict is as of `compare_models`, and always
+    undecided where there are 2 to 4 transcripts or subjects, whose items say nothing of others.
     """
-    grids = board_grids(scores, OF_ONE_BOARD)
-    filled = [_name_models(grid, found) for grid in grids if len(found := compare_pairs(grid, margin))]
-    if not filled:
-        return pd.DataFrame(columns=QA_COMPARISONS.names)
-    found = pd.concat(filled, ignore_index=True).sort_values(
-        [*OF_ONE_BOARD, "difference", *MODEL, *OTHER],
-        ascending=[*(True for _ in OF_ONE_BOARD), False, *(True for _ in (*MODEL, *OTHER))],
-        ignore_index=True,
-    )
-    return pd.DataFrame(found[list(QA_COMPARISONS.names)])
+    found = [compare_grid(grid, margin).assign(**grid.named) for grid in board_grids(scores, OF_ONE_BOARD)]
+    filled = [part for part in found if len(part)]
+    return largest_first(pd.concat(filled, ignore_index=True), OF_ONE_BOARD) if filled else pd.DataFrame()
 
 
-def compare_pairs(grid: BoardGrid, margin: float = MARGIN) -> pd.DataFrame:
-    """One row per two models that share an item: the places of the better one (`first`) and of the other (`second`), and their statistics."""
-    left, right = np.triu_indices(len(grid.rows), k=1)
-    here = ~np.isnan(grid.means)
-    shared = np.asarray((here[:, left] & here[:, right]).sum(axis=0))
-    left, right, shared = left[shared > 0], right[shared > 0], shared[shared > 0]
-    if not len(left):
-        return pd.DataFrame()
-    return _test_pairs(grid, left, right, margin).assign(n_items=shared)
-
-
-def _summed(grid: BoardGrid, left: Codes, right: Codes) -> tuple[Floats, Floats, Floats]:
-    """Scores of the left model, of the right one, and counts, over each unit's shared items: (units, pairs) each."""
-    here = ~np.isnan(grid.means)
-    scores = np.where(here, grid.means, 0.0)
-    unit = grid.unit % _MOST_UNITS
-    size = int(unit.max()) + 1
-    parts = []
-    for values, masks in (
-        (scores[:, left], here[:, right]),
-        (scores[:, right], here[:, left]),
-        (here[:, left], here[:, right]),
-    ):
-        sums = np.zeros((size, len(left)))
-        np.add.at(sums, unit, values * masks)
-        parts.append(sums)
-    return parts[0], parts[1], parts[2]
-
-
-def _test_pairs(grid: BoardGrid, left: Codes, right: Codes, margin: float) -> pd.DataFrame:
-    """One row per pair, seen from the model with the higher mean."""
-    scores, others, counts = _summed(grid, left, right)
-    sums = without_rounding(scores - others, scores + others)
-    worse = without_rounding(sums.sum(axis=0), np.abs(sums).sum(axis=0)) < 0
-    statistics = paired_statistics(
-        np.where(worse, -sums, sums),
-        counts,
-        noun=grid.noun,
-    )
-    total = counts.sum(axis=0)
-    means = scores.sum(axis=0) / total, others.sum(axis=0) / total
-    statistics = statistics.assign(
-        score=np.where(worse, means[1], means[0]),
-        other_score=np.where(worse, means[0], means[1]),
-        p_adjusted=holm(statistics["p"]),
-        first=np.where(worse, right, left),
-        second=np.where(worse, left, right),
-    )
-    told = verdicts(statistics, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin)
-    statistics["verdict"] = UNDECIDED if grid.of_these else told
-    if grid.of_these:
-        is_open = (statistics["note"] == "") & statistics["low"].notna()
-        statistics["note"] = statistics["note"].mask(is_open, f"{grid.of_these}, which leaves the verdict open")
-    return statistics
-
-
-def _name_models(grid: BoardGrid, found: pd.DataFrame) -> pd.DataFrame:
-    models = {
-        name: grid.rows[own].to_numpy(dtype=object)[found[side]]
-        for side, names in (("first", MODEL), ("second", OTHER))
-        for name, own in zip(names, MODEL, strict=True)
-    }
-    return found.assign(**models, **grid.named)
+def compare_grid(grid: BoardGrid, margin: float = MARGIN) -> pd.DataFrame:
+    """`compare_models` of one board."""
+    statistics = compare_models(grid.rows, grid.means, grid.unit % _MOST_UNITS, noun=grid.noun, margin=margin)
+    if not grid.of_these or not len(statistics):
+        return statistics
+    is_open = (statistics["note"] == "") & statistics["low"].notna()
+    note = statistics["note"].mask(is_open, f"{grid.of_these}, which leaves the verdict open")
+    return statistics.assign(verdict=UNDECIDED, note=note)

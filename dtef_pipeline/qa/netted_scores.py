@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -11,45 +11,44 @@ import pyarrow as pa
 from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges, night_times
 from dtef_pipeline.drift.netted import NOT_SETTLED, Shift, net_of, other_nights, own_move, shift_on_anchors
 from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.subject import Row
 from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.qa.arbiter_prompts import ARBITER_VERSION
 from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
 from dtef_pipeline.qa.scoring import JUDGED_METRIC
-from dtef_pipeline.text.counted import counted
 
 _KEPT_JUDGEMENTS = "an answer that did not change keeps its judgement, so this is the most that the judge can account for"
 
 _NOT_JUDGED_AGAIN = "not net of the judge: it was not shown stored answers again"
 
 
-def net_of_judge(checks: pa.Table, anchored: pa.Table, options: WatchOptions | None = None) -> pa.Table:
-    """QA_MODEL_DRIFT, where a judged score moved, with the judge's part of it and what is left; `told_of_judges` says what was done.
+def net_of_judge(rows: Sequence[Row], anchored: pa.Table, options: WatchOptions) -> Iterator[Row]:
+    """Of each series whose judged score moved the judge's part of it and what is left; `judges_note` says what was done.
 
-    `anchored`: the rows of `qa_anchors`. The judge is compared on the mean of those evaluators that the metric is of: its nights from the first
-    snapshot of the model's shift on with those before it, without the model's outages. A shift without a first snapshot is not netted.
+    `rows`: of `ModelDrift`. `anchored`: the rows of `qa_anchors`. The judge is compared on the mean of those evaluators that the metric is of:
+    its nights from the first snapshot of the model's shift on with those before it, without the model's outages. A shift without a first
+    snapshot is not netted.
     """
-    rows = [{**row, **_netted(row, anchored, options)} for row in checks.to_pylist()]
-    return pa.Table.from_pylist(rows, checks.schema)
+    return (_netted(row, anchored, options) for row in rows)
 
 
-def _netted(row: Mapping[str, Any], anchored: pa.Table, options: WatchOptions | None) -> dict[str, Any]:
+def _netted(row: Row, anchored: pa.Table, options: WatchOptions) -> dict[str, Any]:
     if row["verdict"] not in NEWS or row["shift"] is None or not str(row["measured_by"]).startswith(f"{JUDGE_SCORER} "):
         return {}
-    judge = _judge_of(row, anchored, (options or WatchOptions()).beside(row["model"], row["model_variant"]))
+    judge = _judge_of(row, anchored, options.beside(row["model"], row["model_variant"]))
     if judge is None or row["first_snapshot"] is None:
-        return {"told_of_judges": _not_netted(judge)}
-    part = shift_on_anchors(judge, row["first_snapshot"], row["outage"] or ())
+        return {"judges_note": _not_netted(judge)}
+    part = shift_on_anchors(judge, row["first_snapshot"], row.get("outage") or ())
     if part is None:
-        return {"told_of_judges": f"{_NOT_JUDGED_AGAIN} on both sides of the shift"}
+        return {"judges_note": f"{_NOT_JUDGED_AGAIN} on both sides of the shift"}
     net = net_of(Shift(row["shift"], row["shift_low"], row["shift_high"]), part)
     nights = f"; judge shown answers {other}" if (other := other_nights(judge, row)) else ""
     told = f"net of the judge: {_told(net)}; on the same stored answers the judge moved by {_told(part)}{nights}; {_KEPT_JUDGEMENTS}"
     return {
-        "judges_shift": part.value,
         "net_shift": net.value,
         "net_low": net.low,
         "net_high": net.high,
-        "told_of_judges": told,
+        "judges_note": told,
     }
 
 
@@ -66,7 +65,7 @@ def _told(shift: Shift) -> str:
     return f"{shift.value:+.4f}{interval}"
 
 
-def _judge_of(row: Mapping[str, Any], anchored: pa.Table, options: WatchOptions | None) -> JudgeDrift | None:
+def _judge_of(row: Row, anchored: pa.Table, options: WatchOptions) -> JudgeDrift | None:
     """The drift of the judge behind a judged metric, on anchors with a score by each evaluator that the metric is of; None: there are none."""
     frame = anchored.to_pandas().astype({"snapshot": "str", "suite": "str", "judge_variant": "str", "evaluator": "str"})
     for variant in sorted(set(frame["judge_variant"])):
@@ -80,27 +79,11 @@ def _judge_of(row: Mapping[str, Any], anchored: pa.Table, options: WatchOptions 
     return None
 
 
-def _on(own: pd.DataFrame, evaluators: int, options: WatchOptions | None) -> JudgeDrift | None:
+def _on(own: pd.DataFrame, evaluators: int, options: WatchOptions) -> JudgeDrift | None:
     by = ["judge_variant", "snapshot", "anchor", "suite", "item_id"]
     means = own.groupby(by, sort=True)["score"].agg(["mean", "count"]).reset_index()
     means = means[means["count"] == evaluators]
-    frame = means.assign(item=means["anchor"], point=means["mean"], cluster=means["suite"] + "/" + means["item_id"])
-    found = drifts_of_judges(frame, ["judge_variant"], night_times(frame["snapshot"].tolist()), options) if len(frame) else []
+    named = means.assign(judge=means["judge_variant"], evaluator="")
+    frame = named.assign(item=means["anchor"], point=means["mean"], cluster=means["suite"] + "/" + means["item_id"])
+    found = drifts_of_judges(frame, night_times(frame["snapshot"].tolist()), options) if len(frame) else []
     return found[0] if found else None
-
-
-def moved_judges(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A sentence per judge and evaluator whose verdict is drift or watch. `rows`: of `qa_judge_drift`."""
-    return [_moved(row) for row in rows if row["verdict"] in NEWS]
-
-
-def _moved(row: Mapping[str, Any]) -> str:
-    """The documented rule alone may have a gap and no shift yet."""
-    size = f"gap {row['gap']:.4f}"
-    if row["shift"] is not None:
-        known = None not in (row["shift_low"], row["shift_high"])
-        interval = f" (95 %: {row['shift_low']:+.4f} to {row['shift_high']:+.4f})" if known else ""
-        size = f"shift {row['shift']:+.4f}{interval}"
-    since = f" since {row['first_snapshot']}" if row["first_snapshot"] else ""
-    shown = counted(row["n_items"], "stored answer")
-    return f"judge {row['judge_model']}, {row['evaluator']}: {row['verdict']}{since} on {shown}, {size}; what it judged may have moved with it"

@@ -1,4 +1,4 @@
-"""Tables that are made of the scores of the qa family: results, boards, comparisons, pass@k, costs, validity and drift.
+"""Tables that are made of the scores of the qa family: results, boards, comparisons, pass@k and validity.
 
 As in `dtef_pipeline.qa.tables`, what could not be made is null, and a note says why.
 """
@@ -11,15 +11,9 @@ from dtef_pipeline.qa.mean_columns import MEAN_COLUMNS, PASS_COLUMNS
 from dtef_pipeline.qa.model import QA_STATUSES
 from dtef_pipeline.qa.tables import OF_ONE_PART, OF_ONE_RESPONSE, QA_CLUSTER, QA_CONDITION, QA_JUDGEMENTS, QA_SCORES
 from dtef_pipeline.tables import (
-    EVIDENCE,
     METRIC_FIELD,
     MODEL_FIELDS,
-    NIGHT,
-    RULE,
-    RULE_OF_MODEL,
     SNAPSHOT_FIELD,
-    TIMELINE,
-    UNKNOWN_COST_FIELDS,
     field,
 )
 
@@ -120,45 +114,6 @@ QA_PASS_AT_K = pa.schema(
 )
 """One row per part whose items are programs, condition, metric, what it was measured by, model variant and k."""
 
-QA_COMPARISONS = pa.schema(
-    [
-        *_BOARD_FIELDS,
-        *MODEL_FIELDS,
-        field("other_model", pa.string(), "Name of the model that it is compared with"),
-        field("other_variant", pa.string(), "Model string and sampling parameters of the model that it is compared with"),
-        field("verdict", pa.string(), "Decision: better, equivalent or undecided"),
-        field("difference", pa.float64(), "Mean score less that of the other model, over the items that both have a score for"),
-        field("low", pa.float64(), "Lower end of the 95 % interval of the difference; null: see the note"),
-        field("high", pa.float64(), "Upper end of the 95 % interval of the difference; null: see the note"),
-        field("score", pa.float64(), "Mean score on these items, 0-1: higher is better"),
-        field("other_score", pa.float64(), "Mean score of the other model on these items, 0-1: higher is better"),
-        field("n_items", pa.int64(), "Items that both have a score for"),
-        field("n_clusters", pa.int64(), "Clusters of the interval: transcripts or subjects; where there are fewer than 5, items"),
-        field("effect_size", pa.float64(), "Difference over the standard deviation of the clusters' mean differences"),
-        field("p", pa.float64(), "Two-sided p of the cluster-robust t test; null: fewer than 5 clusters"),
-        field("p_adjusted", pa.float64(), "Probability of so large a difference by chance, adjusted over all pairs of the board (Holm)"),
-        _NOTE_FIELD,
-    ]
-)  # fmt: skip
-"""One row per two model variants of a board that share an item, the better one first."""
-
-QA_COSTS = pa.schema(
-    [
-        field("role", pa.string(), "Role in which the model was asked: candidate or judge"),
-        _SUITE_FIELD,
-        field("evaluator", pa.string(), "Side that the judge looked at: semantic, factuality or rationale; null: no judge"),
-        *MODEL_FIELDS,
-        field("answered", pa.int64(), "Responses and judgements with a reply; each counts once"),
-        field("calls", pa.int64(), "Calls in the response store; each counts once"),
-        field("prompt_tokens", pa.int64(), "Tokens of prompts; each call counts once"),
-        field("completion_tokens", pa.int64(), "Tokens of replies; each call counts once"),
-        field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: none is known"),
-        field("unpriced", pa.int64(), "Answered ones with a call whose price is unknown"),
-        *UNKNOWN_COST_FIELDS,
-    ]
-)
-"""One row per role, suite, evaluator and model variant."""
-
 QA_VALIDITY = pa.schema(
     [
         _SUITE_FIELD,
@@ -185,77 +140,17 @@ QA_VALIDITY = pa.schema(
 )  # fmt: skip
 """One row per suite, condition, model variant, check and what was measured."""
 
-_WATCHED_FIELDS = (*MODEL_FIELDS, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD)
-QA_DRIFT = pa.schema(
-    [
-        *OF_ONE_PART,
-        *_WATCHED_FIELDS,
-        field("n_snapshots", pa.int64(), "Snapshots compared"),
-        field("n_items", pa.int64(), "Items that are scored in every snapshot"),
-        *RULE,
-    ]
-)
-"""One row per part, model variant, condition, metric and what it was measured by, at temperature 0."""
-
-_MOVED_ITEMS_FIELD = pa.list_(pa.struct([("item", pa.string()), ("shift", pa.float64())]))
-_CHANGED = pa.struct([(name, pa.string()) for name in ("what", "snapshot", "before", "after")])
-QA_MODEL_DRIFT = pa.schema(
-    [
-        *_WATCHED_FIELDS,
-        field("suites", pa.list_(pa.string()), "Suites whose items are compared"),
-        field("n_parts", pa.int64(), "Parts of suites whose items are compared"),
-        field("n_items", pa.int64(), "Items of the baseline"),
-        field("n_snapshots", pa.int64(), "Snapshots compared"),
-        field("latest_snapshot", pa.string(), "Newest snapshot of the series, compared or not"),
-        *RULE_OF_MODEL,
-        *EVIDENCE,
-        *NIGHT,
-        field("moved", _MOVED_ITEMS_FIELD, "Items that moved most, largest shift first: suite/item and shift of the score"),
-        field(
-            "changes", pa.list_(_CHANGED), "Changes beside the scores: parse rate, served model, items, expected answers, ..."
-        ),
-        field(
-            "judges_shift",
-            pa.float64(),
-            "Shift of the judge on stored answers between the same snapshots, in units of the score; null: not known",
-        ),
-        field("net_shift", pa.float64(), "Shift of the model less that of its judge, in units of the score; null: not known"),
-        field(
-            "net_low", pa.float64(), "Lower end of the 95 % interval of net_shift, from those of both shifts; null: not known"
-        ),
-        field(
-            "net_high", pa.float64(), "Upper end of the 95 % interval of net_shift, from those of both shifts; null: not known"
-        ),
-        field(
-            "told_of_judges",
-            pa.string(),
-            "Reason why the shift was netted of the judge's, or why not; null: not judged, or no shift to net",
-        ),
-        field("told", pa.string(), "Verdict last sent to the webhook; null: none was sent"),
-        field("night_told", pa.string(), "Verdict on the night last sent to the webhook; null: none was sent"),
-    ]
-)
-"""One row per model variant, condition, metric and what it was measured by, over all parts. Not compared at another temperature than 0."""
-
-QA_DRIFT_SERIES = pa.schema([*_WATCHED_FIELDS, SNAPSHOT_FIELD, *TIMELINE])
-"""One row per series of QA_MODEL_DRIFT and snapshot."""
-
 QA_BOARDS = {
     "qa_board": QA_BOARD,
     "qa_board_part": QA_BOARD_PART,
     "qa_board_cluster": QA_BOARD_CLUSTER,
     "qa_results": QA_RESULTS,
     "qa_pass_at_k": QA_PASS_AT_K,
-    "qa_comparisons": QA_COMPARISONS,
 }
 """The tables that the roll-up `qa_board` writes, by name."""
 QA_ROLLED_UP = {
     **QA_BOARDS,
-    "qa_costs": QA_COSTS,
     "qa_validity": QA_VALIDITY,
-    "qa_drift": QA_DRIFT,
-    "qa_model_drift": QA_MODEL_DRIFT,
-    "qa_drift_series": QA_DRIFT_SERIES,
 }
 """The tables over all parts, by name."""
 
@@ -289,16 +184,3 @@ QA_ANCHORS = pa.schema(
     ]
 )
 """One row per night, anchor and evaluator."""
-
-QA_JUDGE_DRIFT = pa.schema(
-    [
-        *_OF_JUDGE,
-        field("n_anchors", pa.int64(), "Anchors that the judge was shown in any night"),
-        field("latest_snapshot", pa.string(), "Latest night"),
-        field("n_snapshots", pa.int64(), "Nights that are compared"),
-        field("n_items", pa.int64(), "Anchors with a score in every night"),
-        *RULE,
-        *EVIDENCE,
-    ]
-)
-"""One row per judge and evaluator: whether what it says of anchors has moved."""

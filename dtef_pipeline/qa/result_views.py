@@ -99,8 +99,8 @@ QA_VIEWS = (
         needs="a program that was run: `dtef qa run --part 'humaneval/*' --model MODEL --draws 10`",
     ),
     QaView(
-        "compare",
-        "qa_comparisons",
+        "comparisons",
+        "comparisons",
         "every two models on the items that both have a score for: paired differences, adjusted over all pairs of a suite",
         (
             *("suite", *_BOARD_WAYS, "model", "other_model", "verdict", "difference", "interval", "score", "other_score"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dtef_pipeline.boards.used_calls import Calls, FamilyCalls, calls_by_key
 from dtef_pipeline.qa import result_tables, tables
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.tables import TableSpec
@@ -32,7 +33,13 @@ QA_TABLES: Mapping[str, TableSpec] = {
     "qa_scores": TableSpec(tables.QA_SCORES, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
     "qa_anchor_items": TableSpec(result_tables.QA_ANCHOR_ITEMS, remake=_BY_QA_ANCHORS),
     "qa_anchors": TableSpec(result_tables.QA_ANCHORS, levels=("snapshot",), remake=_BY_QA_ANCHORS),
-    "qa_judge_drift": TableSpec(result_tables.QA_JUDGE_DRIFT, remake=_BY_QA_ROLL_UP),
     **{name: TableSpec(schema, remake=_BY_QA_ROLL_UP) for name, schema in result_tables.QA_ROLLED_UP.items()},
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""
+_ASKED_OF_JUDGES = {"role": "'judge'", "model": "judge_model", "variant": "judge_variant", "purpose": "evaluator"}
+QA_CALL_TABLES = FamilyCalls(
+    QA_SPACE,
+    (calls_by_key("qa_responses"), Calls("qa_judgements", **_ASKED_OF_JUDGES), Calls("qa_anchors", **_ASKED_OF_JUDGES)),
+    "evaluator",
+    shown_by=("role", "suite", "evaluator", "model"),
+)

@@ -14,20 +14,20 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.boards.families import BETTER
+from dtef_pipeline.boards.families import BETTER, OTHER
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE
 from dtef_pipeline.qa.latest_scores import latest_scores, qa_scores, qa_snapshot_order
 from dtef_pipeline.qa.model import QA_STATUSES
-from dtef_pipeline.qa.models_paired import board_grids, compare_models, compare_pairs
+from dtef_pipeline.qa.models_paired import board_grids, compare_boards, compare_grid
 from dtef_pipeline.qa.result_means import codes, pass_rates, result_means
 from dtef_pipeline.qa.result_tables import OF_ONE_BOARD, QA_BOARDS, QA_PASS_AT_K
 from dtef_pipeline.qa.scoring import EXISTENCE_METRICS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes
 from dtef_pipeline.statistics.rank_bounds import rank_bounds
 from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.tables import in_schema
+from dtef_pipeline.tables import COMPARISONS, family_rows, in_schema
 from dtef_pipeline.text.counted import counted
 
 OVERALL, BY_PART, BY_CLUSTER = "overall", "part", "cluster"
@@ -65,7 +65,7 @@ def suite_board(
     `scores`: as of `latest_scores`, one snapshot per part. `exposure`: by suite, whether its answers may be in the training data. `order`: the
     snapshots, the earliest first. Models are ranked by `score`, the mean over items, from RANKED_FROM of the board's items on: an item counts
     for a model that has a score for it, and one that its random sample leaves out is none of those that it is measured by. The range of ranks
-    follows the verdicts of `compare_pairs` among the ranked; a board by cluster has no item that is a cluster by itself. `n_failed` does not
+    follows the verdicts of `compare_grid` among the ranked; a board by cluster has no item that is a cluster by itself. `n_failed` does not
     count responses that cite nothing: those are `n_uncited`. Raises ConfigError for another view.
     """
     if by not in BOARD_KEYS:
@@ -172,9 +172,11 @@ def _ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence[str]) -> pd.
         if own is None:
             continue
         among = grid.of(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(own[list(MODEL)])))
-        pairs = compare_pairs(among)
-        told = pairs[pairs["verdict"] == BETTER] if len(pairs) else pd.DataFrame({"first": [], "second": []}, dtype="int64")
-        bounds = rank_bounds(told["first"].to_numpy(), told["second"].to_numpy(), len(among.rows))
+        pairs = compare_grid(among)
+        won = pairs[pairs["verdict"] == BETTER] if len(pairs) else pd.DataFrame(columns=[*MODEL, *OTHER])
+        place = pd.MultiIndex.from_frame(among.rows)
+        better, worse = (place.get_indexer(pd.MultiIndex.from_frame(won[list(side)])) for side in (MODEL, OTHER))
+        bounds = rank_bounds(better, worse, len(among.rows))
         enough = among.n_units() >= MIN_CLUSTERS
         parts.append(among.rows.assign(**grid.named, rank_low=bounds.low, rank_high=bounds.high)[enough])
     found = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
@@ -189,13 +191,14 @@ _PROGRAMS = "code"
 
 
 def qa_boards(connection: duckdb.DuckDBPyConnection, *, exposure: Mapping[str, str] | None = None) -> dict[str, pa.Table]:
-    """Every table of QA_BOARDS by its name. `connection` has the tables of QA_BOARD_READS; `exposure`: as of `suite_board`."""
+    """Every table of QA_BOARDS, and `comparisons`, by name. `connection` has the tables of QA_BOARD_READS; `exposure`: as of `suite_board`."""
     latest, order = latest_scores(connection), qa_snapshot_order(connection)
     frames = {table: suite_board(latest, view, exposure=exposure, order=order) for table, view in _VIEW_OF_BOARD.items()}
     frames["qa_results"] = qa_results(qa_scores(connection))
     frames["qa_pass_at_k"] = _pass_rates(latest)
-    frames["qa_comparisons"] = compare_models(latest)
-    return {name: in_schema(frames[name], schema) for name, schema in QA_BOARDS.items()}
+    compared = compare_boards(latest).rename(columns={"suite": "first_level"})
+    boards = {name: in_schema(frames[name], schema) for name, schema in QA_BOARDS.items()}
+    return {**boards, "comparisons": family_rows(compared, COMPARISONS, "qa")}
 
 
 def _pass_rates(latest: pa.Table) -> pd.DataFrame:

@@ -18,7 +18,6 @@ from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.report.drift_chart import HEIGHT as DRIFT_HEIGHT
 from dtef_pipeline.report.drift_chart import grouped, series_of, timeline
 from dtef_pipeline.report.markup import is_unknown, shortened
-from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import (
     Place,
@@ -143,14 +142,14 @@ def _square(x: float, y: float, width: float, height: float, value: float, edges
     return f'<rect x="{x:.2f}%" y="{y}" width="{width:.2f}%" height="{height}" fill="{fill}"/>{number}'
 
 
-def drift_lines(series: pd.DataFrame, names: Names, checks: pd.DataFrame | None = None) -> str:
+def drift_lines(series: pd.DataFrame, checks: pd.DataFrame | None = None) -> str:
     """A small chart for each series: its timeline. It stands alone.
 
-    Takes rows of `drift_series` and, for their verdicts, of `model_drift`; `names` tells which columns make a series.
+    Takes rows of `drift_series` and, for their verdicts, of `drift`.
     """
     rows = [] if checks is None else checks.astype(object).where(checks.notna(), None).to_dict("records")
-    verdicts = {series_of(row, names): row for row in rows}
-    drawn = [timeline(own, names, verdicts.get(of)) for of, own in grouped(series.to_dict("records"), names).items()]
+    verdicts = {series_of(row): row for row in rows}
+    drawn = [timeline(own, verdicts.get(of)) for of, own in grouped(series.to_dict("records")).items()]
     return facets(drawn, "Score of each snapshot, one small chart for each series", DRIFT_HEIGHT)
 
 

@@ -13,6 +13,7 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.grouped_reasons import grouped_reasons
 from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.models import ModelDrift
+from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import NEWS, about_words, by_verdict, change_words, moved_words, odds
 from dtef_pipeline.report.drift_chart import HEIGHT, Rows, described, grouped, key, series_of, timeline
 from dtef_pipeline.report.markup import (
@@ -49,34 +50,32 @@ _ODDS = (
     "The highest e-value so far: how much likelier the snapshots are with a shift than without; needed so that the chance of a false drift "
     "among these series is alpha"
 )
+_WAY = Column("way", "Asked as", text)
 _MOST_TIMELINES = 60
 """Timelines that are drawn; no reader looks at more, and they would weigh megabytes."""
 
 
-def drift(connection: duckdb.DuckDBPyConnection, found: ModelDrift, names: Names, beneath: str | None = None) -> str:
-    """The section: verdicts on models, timelines, then the single places that the documented rule flags, where there is `drift_checks`.
-
-    `beneath`: markup that a family has in place of these, whose table is another.
-    """
-    rows = sorted(rows_named_apart(found.checks.to_pylist()), key=by_verdict(names.subject.keys))
+def drift(found: ModelDrift, subject: Subject, beneath: str) -> str:
+    """The section: verdicts on models, timelines, then the markup that is to stand `beneath` them."""
+    rows = sorted(rows_named_apart(found.checks.to_pylist()), key=by_verdict)
     body = (
-        paragraph(headline(found.checks, names.subject)) + _models(rows, names) + _timelines(rows, found, names)
+        paragraph(headline(found.checks, subject)) + _models(rows, subject) + _timelines(rows, found, subject)
         if rows
         else paragraph("No model was asked.")
     )
     return section(
         "drift",
         "Drift",
-        _HOW_TO_READ_DRIFT.format(item=names.item),
-        body + (_parts(connection, names) if beneath is None else beneath),
+        _HOW_TO_READ_DRIFT.format(item=subject.keys.noun),
+        body + beneath,
     )
 
 
-def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
+def _models(rows: Sequence[Mapping[str, Any]], subject: Subject) -> str:
     frame = pd.DataFrame(
         [
             {
-                **{name: row[name] for name in ("model", *names.asked, "shift_low", "shift", "shift_high")},
+                **{name: row[name] for name in ("model", "way", "shift_low", "shift", "shift_high")},
                 "verdict": name_with_notes(
                     row["verdict"] or "not compared", [] if row["verdict"] else [_why_not(row["reason"])]
                 ),
@@ -85,7 +84,7 @@ def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
                 "odds": _unbroken(odds(row["log10_e"]))
                 + (f'<span class="ci">of {odds(row["threshold"])} needed</span>' if row["threshold"] else ""),
                 "n_snapshots": row["n_snapshots"],
-                "changes": _wide([*about_words(row), *_changes(row, names)]),
+                "changes": _wide([*about_words(row), *_changes(row, subject)]),
             }
             for row in rows
         ]
@@ -94,7 +93,7 @@ def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
         Column("model", "Model", text),
         Column("verdict", "Verdict", named),
         Column("night", "Night", text, "Verdict on what all models of the same nights did together"),
-        *_columns(names.asked),
+        _WAY,
         Column("shift", "Shift", as_is, "Mean paired difference since the change, less that before it; 95 % interval"),
         Column("since", "Since", named, "Likeliest first snapshot of the drift"),
         Column("odds", "Odds for drift", named, _ODDS),
@@ -103,17 +102,19 @@ def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
     ]
     shown = with_intervals(frame, [("shift", "shift_low", "shift_high")], sign="+")
     held = (
-        pd.DataFrame(rows).drop(columns=["moved", "changes"]).assign(changes=["; ".join(_changes(row, names)) for row in rows])
+        pd.DataFrame(rows)
+        .drop(columns=["moved", "changes"])
+        .assign(changes=["; ".join(_changes(row, subject)) for row in rows])
     )
-    return table(shown, only_varying(frame, columns, names.usual), caption="Verdict on each model", row_head="model", data=held)
+    return table(shown, columns, caption="Verdict on each model", row_head="model", data=held)
 
 
 def _why_not(reason: Any) -> str:
     return "" if is_unknown(reason) else str(reason).removeprefix("not compared: ")
 
 
-def _changes(row: Mapping[str, Any], names: Names) -> list[str]:
-    return [change_words(change, names.subject) for change in row["changes"] or []]
+def _changes(row: Mapping[str, Any], subject: Subject) -> list[str]:
+    return [change_words(change, subject) for change in row["changes"] or []]
 
 
 def _columns(titles: Mapping[str, str]) -> list[Column]:
@@ -129,26 +130,26 @@ def _wide(lines: Sequence[str]) -> str:
     return f'<span style="display:block;min-width:16rem">{"<br>".join(map(escape, lines))}</span>' if lines else ""
 
 
-def _figure(row: Mapping[str, Any], own: Rows, names: Names) -> str:
+def _figure(row: Mapping[str, Any], own: Rows, subject: Subject) -> str:
     """The timeline of a series; beneath it what the rule says, and for one that moved which items did."""
-    moved = moved_words(row["moved"] or [], names.subject) if row["verdict"] in NEWS else ""
+    moved = moved_words(row["moved"] or []) if row["verdict"] in NEWS else ""
     lines = [
         f"Rule: {row['reason']}.",
-        *([f"{names.item.capitalize()}s that moved most: {moved}."] if moved else []),
+        *([f"{subject.keys.noun.capitalize()}s that moved most: {moved}."] if moved else []),
     ]
-    chart = drawing([timeline(own, names, row)], HEIGHT, described(own, names, row), standalone=False)
+    chart = drawing([timeline(own, row)], HEIGHT, described(own, row), standalone=False)
     return f"<figure>{chart}<figcaption>{'<br>'.join(map(escape, lines))}</figcaption></figure>"
 
 
-def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift, names: Names) -> str:
+def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift, subject: Subject) -> str:
     """Those of models that moved in sight, the others folded."""
-    series = grouped(found.series.to_pylist(), names)
-    drawn = [(row, own) for row in rows if (own := series.get(series_of(row, names)))]
+    series = grouped(found.series.to_pylist())
+    drawn = [(row, own) for row in rows if (own := series.get(series_of(row)))]
     if not drawn:
         return paragraph("No series has two snapshots.")
     parts = {
         is_news: "".join(
-            _figure(row, own, names) for row, own in drawn[:_MOST_TIMELINES] if (row["verdict"] in NEWS) is is_news
+            _figure(row, own, subject) for row, own in drawn[:_MOST_TIMELINES] if (row["verdict"] in NEWS) is is_news
         )
         for is_news in (True, False)
     }
@@ -164,21 +165,22 @@ def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift, names: Name
     return key() + facets.get(True, "") + quiet + rest
 
 
-def _parts(connection: duckdb.DuckDBPyConnection, names: Names) -> str:
+def partition_checks(connection: duckdb.DuckDBPyConnection, names: Names) -> str:
+    """What the stage `drift_checks` found of single partitions; a line where it has not run."""
     if not has_table(connection, "drift_checks"):
         return paragraph(f"No drift checks of {names.part}s yet.")
-    # Tables of an earlier version have rows of what is computed, which does not drift.
-    asked = f"FROM drift_checks WHERE NOT ({names.subject.computed})"
     checked, compared, flagged, drifted = connection.execute(
-        f"SELECT count(*), count(gap), coalesce(sum(flagged::INT), 0), count(*) FILTER (verdict = 'drift') {asked}"
+        "SELECT count(*), count(gap), coalesce(sum(flagged::INT), 0), count(*) FILTER (verdict = 'drift') FROM drift_checks"
     ).fetchall()[0]
     counts = f"Single {names.part}s: {flagged} flagged of {compared} compared ({checked} series in all); {drifted} drifted."
-    return paragraph(counts) + _reasons(connection, asked) + _flagged(connection, names)
+    return paragraph(counts) + _reasons(connection) + _flagged(connection, names)
 
 
-def _reasons(connection: duckdb.DuckDBPyConnection, asked: str) -> str:
-    """Why series were not compared, where that was so. `asked`: SQL of the rows that a model was asked for."""
-    rows = connection.execute(f"SELECT coalesce(reason, ''), count(*) {asked} AND gap IS NULL GROUP BY ALL").fetchall()
+def _reasons(connection: duckdb.DuckDBPyConnection) -> str:
+    """Why series were not compared, where that was so."""
+    rows = connection.execute(
+        "SELECT coalesce(reason, ''), count(*) FROM drift_checks WHERE gap IS NULL GROUP BY ALL"
+    ).fetchall()
     most = grouped_reasons(dict(rows))[:_MOST_REASONS_TOLD]
     frame = pd.DataFrame(most, columns=["reason", "series"])
     columns = [Column("reason", "Why not compared", text), Column("series", "Series", whole)]
@@ -186,18 +188,18 @@ def _reasons(connection: duckdb.DuckDBPyConnection, asked: str) -> str:
 
 
 def _flagged(connection: duckdb.DuckDBPyConnection, names: Names) -> str:
-    order = ", ".join([*names.place, "model_variant", *names.asked, "prompt_set"])
+    order = ", ".join([*names.place, "model_variant", "way", "prompt_set"])
     frame = connection.execute(f"SELECT * FROM drift_checks WHERE flagged ORDER BY verdict, gap DESC, {order}").df()
     columns = [
         Column("verdict", "Verdict", text),
         *_columns(names.place),
         Column("model", "Model", text),
-        *_columns(names.asked),
+        _WAY,
         Column("first_snapshot", "Since", text),
         Column("reason", "What was compared", text),
     ]
     caption = f"{names.part.capitalize()}s that the documented rule flags"
-    return table(frame, only_varying(frame, columns, names.usual), caption=caption) if len(frame) else ""
+    return table(frame, columns, caption=caption) if len(frame) else ""
 
 
 _RELIABILITY_HOW = (

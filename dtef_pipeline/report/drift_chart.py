@@ -9,7 +9,6 @@ from typing import Any
 
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.drift.verdict_text import odds
-from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.svg import Place, domain, dot, down, group, label, line
 from dtef_pipeline.text.counted import counted
 
@@ -20,8 +19,8 @@ _LEAST = 0.1
 Rows = Sequence[Mapping[Any, Any]]
 
 
-def timeline(rows: Rows, names: Names, check: Mapping[Any, Any] | None = None) -> str:
-    """Markup of one series. `rows`: its rows of DRIFT_SERIES in their order in time; `check`: its row of MODEL_DRIFT.
+def timeline(rows: Rows, check: Mapping[Any, Any] | None = None) -> str:
+    """Markup of one series. `rows`: its rows of DRIFT_SERIES in their order in time; `check`: its row of DRIFT.
 
     A compared snapshot stands at the baseline's mean plus its paired difference, so that failed calls do not move it by which of them failed;
     one that is not compared at its own mean, hollow.
@@ -34,7 +33,7 @@ def timeline(rows: Rows, names: Names, check: Mapping[Any, Any] | None = None) -
     parts = [
         line(_PLOT_LEFT, _TOP, _PLOT_LEFT, _BOTTOM, "axis"),
         line(_PLOT_LEFT, _BOTTOM, _PLOT_RIGHT, _BOTTOM, "axis"),
-        *_titles(rows, names, check),
+        *_titles(rows, check),
     ]
     parts += [label(0, height(value) + 4, f"{value:.2f}", kind="soft", anchor="start") for value in bounds]
     parts += _ends(rows, at)
@@ -51,10 +50,10 @@ def baseline_mean(rows: Rows) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def described(rows: Rows, names: Names, check: Mapping[Any, Any]) -> str:
+def described(rows: Rows, check: Mapping[Any, Any]) -> str:
     """What the drawing shows, in words."""
     scores = ", ".join(f"{row['snapshot']}: {row['score']:.4f}" for row in rows if _is_known(row["score"]))
-    return f"{check['model']}, {names.whole_way.format_map(check)}, {_verdict(check)}; {scores}"
+    return f"{check['model']}, {check['way']}, {_verdict(check)}; {scores}"
 
 
 def _level(row: Mapping[Any, Any], mean: float | None) -> float | None:
@@ -102,11 +101,9 @@ def _places(rows: Rows) -> dict[str, float]:
     return {one: left + (right - left) * (size - sizes[0]) / span for one, size in zip(labels, sizes, strict=True)}
 
 
-def _titles(rows: Rows, names: Names, check: Mapping[Any, Any]) -> list[str]:
-    name = f"{check['model']}, {names.way.format_map(check)}" if check else str(rows[0]["model"])
-    unusual = [str(check[column]) for column, usual in names.usual.items() if check and check[column] != usual]
-    words = "; ".join(filter(None, [_verdict(check), *unusual]))
-    return [label(0, 14, name, anchor="start"), label(0, 31, words, kind="soft", anchor="start")]
+def _titles(rows: Rows, check: Mapping[Any, Any]) -> list[str]:
+    name = f"{check['model']}, {check['way']}" if check else str(rows[0]["model"])
+    return [label(0, 14, name, anchor="start"), label(0, 31, _verdict(check), kind="soft", anchor="start")]
 
 
 def _verdict(check: Mapping[Any, Any]) -> str:
@@ -179,14 +176,14 @@ def key() -> str:
     return f'<p class="key">{"".join(drawn)}</p>'
 
 
-def series_of(row: Mapping[Any, Any], names: Names) -> tuple[str, ...]:
-    """Which series a row of DRIFT_SERIES or MODEL_DRIFT is about: a model variant, asked one way."""
-    return tuple(str(row[name]) for name in ("model_variant", *names.asked))
+def series_of(row: Mapping[Any, Any]) -> tuple[str, str]:
+    """Which series a row of DRIFT_SERIES or DRIFT is about: a model variant, asked one way."""
+    return str(row["model_variant"]), str(row["way"])
 
 
-def grouped(series: Rows, names: Names) -> dict[tuple[str, ...], Rows]:
+def grouped(series: Rows) -> dict[tuple[str, str], Rows]:
     """Rows of DRIFT_SERIES by their series, in the order they have."""
-    found: dict[tuple[str, ...], list[Mapping[Any, Any]]] = {}
+    found: dict[tuple[str, str], list[Mapping[Any, Any]]] = {}
     for row in series:
-        found.setdefault(series_of(row, names), []).append(row)
+        found.setdefault(series_of(row), []).append(row)
     return dict(found)

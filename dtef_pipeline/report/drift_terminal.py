@@ -13,6 +13,7 @@ import pyarrow as pa
 from dtef_pipeline.drift.grouped_reasons import grouped_reasons
 from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.rule import is_equal
+from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import (
     NEWS,
     about_words,
@@ -21,12 +22,11 @@ from dtef_pipeline.drift.verdict_text import (
     change_words,
     moved_words,
     odds,
-    place_words,
+    series_words,
 )
 from dtef_pipeline.report.column_lines import in_width
 from dtef_pipeline.report.digits import decimals, written
 from dtef_pipeline.report.fitting import Fit
-from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import Ends, render, rows_named_apart
 
 VERDICT_ENDS: Ends = {}
@@ -34,27 +34,26 @@ VERDICT_ENDS: Ends = {}
 _EXTREMES = ["lowest", "lowest_snapshot", "highest", "highest_snapshot"]
 
 
-def drift_text(checks: pa.Table, names: Names, fit: Fit) -> str:
-    """Rows of MODEL_DRIFT or DRIFT_CHECKS for people: the headline, the series with a verdict, what changed, and why others have none."""
-    rows = _in_order(checks, names)
+def drift_text(checks: pa.Table, subject: Subject, fit: Fit) -> str:
+    """Verdicts on models or on partitions for people: the headline, the series with a verdict, what changed, and why others have none."""
+    rows = _in_order(checks)
     compared = [row for row in rows if row["verdict"] is not None]
-    details = (_details(row, names, fit.width) for row in compared)
-    verdicts = render(verdict_table(checks, names), "table", ends=VERDICT_ENDS, fit=fit) if compared else ""
-    parts = [in_width(headline(checks, names.subject), fit.width), verdicts, *details, _left_out(rows, fit)]
+    details = (_details(row, subject, fit.width) for row in compared)
+    verdicts = render(verdict_table(checks, subject), "table", ends=VERDICT_ENDS, fit=fit) if compared else ""
+    parts = [in_width(headline(checks, subject), fit.width), verdicts, *details, _left_out(rows, fit)]
     return "\n\n".join(part for part in parts if part)
 
 
-def _in_order(checks: pa.Table, names: Names) -> list[dict[str, Any]]:
-    return sorted(rows_named_apart(checks.to_pylist()), key=by_verdict(names.subject.keys))
+def _in_order(checks: pa.Table) -> list[dict[str, Any]]:
+    return sorted(rows_named_apart(checks.to_pylist()), key=by_verdict)
 
 
-def verdict_table(checks: pa.Table, names: Names) -> pd.DataFrame:
+def verdict_table(checks: pa.Table, subject: Subject) -> pd.DataFrame:
     """The series with a verdict as people are shown them; without rows or columns where there is none."""
-    rows = [row for row in _in_order(checks, names) if row["verdict"] is not None]
+    rows = [row for row in _in_order(checks) if row["verdict"] is not None]
     if not rows:
         return pd.DataFrame()
-    where = [name for name in (*names.place, "model", *names.asked) if rows[0].get(name) is not None]
-    where = [name for name in where if name not in names.usual or {row[name] for row in rows} != {names.usual[name]}]
+    where = [name for name in (*subject.keys.space, "model", "way") if rows[0].get(name) is not None]
     extremes = [name for name in _EXTREMES if name in rows[0]]
     frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *extremes)} for row in rows])
     shifts = [
@@ -91,26 +90,26 @@ def _shift(row: Mapping[str, Any]) -> dict[str, str | None]:
     return {"shift": written(shift, places, sign="+"), "95 % interval": interval}
 
 
-def _details(row: Mapping[str, Any], names: Names, width: int | None) -> str:
+def _details(row: Mapping[str, Any], subject: Subject, width: int | None) -> str:
     """What changed, and for a model that moved which items did; nothing where nothing did."""
     changes = row.get("changes") or []
     if not changes and row["verdict"] not in NEWS and not all_moved(row):
         return ""
-    lines = (in_width(f"  {line}", width, 4) for line in _lines(row, changes, names))
-    return "\n".join([in_width(_title(row, names), width, 2), *lines])
+    lines = (in_width(f"  {line}", width, 4) for line in _lines(row, changes, subject))
+    return "\n".join([in_width(_title(row, subject), width, 2), *lines])
 
 
-def _title(row: Mapping[str, Any], names: Names) -> str:
-    return f"{row['verdict']}: {row['model']}{place_words(row, names.subject.keys)}, {names.subject.asked(row)}"
+def _title(row: Mapping[str, Any], subject: Subject) -> str:
+    return f"{row['verdict']}: {series_words(row, subject.keys)}"
 
 
-def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], names: Names) -> Iterator[str]:
+def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], subject: Subject) -> Iterator[str]:
     yield from about_words(row)
-    yield from (change_words(change, names.subject) for change in changes)
+    yield from (change_words(change, subject) for change in changes)
     if row["verdict"] in NEWS:
         yield f"rule: {row['reason']}"
         if row["moved"]:
-            yield f"{names.item}s that moved most: {moved_words(row['moved'], names.subject)}"
+            yield f"{subject.keys.noun}s that moved most: {moved_words(row['moved'])}"
 
 
 def _left_out(rows: Sequence[Mapping[str, Any]], fit: Fit) -> str:

@@ -195,9 +195,9 @@ def _pair_columns(names: Names, pairs: pd.DataFrame) -> list[Column]:
         Column("note", "Note", note),
         Column("effect_size", "Effect size", signed, spread),
         Column("p", "p", p_value),
-        Column(f"n_{names.item}s", f"{names.item.capitalize()}s", whole),
-        Column(f"n_{names.clusters}", names.clusters.capitalize(), whole),
-        Column(f"n_{names.cell}s", f"{names.cell.capitalize()}s", whole),
+        Column("n_items", f"{names.item.capitalize()}s", whole),
+        Column("n_clusters", names.clusters.capitalize(), whole),
+        Column("n_pairs", f"{names.cell.capitalize()}s", whole),
     ]
 
 

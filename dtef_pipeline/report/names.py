@@ -22,8 +22,6 @@ class Names:
     """Columns that tell ways of asking apart, with their headings."""
     usual: Mapping[str, str]
     """Columns of `asked` that are worth showing only where they vary, with the value that goes without saying."""
-    whole_way: str
-    """A way of asking in words with everything that tells it from others: `level {level}, asked as {form}`."""
     part: str
     """The narrowest place."""
     cell: str
@@ -42,8 +40,3 @@ class Names:
     def clusters(self) -> str:
         """What intervals and tests go by, in the plural."""
         return plural(self.subject.keys.cluster_noun)
-
-    @property
-    def way(self) -> str:
-        """A way of asking in words, filled from the columns of a row, such as `level {level}`."""
-        return self.subject.way

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,9 +10,8 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.episodes import Played
-from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges, night_times
+from dtef_pipeline.drift.anchored import JudgeDrift
 from dtef_pipeline.drift.netted import NOT_SETTLED, other_nights, own_move
-from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.judges import JudgeConfig, judging_model
@@ -21,7 +19,7 @@ from dtef_pipeline.judging.prompts import Case
 from dtef_pipeline.rubric.judge_requests import Judging, judgement_rows
 from dtef_pipeline.rubric.label_sheet import as_table, label_items
 from dtef_pipeline.rubric.model import SHOULD_NOT, TEXT_KIND, Turn
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHOR_ITEMS, RUBRIC_ANCHORS, RUBRIC_JUDGE_DRIFT
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHOR_ITEMS, RUBRIC_ANCHORS
 from dtef_pipeline.rubric.space import ITEM_KEYS
 from dtef_pipeline.text.counted import and_more, counted
 
@@ -49,41 +47,38 @@ def anchors(items: pd.DataFrame, n: int, *, seed: int, kept: Collection[str] = (
     return chosen.drop(columns=["place", "is_new", "turn"]).sort_values("item").reset_index(drop=True)
 
 
-def judge_drifts(
-    judgements: pd.DataFrame, times: Mapping[str, datetime | None], options: WatchOptions | None = None
-) -> list[JudgeDrift]:
-    """One verdict per judge, in the order of their names, as of `drifts_of_judges`.
+def points_of_anchors(judged: pa.Table) -> pd.DataFrame:
+    """The rows of `rubric_anchors` as `drifts_of_judges` takes them.
 
-    `judgements`: of anchors, with `snapshot` (the night), `judge`, `judge_variant`, `item`, `blueprint`, `prompt`, `block`, `score`. What is
-    compared is the point that would follow, 1 - the class's number for should_not, since that is what moves a model's score. Anchors hang
-    together by prompt.
+    What is compared is the point that would follow, 1 - the class's number for should_not, since that is what moves a model's score. Anchors
+    hang together by prompt.
     """
-    point = np.where(judgements["block"] == SHOULD_NOT, 1 - judgements["score"], judgements["score"])
-    cluster = judgements["blueprint"] + "/" + judgements["prompt"]
-    told = judgements.assign(point=point, cluster=cluster, judge_model=judgements["judge"].map(judging_model))
-    return drifts_of_judges(told, ("judge", "judge_variant"), times, options)
+    frame: pd.DataFrame = judged.to_pandas().astype({"snapshot": "str"})
+    point = np.where(frame["block"] == SHOULD_NOT, 1 - frame["score"], frame["score"])
+    cluster = frame["blueprint"] + "/" + frame["prompt"]
+    return frame.assign(point=point, cluster=cluster, judge_model=frame["judge"].map(judging_model), evaluator="")
 
 
 class NetDrift(NamedTuple):
     """A model's drift with the judges taken into account."""
 
     cause: Literal["model", "judges", "both", "not told apart", "none"]
-    judges_shift: float | None
-    """What the judges alone would have moved the model's score by, in units of the score; None: not known."""
     net_shift: float | None
-    """The model's shift less that."""
+    """The model's shift less what the judges alone would have moved its score by, in units of the score; None: not known."""
     text: str
 
 
-def net_of_judges(row: Mapping[str, Any], judges: Sequence[JudgeDrift], *, coverage_part: float = COVERAGE_PART) -> NetDrift:
-    """Whose drift a model's is. `row`: of MODEL_DRIFT. `judges`: those whose consensus scored the model.
+def net_of_judge_drifts(
+    row: Mapping[str, Any], judges: Sequence[JudgeDrift], *, coverage_part: float = COVERAGE_PART
+) -> NetDrift:
+    """Whose drift a model's is. `row`: of `ModelDrift`. `judges`: those whose consensus scored the model.
 
     The judges' part is the mean shift of their anchors (in their nights from the model's first snapshot of the drift on, less before it, without
     the model's outages), times `coverage_part`. It is told as theirs where a judge moved (verdict drift or watch) the same way and their part
     is two thirds of the model's shift or more; as both's from a third on. A shift without a first snapshot has no such part.
     """
     if row.get("verdict") not in NEWS or not row.get("shift"):
-        return NetDrift("none", None, None, "")
+        return NetDrift("none", None, "")
     first = row.get("first_snapshot")
     if first is None and judges:
         return _not_settled(judges)
@@ -94,21 +89,21 @@ def net_of_judges(row: Mapping[str, Any], judges: Sequence[JudgeDrift], *, cover
             if not known
             else f"anchors of {counted(len(judges) - len(known), 'judge')} are missing"
         )
-        return NetDrift("not told apart", None, None, f"model or judges: {lacking} in these snapshots")
+        return NetDrift("not told apart", None, f"model or judges: {lacking} in these snapshots")
     shift, part = float(row["shift"]), float(np.mean(known)) * coverage_part
     moved = [one.judge for one in judges if one.moved]
     share = part / shift if moved else 0.0
     cause: Literal["model", "judges", "both"] = "judges" if share >= _MOSTLY else "both" if share > _HARDLY else "model"
-    return NetDrift(cause, part, shift - part, f"{_told(cause, shift, part, moved)}{_other_nights(judges, row)}")
+    return NetDrift(cause, shift - part, f"{_told(cause, shift, part, moved)}{_other_nights(judges, row)}")
 
 
 def _not_settled(judges: Sequence[JudgeDrift]) -> NetDrift:
     """Of a model that is not known to have moved since some night: it is the model's where no judge has moved in any."""
     if all(one.verdict is not None and not one.moved for one in judges):
-        return NetDrift("model", None, None, "of the model: on stored answers the judges did not move")
+        return NetDrift("model", None, "of the model: on stored answers the judges did not move")
     moves = [f"{one.judge} moved by {move}" for one in judges if (move := own_move(one)) is not None]
     told = f"; on stored answers {and_more(moves, _JUDGES_NAMED)}" if moves else ""
-    return NetDrift("not told apart", None, None, f"model or judges: {NOT_SETTLED}{told}")
+    return NetDrift("not told apart", None, f"model or judges: {NOT_SETTLED}{told}")
 
 
 def _other_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
@@ -178,10 +173,3 @@ def anchor_rows(episodes: Sequence[Judging], played: Sequence[Played]) -> pa.Tab
         [of_anchor.get(one.name, rows[one.name] if one.name not in of_anchor else None) for one in RUBRIC_ANCHORS],
         schema=RUBRIC_ANCHORS,
     )
-
-
-def judge_drift_rows(judged: pa.Table, options: WatchOptions | None = None) -> pa.Table:
-    """RUBRIC_JUDGE_DRIFT: one row per judge, from the rows of `rubric_anchors`."""
-    frame = judged.to_pandas().astype({"snapshot": "str"})
-    found = judge_drifts(frame, night_times(frame["snapshot"].tolist()), options)
-    return pa.Table.from_pylist([one.row for one in found], schema=RUBRIC_JUDGE_DRIFT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-COMPARE_VIEW, CHAMPIONS_VIEW, CORRECTED_VIEW = "compare", "champions", "corrected"
+COMPARE_VIEW, CHAMPIONS_VIEW, CORRECTED_VIEW = "comparisons", "champions", "corrected"
 """The views that are made in a way of their own."""
 
 
@@ -71,14 +71,14 @@ BOARD_VIEWS = (
     RubricView(CORRECTED_VIEW, "rubric_corrected", "scores corrected by people's labels", (), (), of_blueprints=True),
     RubricView(
         COMPARE_VIEW,
-        "",
+        "comparisons",
         "every two models on the prompts that both have a score for: paired differences, adjusted over all pairs",
         (
             *("model", "other_model", "verdict", "difference", "interval", "score", "other_score"),
-            *("n_blueprints", "n_prompts", "p_adjusted"),
+            *("n_clusters", "n_items", "p_adjusted"),
         ),
         ("model", "other_model", "verdict", "difference"),
-        ("n_blueprints", "n_prompts", "other_score", "score"),
+        ("n_clusters", "n_items", "other_score", "score"),
         estimate="difference",
         who=("model", "other_model"),
         of_blueprints=True,

@@ -1,4 +1,4 @@
-"""Tables over all blueprints, beside the boards, made of the tables of a connection: champions, agreement and validity of judges, costs.
+"""Tables over all blueprints, beside the boards, made of the tables of a connection: champions, agreement and validity of judges.
 
 What is judged is that of the latest run of each blueprint, as on the boards.
 """
@@ -12,24 +12,22 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.request import EMBEDDER
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.boards.used_calls import StoredUsage, count_calls_once
+from dtef_pipeline.boards.costs import count_calls_once
+from dtef_pipeline.boards.used_calls import Calls, FamilyCalls, StoredUsage
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.board import TEST_TAG, latest_runs, rubric_snapshot_order
 from dtef_pipeline.rubric.levels import grouped, in_order, weighted_mean, with_key_types
 from dtef_pipeline.rubric.roll_up_tables import (
     RUBRIC_AGREEMENT,
     RUBRIC_CHAMPIONS,
-    RUBRIC_COSTS,
     RUBRIC_DISAGREED,
     RUBRIC_JUDGES,
     RUBRIC_SELF_PREFERENCE,
     RUBRIC_VARIANCE,
 )
 from dtef_pipeline.rubric.self_preference import makers_by_name, self_preference
-from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
+from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table, variance_shares
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.tables import in_schema
@@ -112,7 +110,6 @@ def _check_grades(rows: pd.DataFrame) -> None:
 
 CHAMPIONS_READ = ("rubric_grades", "rubric_runs", "rubric_blueprints")
 JUDGED_READ = ("rubric_judgements", "rubric_scores", "rubric_runs", "rubric_criteria")
-COSTS_READ = ("rubric_responses", "rubric_judgements", "rubric_summaries", "rubric_extractions")
 
 _LATEST_JUDGED = """
     SELECT judged.* REPLACE (blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot) FROM (
@@ -155,7 +152,7 @@ def agreement_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Tabl
 def validity_tables(connection: duckdb.DuckDBPyConnection, stored: StoredUsage) -> dict[str, pa.Table]:
     """`rubric_self_preference`, `rubric_judges` and `rubric_variance_shares`. `connection` has the tables of JUDGED_READ.
 
-    What judges cost is of each call once, as in RUBRIC_COSTS (`count_calls_once`).
+    What judges cost is of each call once, as in COSTS (`count_calls_once`).
     """
     judged = latest_judgements(connection)
     any_class = judged["score"].notna().any()
@@ -165,6 +162,7 @@ def validity_tables(connection: duckdb.DuckDBPyConnection, stored: StoredUsage) 
         by_scale.assign(cut="overall", value="all"),
         *([by_blueprint.rename(columns={"blueprint": "value"}).assign(cut="blueprint")] if len(by_blueprint) else []),
     ]
+    connection.execute(_LATEST_CALLS)
     count_calls_once(connection, _USED_BY_JUDGE, stored)
     spent = connection.execute(_SPENT_BY_JUDGE).df()
     return {
@@ -174,55 +172,12 @@ def validity_tables(connection: duckdb.DuckDBPyConnection, stored: StoredUsage) 
     }
 
 
-_USED_BY_ROLE = """
-    SELECT 'candidate' AS role, model, model_variant, request_keys, turns::BIGINT AS replies, prompt_tokens, completion_tokens, cost_usd
-    FROM rubric_responses
-    UNION ALL
-    SELECT 'judge', judge_model, judge_variant, request_keys, len(raw), prompt_tokens, completion_tokens, cost_usd
-    FROM rubric_judgements
-    UNION ALL
-    SELECT 'analyst', analyst, analyst_variant, request_keys, len(raw), prompt_tokens, completion_tokens, cost_usd
-    FROM rubric_summaries
-    UNION ALL
-    SELECT 'analyst', analyst, analyst_variant, request_keys, len(raw), prompt_tokens, completion_tokens, cost_usd
-    FROM rubric_extractions
-"""
-_USED_BY_JUDGE = """
-    SELECT judge AS role, judge_model AS model, judge_variant AS model_variant, request_keys, len(raw) AS replies, prompt_tokens,
-        completion_tokens, cost_usd
-    FROM rubric_judgements SEMI JOIN latest
+_USED_BY_JUDGE = FamilyCalls(
+    RUBRIC_SPACE, (Calls("latest_judgements", role="judge", model="judge_model", variant="judge_variant"),)
+)
+_LATEST_CALLS = """
+    CREATE OR REPLACE TEMP VIEW latest_judgements AS
+    SELECT rubric_judgements.* FROM rubric_judgements SEMI JOIN latest
     ON rubric_judgements.blueprint::VARCHAR = latest.blueprint AND rubric_judgements.snapshot::VARCHAR = latest.snapshot
 """
 _SPENT_BY_JUDGE = "SELECT role AS judge, sum(replies)::BIGINT AS calls, sum(cost_usd) AS cost_usd FROM used GROUP BY role"
-_SPENT_BY_ROLE = """
-    SELECT role, model, model_variant, count(replies) AS answered, coalesce(sum(replies), 0)::BIGINT AS calls,
-        coalesce(sum(prompt_tokens), 0)::BIGINT AS prompt_tokens, coalesce(sum(completion_tokens), 0)::BIGINT AS completion_tokens,
-        sum(cost_usd) AS cost_usd, count(*) FILTER (replies > 0 AND cost_usd IS NULL) AS unpriced,
-        coalesce(sum(unknown_cost_attempts), 0)::BIGINT AS unknown_cost_attempts, sum(unknown_cost_usd_most) AS unknown_cost_usd_most
-    FROM (FROM used UNION ALL BY NAME FROM of_unknown_cost) GROUP BY role, model, model_variant
-"""
-
-
-def costs_table(
-    connection: duckdb.DuckDBPyConnection, stored: StoredUsage, summary: pa.Table, unknown: pa.Table | None = None
-) -> pa.Table:
-    """RUBRIC_COSTS, the dearest of each role first. `connection` has the tables of COSTS_READ.
-
-    Each call counts once (`count_calls_once`). `summary`: of the response store, by model, snapshot and role: what embedders cost stands there
-    alone. `unknown`: UNKNOWN_COSTS of the response store.
-    """
-    if not has_table(connection, "rubric_extractions"):
-        connection.register("rubric_extractions", RUBRIC_EXTRACTIONS.empty_table())  # nobody was ever asked for key points
-    count_calls_once(connection, _USED_BY_ROLE, stored, unknown=unknown)
-    asked = connection.execute(_SPENT_BY_ROLE).df()
-    embedders = summary.to_pandas()
-    embedders = embedders[embedders["role"] == EMBEDDER].groupby("model", as_index=False, sort=True)
-    sums = embedders[["answers", "prompt_tokens", "completion_tokens", "unpriced"]].sum()
-    sums = sums.rename(columns={"answers": "calls"}).assign(role=EMBEDDER, model_variant=None, unknown_cost_attempts=0)
-    sums = sums.assign(answered=sums["calls"], cost_usd=embedders["cost_usd"].sum(min_count=1)["cost_usd"])
-    rows = pd.concat([part for part in (asked, sums) if len(part)] or [asked], ignore_index=True)
-    order = {role: at for at, role in enumerate(("candidate", "judge", "analyst", EMBEDDER))}
-    rows = rows.assign(place=rows["role"].map(order)).sort_values(
-        ["place", "cost_usd", "model", "model_variant"], ascending=[True, False, True, True], ignore_index=True
-    )
-    return in_schema(rows, RUBRIC_COSTS)

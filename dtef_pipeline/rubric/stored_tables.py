@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dtef_pipeline.boards.used_calls import Calls, FamilyCalls
 from dtef_pipeline.rubric import roll_up_tables, tables
 from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHORS, RUBRIC_JUDGE_DRIFT
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHORS
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.tables import TableSpec
 
@@ -45,7 +46,6 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_labels": TableSpec(RUBRIC_LABELS, remake=_BY_IMPORT),
     "rubric_anchor_items": TableSpec(roll_up_tables.RUBRIC_ANCHOR_ITEMS, remake=_BY_ANCHORS),
     "rubric_anchors": TableSpec(RUBRIC_ANCHORS, levels=("snapshot",), remake=_BY_ANCHORS),
-    "rubric_judge_drift": TableSpec(RUBRIC_JUDGE_DRIFT, remake=_BY_ROLL_UP),
     **{name: TableSpec(schema, remake=_BY_ROLL_UP) for name, schema in roll_up_tables.RUBRIC_CORRECTIONS.items()},
     **{
         name: TableSpec(schema, remake=_BY_ROLL_UP)
@@ -53,3 +53,14 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     },
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""
+_ASKED_OF_ANALYSTS = {"role": "'analyst'", "model": "analyst", "variant": "analyst_variant"}
+RUBRIC_CALL_TABLES = FamilyCalls(
+    RUBRIC_SPACE,
+    (
+        Calls("rubric_responses", replies="turns", status="status", error="error"),
+        Calls("rubric_judgements", role="'judge'", model="judge_model", variant="judge_variant", status="reason"),
+        Calls("rubric_summaries", **_ASKED_OF_ANALYSTS),
+        Calls("rubric_extractions", **_ASKED_OF_ANALYSTS, snapshot="NULL"),
+    ),
+    embeds=True,
+)

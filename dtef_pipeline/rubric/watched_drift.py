@@ -6,9 +6,10 @@ one set of judges. Items are compared within one run label alone: an edited test
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -16,98 +17,17 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.drift.anchored import JudgeDrift, night_times
-from dtef_pipeline.drift.models import ModelDrift
+from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges, night_times
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import DriftVerdict, answered, drift_verdict
-from dtef_pipeline.drift.watched import first_times, of_whole_models, watched_models
-from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.drift.rule_table import first_times
+from dtef_pipeline.drift.subject import JudgedAgain, Row, Subject
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.rubric.aggregate import CELL_LEVEL
-from dtef_pipeline.rubric.anchor_rows import judge_drifts, net_of_judges
+from dtef_pipeline.rubric.anchor_rows import net_of_judge_drifts, points_of_anchors
 from dtef_pipeline.rubric.board import rubric_snapshot_order
-from dtef_pipeline.rubric.levels import CELL_KEYS, RUN_KEYS, grouped, in_order, with_key_types
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_DRIFT, RUBRIC_DRIFT_SERIES, RUBRIC_MODEL_DRIFT
-from dtef_pipeline.tables import in_schema
 from dtef_pipeline.text.counted import and_more
 
-_SERIES_KEYS = ("blueprint", "run_label", "model", "model_variant")
 _MOST_RUNS_NAMED = 3
-DOCUMENTED_DRIFT = (*_SERIES_KEYS, *DriftVerdict.__dataclass_fields__, "investigate")
-
-
-def documented_drift(
-    table: pd.DataFrame, runs: pd.DataFrame, times: Mapping[tuple[str, ...], datetime | None], order: Sequence[str]
-) -> pd.DataFrame:
-    """One row per blueprint, run label and variant at temperature 0; columns DOCUMENTED_DRIFT.
-
-    `table`: cells as of `scores`. `runs`: blueprint, snapshot and `run_label`, which is equal where test, judges and policy are; runs of
-    different labels are never compared. `times`: when each (blueprint, snapshot) was run; unknown: None or not there. `order`: snapshots
-    from the oldest on.
-
-    An item is a prompt with its place in the list of system prompts; a run's score is the mean hybrid score, by the weights of the prompts,
-    over the items scored in every run that has half of them. A model must have taken part in all runs of the label, which are to span 23
-    hours. `lowest_snapshot` and `highest_snapshot` are the two runs to compare; `investigate`: true for the flagged row of a blueprint and run
-    label that has the largest gap. What the other columns say: `DriftVerdict`.
-    """
-    keys = ("blueprint", "snapshot", "run_label")
-    labelled = with_key_types(runs, "runs", keys)[list(keys)].astype({"run_label": "str"})
-    cells = with_key_types(table, "scores", ("level", *CELL_KEYS, "hybrid", "weight"))
-    cells = cells[(cells["level"] == CELL_LEVEL) & (cells["temperature"] == 0)].reset_index(drop=True)
-    cells = in_order(cells, CELL_KEYS, "scores").merge(labelled, "inner", list(RUN_KEYS), validate="many_to_one")
-    rows = []
-    for (blueprint, label), own in cells.groupby(["blueprint", "run_label"], sort=True):
-        taken = labelled[(labelled["blueprint"] == blueprint) & (labelled["run_label"] == label)]["snapshot"]
-        snapshots = among(order, taken.tolist())
-        when = {snapshot: times.get((str(blueprint), snapshot)) for snapshot in snapshots}
-        for (model, variant), series in own.groupby(["model", "model_variant"], sort=True):
-            verdict = _verdict(series, snapshots, when)
-            rows.append({**dict(zip(_SERIES_KEYS, (blueprint, label, model, variant), strict=True)), **asdict(verdict)})
-    found = pd.DataFrame(rows, columns=[*DOCUMENTED_DRIFT[:-1]])
-    return found.assign(investigate=_largest(found))
-
-
-def _verdict(series: pd.DataFrame, snapshots: Sequence[str], times: Mapping[str, datetime | None]) -> DriftVerdict:
-    """The rule on the cells of one variant, one run label; `snapshots`: all runs of the label."""
-    items = grouped(series, ("prompt", "system_index"))
-    weights = series["weight"].to_numpy(dtype=np.float64)[np.unique(items.code, return_index=True)[1]]
-    grid = np.full((len(items), len(snapshots)), np.nan)
-    place = {label: at for at, label in enumerate(snapshots)}
-    grid[items.code, [place[label] for label in series["snapshot"]]] = series["hybrid"].to_numpy(dtype=np.float64)
-    known = answered(pd.DataFrame(grid, columns=list(snapshots)))
-    if missing := [label for label in snapshots if label not in known.columns]:
-        return _not_compared(len(known.columns), missing)
-    shared = known.dropna()
-    mean = np.average(shared, axis=0, weights=weights[shared.index], keepdims=True) if len(shared) else shared
-    means = pd.DataFrame(mean, columns=known.columns, dtype=np.float64)
-    return replace(drift_verdict(means, times, temperature=0.0), n_items=len(shared))
-
-
-def _not_compared(n_snapshots: int, missing: Sequence[str]) -> DriftVerdict:
-    why = f"not compared: no score for half of the prompts in {and_more(missing, _MOST_RUNS_NAMED)}; the rule asks for all runs"
-    return DriftVerdict(n_snapshots, 0, None, None, None, None, None, False, why)
-
-
-def _largest(found: pd.DataFrame) -> pd.Series:
-    """(rows,) whether each is the flagged row with the largest gap of its blueprint and run label; of equal ones the first."""
-    flagged = found[found["flagged"].astype(bool)].sort_values("gap", ascending=False, kind="stable")
-    first = flagged.drop_duplicates(["blueprint", "run_label"]).index
-    return pd.Series(found.index.isin(first), found.index)
-
-
-def times_of(rows: pd.DataFrame) -> dict[tuple[str, ...], datetime | None]:
-    """When each run was: the earliest `answered_at` of its rows, by (blueprint, snapshot); None where none is known."""
-    if missing := {*RUN_KEYS, "answered_at"} - set(rows):
-        raise ConfigError(f"times of runs: no column {', '.join(sorted(missing))}; got {', '.join(map(str, rows.columns))}")
-    first = rows.groupby(list(RUN_KEYS), sort=True, as_index=False)["answered_at"].min()
-    return {
-        (str(blueprint), str(snapshot)): None if pd.isna(time) else pd.Timestamp(time).to_pydatetime()
-        for blueprint, snapshot, time in first.itertuples(index=False, name=None)
-    }
-
-
-DRIFT_READS = ("rubric_scores", "rubric_runs", "rubric_responses")
-"""The tables that drift is told by."""
 WATCHED_KEYS = Keys(
     space=("blueprint", "system"),
     item="prompt",
@@ -133,6 +53,13 @@ _WATCHED_SERVED = f"""
     FROM rubric_responses AS responses JOIN rubric_runs AS runs
         ON responses.blueprint = runs.blueprint AND responses.snapshot = runs.snapshot
 """
+_RULED_BY = ("partition", "test", "judges", "model", "model_variant")
+_RULED_CELLS = f"""
+    SELECT cells.blueprint::VARCHAR AS partition, run_label AS test, {_JUDGED_BY} AS judges, model, model_variant, prompt,
+        coalesce(system_index, -1) AS system, cells.snapshot::VARCHAR AS snapshot, hybrid, weight
+    FROM rubric_scores AS cells JOIN rubric_runs AS runs ON cells.blueprint = runs.blueprint AND cells.snapshot = runs.snapshot
+    WHERE level = 'cell' AND temperature = 0 ORDER BY ALL
+"""
 _FIRST_ANSWERS = """
     CREATE OR REPLACE TEMP TABLE first_answers AS
     SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, min(answered_at) AS first_answered
@@ -140,49 +67,77 @@ _FIRST_ANSWERS = """
 """
 
 
-WATCHED = of_whole_models(
-    WATCHED_KEYS,
-    RUBRIC_MODEL_DRIFT,
-    RUBRIC_DRIFT_SERIES,
+def rule_on_runs(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[str, Any]]:
+    """The documented rule on every run label and variant at temperature 0. Runs of one label have test, judges and policy in common.
+
+    An item is a prompt with its place in the list of system prompts; a run's score is the mean hybrid score, by the weights of the prompts,
+    over the items scored in every run that has half of them. A model must have taken part in all runs of the label, which are to span 23
+    hours.
+    """
+    runs = connection.execute("SELECT blueprint::VARCHAR, run_label, list(snapshot::VARCHAR) FROM rubric_runs GROUP BY ALL")
+    taken = {(blueprint, label): snapshots for blueprint, label, snapshots in runs.fetchall()}
+    times, order = first_times(connection, "rubric_responses", ("blueprint",)), rubric_snapshot_order(connection)
+    for keys, cells in connection.execute(_RULED_CELLS).df().groupby([*_RULED_BY], sort=True):
+        named = dict(zip(_RULED_BY, map(str, keys), strict=True))
+        snapshots = among(order, taken[named["partition"], named["test"]])
+        when = {snapshot: times.get((named["partition"], snapshot)) for snapshot in snapshots}
+        yield {**named, "way": way_of_judging(named), **asdict(_verdict(cells, snapshots, when))}
+
+
+def _verdict(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[str, datetime | None]) -> DriftVerdict:
+    """The rule on the cells of one variant, one run label; `snapshots`: all runs of the label."""
+    items = ["prompt", "system"]
+    weights = cells.groupby(items, sort=True)["weight"].first().to_numpy(dtype=np.float64)
+    grid = cells.pivot(index=items, columns="snapshot", values="hybrid")  # noqa: PD010 - pivot_table loses items without a score
+    # In rows, one after the other: sums have the same bits whatever the layout in memory was.
+    values = np.ascontiguousarray(grid.reindex(columns=list(snapshots)), dtype=np.float64)
+    known = answered(pd.DataFrame(values, columns=list(snapshots)))
+    if missing := [label for label in snapshots if label not in known.columns]:
+        return _not_compared(len(known.columns), missing)
+    shared = known.dropna()
+    mean = np.average(shared, axis=0, weights=weights[shared.index], keepdims=True) if len(shared) else shared
+    means = pd.DataFrame(mean, columns=known.columns, dtype=np.float64)
+    return replace(drift_verdict(means, times, temperature=0.0), n_items=len(shared))
+
+
+def _not_compared(n_snapshots: int, missing: Sequence[str]) -> DriftVerdict:
+    why = f"not compared: no score for half of the prompts in {and_more(missing, _MOST_RUNS_NAMED)}; the rule asks for all runs"
+    return DriftVerdict(n_snapshots, 0, None, None, None, None, None, False, why)
+
+
+def way_of_judging(row: Row) -> str:
+    return f"judged by {row['judges']}"
+
+
+def net_of_judges(rows: Sequence[Row], anchored: pa.Table, options: WatchOptions) -> Iterator[Row]:
+    """Of each series what is the judges' part of its shift; nothing where no stored answers were judged again.
+
+    `rows`: of `ModelDrift`. `anchored`: the rows of `rubric_anchors`, which judges were shown again in these nights.
+    """
+    frame = points_of_anchors(anchored)
+    nights = night_times(frame["snapshot"].unique().tolist())
+    judged: dict[str | None, list[JudgeDrift]] = {}
+    for row in rows:
+        if not len(frame):
+            yield {}
+            continue
+        since = options.since_of(row["model"], row["model_variant"])
+        if since not in judged:
+            judged[since] = drifts_of_judges(frame, nights, options.beside(row["model"], row["model_variant"]))
+        net = net_of_judge_drifts(row, [one for one in judged[since] if one.judge in row["judges"].split(", ")])
+        yield {"cause": net.cause, "net_shift": net.net_shift, "judges_note": net.text}
+
+
+WATCHED = Subject(
+    family="rubric",
+    keys=WATCHED_KEYS,
+    way=way_of_judging,
     truth="rubric",
     truths="rubrics, judges or policies",
-    way="judged by {judges}",
+    reads=("rubric_scores", "rubric_runs", "rubric_responses"),
+    statements=(_FIRST_ANSWERS, _WATCHED_SCORES, _WATCHED_SERVED),
+    rule=rule_on_runs,
+    judged_again=JudgedAgain("rubric_anchors", points_of_anchors, net_of_judges),
     unlike="had other prompts or another run label: test, judges or policy",
 )
 """Scores of rubrics. A blueprint has too few prompts for a verdict of its own."""
-
-
-def documented_drift_table(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """RUBRIC_DRIFT: the documented rule on every run label and variant at temperature 0. `connection` has the tables of DRIFT_READS."""
-    cells = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level = 'cell'").df()
-    runs = connection.execute(
-        "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, run_label FROM rubric_runs"
-    ).df()
-    times = first_times(connection, "rubric_responses", ("blueprint",))
-    return in_schema(documented_drift(cells, runs, times, rubric_snapshot_order(connection)), RUBRIC_DRIFT)
-
-
-def watched_drift(connection: duckdb.DuckDBPyConnection, options: WatchOptions | None = None) -> ModelDrift:
-    """The project's evidence: one row per model variant and set of judges, and its timeline. `connection` has the tables of DRIFT_READS."""
-    return watched_models(connection, WATCHED, (_FIRST_ANSWERS, _WATCHED_SCORES, _WATCHED_SERVED), options)
-
-
-def net_drift(checks: pa.Table, anchored: pd.DataFrame, options: WatchOptions | None = None) -> pa.Table:
-    """RUBRIC_MODEL_DRIFT with what is the judges' part of each model's shift; as it was where no anchors were judged.
-
-    `anchored`: the rows of `rubric_anchors`, which judges were shown again in these nights.
-    """
-    if not len(anchored):
-        return checks
-    options, nights = options or WatchOptions(), night_times(anchored["snapshot"].astype(str).unique().tolist())
-    judged: dict[str | None, list[JudgeDrift]] = {}
-    rows = []
-    for row in checks.to_pylist():
-        since = options.since_of(row["model"], row["model_variant"])
-        if since not in judged:
-            judged[since] = judge_drifts(anchored, nights, options.beside(row["model"], row["model_variant"]))
-        own = [one for one in judged[since] if one.judge in row["judges"].split(", ")]
-        net = net_of_judges(row, own)
-        told = {"cause": net.cause, "judges_shift": net.judges_shift, "net_shift": net.net_shift, "told_of_judges": net.text}
-        rows.append({**row, **told})
-    return pa.Table.from_pylist(rows, checks.schema)

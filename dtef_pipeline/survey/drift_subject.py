@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import duckdb
+
 from dtef_pipeline.asking.models import COMPUTED_SQL
+from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.tables import DRIFT_CHECKS, DRIFT_SERIES, MODEL_DRIFT
+from dtef_pipeline.survey.moved_questions import with_texts
+
+_USUAL_CONDITION = BlueprintOptions().condition
+_RULED_SEGMENTS = """
+    SELECT round || '/' || segment AS partition, prompt_set AS test, * EXCLUDE (round, segment, prompt_set)
+    FROM drift_checks ORDER BY partition, model, model_variant, way, test
+"""
+
+
+def way_of_asking(row: Mapping[str, Any]) -> str:
+    """`context 0`; with the condition, where it is not the usual one."""
+    unusual = "" if row["condition"] == _USUAL_CONDITION else f", asked as {row['condition']}"
+    return f"context {row['context_level']}{unusual}"
+
+
+def rule_on_segments(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[str, Any]]:
+    """What the stage `drift_checks` found in each segment."""
+    if has_table(connection, "drift_checks"):
+        yield from connection.sql(_RULED_SEGMENTS).to_arrow_table().to_pylist()
+
 
 SUBJECT = Subject(
+    family="survey",
     keys=KEYS,
-    checks=DRIFT_CHECKS,
-    models=MODEL_DRIFT,
-    timeline=DRIFT_SERIES,
-    computed=COMPUTED_SQL,
-    apart=NON_ANSWER_SQL,
-    in_order=round_order,
+    way=way_of_asking,
     truth="survey",
     truths="survey answers",
+    reads=("scores", "predictions", "survey_responses"),
+    rule=rule_on_segments,
+    ruled=("drift_checks",),
+    computed=COMPUTED_SQL,
+    in_order=round_order,
     clusters=question_clusters,
-    way="context {context_level}",
+    with_texts=with_texts,
+    apart=NON_ANSWER_SQL,
 )

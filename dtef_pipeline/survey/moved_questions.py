@@ -17,7 +17,7 @@ def rounds_moved(checks: pa.Table) -> list[str]:
 
 
 def with_texts(checks: pa.Table, connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """The rows of DRIFT_CHECKS or MODEL_DRIFT with `text` filled in `moved`; null for a question whose survey is gone.
+    """The rows of DRIFT_CHECKS or DRIFT with `text` filled in `moved`; null for a question whose survey is gone.
 
     `connection`: with a view `survey_responses` of the rounds of `rounds_moved`.
     """
@@ -39,6 +39,6 @@ def with_texts(checks: pa.Table, connection: duckdb.DuckDBPyConnection) -> pa.Ta
 
 def _moved(row: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Round and id of each question; a series over several rounds names questions by both."""
-    if "rounds" not in row:
-        return [(row["round"], one["question"]) for one in row["moved"] or ()]
-    return [tuple(one["question"].split("/", 1)) for one in row["moved"] or ()]
+    if "round" in row:
+        return [(row["round"], one["item"]) for one in row["moved"] or ()]
+    return [tuple(one["item"].split("/", 1)) for one in row["moved"] or ()]

@@ -58,8 +58,8 @@ def load_panel(path: Path) -> Panel:
 def check_named(path: Path, models: Models, known: Sequence[str], scored: Scored, judges: Scored = tuple) -> Panel:
     """Read a panel file, and look for all that it names. `known`: the partitions there are; none: rounds and segments are not looked for.
 
-    Raises ConfigError as `load_panel`, and for a model, a round or a segment that is not there, for the budget of a model not asked, and as
-    `check_drift_names`.
+    Raises ConfigError as `load_panel`, and for a model, a round or a segment that is not there, for the budget of a model not asked, for
+    a model under `drift` that is not asked and has no scores, and for a control that is no language model.
     """
     document = _read(path)
     panel = document.checked(Panel)
@@ -77,16 +77,6 @@ def check_named(path: Path, models: Models, known: Sequence[str], scored: Scored
             panel.model_copy(update={"segments": []} if field == "rounds" else {}).partitions(known)
     _drift_names_known(document, panel, models, scored, judges)
     return panel
-
-
-def check_drift_names(path: Path, models: Models, scored: Scored, judges: Scored = tuple) -> None:
-    """Look for the models that a panel file names under `drift`: a date or a control that is no model would silently do nothing.
-
-    `judges`: finds those that judge for other families, whose drift may have a date too. Raises ConfigError as `load_panel`, and with the line
-    for a model that the panel does not ask and that has no scores, and for a control that is no language model.
-    """
-    document = _read(path)
-    _drift_names_known(document, document.checked(Panel), models, scored, judges)
 
 
 def _drift_names_known(document: Document, panel: Panel, models: Models, scored: Scored, judges: Scored) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dtef_pipeline.boards.used_calls import FamilyCalls, calls_by_key
 from dtef_pipeline.survey import tables
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.schemas import TESTS
@@ -23,10 +24,10 @@ SURVEY_TABLES: Mapping[str, TableSpec] = {
     "scores": TableSpec(tables.SCORES, SPACE, _SNAPSHOT, _BY_RUN),
     "segment_results": TableSpec(tables.SEGMENT_RESULTS, SPACE, _SNAPSHOT, _BY_RUN),
     "drift_checks": TableSpec(tables.DRIFT_CHECKS, SPACE, _SEGMENT, _BY_RUN),
-    "model_drift": TableSpec(tables.MODEL_DRIFT),
-    "drift_series": TableSpec(tables.DRIFT_SERIES),
-    **{view.table: TableSpec(TESTS.get(view.table)) for view in PUBLISHED},
+    **{view.table: TableSpec(TESTS.get(view.table)) for view in PUBLISHED if view.table != "comparisons"},
     "question_batteries": TableSpec(tables.QUESTION_BATTERIES),
-    "costs": TableSpec(tables.COSTS),
 }
 """By name. The first of a space is the one that ingest writes: it says which partitions there are."""
+SURVEY_CALL_TABLES = FamilyCalls(
+    SPACE, (calls_by_key("predictions", purpose="condition", way="context_level"),), "condition", shown_by=("model",)
+)

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from dtef_pipeline.drift.verdict_tables import PARTITION_DRIFT
 from dtef_pipeline.tables import (
     ANSWERED_AT_FIELD,
     COUNTS,
-    EVIDENCE,
     METRIC_FIELD,
     MODEL_FIELDS,
-    NIGHT,
     PROMPT_FIELD,
     REPLY,
     REQUEST,
-    RULE,
-    RULE_OF_MODEL,
     SAMPLE_FIELDS,
     SNAPSHOT_FIELD,
-    SPENDING,
-    TIMELINE,
     field,
 )
 
@@ -281,48 +276,5 @@ SEGMENT_RESULTS = pa.schema(
     ]
 )
 
-_MOVED = pa.list_(pa.struct([("question", pa.string()), ("shift", pa.float64()), ("text", pa.string())]))
-MOVED_FIELD = field("moved", _MOVED, "Questions that moved most, largest shift first: id, shift of the score and text")
-DRIFT_CHECKS = pa.schema(
-    [
-        ROUND_FIELD,
-        SEGMENT_FIELD,
-        *MODEL_FIELDS,
-        *_ASKED_FIELDS,
-        field("prompt_set", pa.string(), "Hash of the prompts asked in every snapshot and of what they are scored against"),
-        field("n_snapshots", pa.int64(), "Snapshots compared"),
-        field("n_prompts", pa.int64(), "Pairs of prompt and question that are scored in every snapshot"),
-        *RULE,
-        *EVIDENCE,
-        *NIGHT,
-        MOVED_FIELD,
-    ]
-)
-
-_CHANGE = pa.struct([(name, pa.string()) for name in ("what", "snapshot", "before", "after")])
-"""`what`: answers | parse_rate | served_model | fingerprint | prompts | survey | metric | panel; `snapshot`: since when."""
-MODEL_DRIFT = pa.schema(
-    [
-        *MODEL_FIELDS,
-        *_ASKED_FIELDS,
-        field("rounds", pa.list_(pa.string()), "Rounds whose questions are compared"),
-        field("n_prompts", pa.int64(), "Prompts of the baseline"),
-        field("n_snapshots", pa.int64(), "Snapshots compared"),
-        field("latest_snapshot", pa.string(), "Newest snapshot of the series, compared or not"),
-        *RULE_OF_MODEL,
-        *EVIDENCE,
-        *NIGHT,
-        MOVED_FIELD,
-        field("changes", pa.list_(_CHANGE), "Changes beside the scores: parse rate, served model, prompts, survey, panel, ..."),
-        field("told", pa.string(), "Verdict last sent to the webhook; null: none was sent"),
-        field("night_told", pa.string(), "Verdict on the night last sent to the webhook; null: none was sent"),
-    ]
-)
-"""One row per (model variant, context level, condition) over all its rounds and segments. Not compared (`verdict` null) at
-another temperature than 0 or with one snapshot. `changes`: at the first snapshot of the shift, else since the baseline."""
-
-DRIFT_SERIES = pa.schema([*MODEL_FIELDS, *_ASKED_FIELDS, SNAPSHOT_FIELD, *TIMELINE])
-"""One row per series of MODEL_DRIFT and snapshot: the timeline."""
-
-COSTS = pa.schema([ROUND_FIELD, SEGMENT_FIELD, SNAPSHOT_FIELD, *MODEL_FIELDS, CONDITION_FIELD, *SPENDING])
-"""One row per (round, segment, snapshot, model variant, condition)."""
+DRIFT_CHECKS = pa.schema([ROUND_FIELD, SEGMENT_FIELD, *PARTITION_DRIFT])
+"""One row per model variant, way of asking and prompt set of a segment."""

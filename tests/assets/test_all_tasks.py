@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from dtef_pipeline.boards.costs import costs
-from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 from tests.assets.conftest import Pipeline
 from tests.fake_llm_server import Call, FakeLLM
 
@@ -93,6 +94,6 @@ def test_what_is_asked_about_everyone_is_paid_once_and_scored_in_every_segment(p
     # One answer, held against each segment's own.
     assert len({row["score"] for row in rows if row["question_id"] == "q0"}) == len(keys)
     with pipeline.house.connect(only=["predictions"]) as connection:
-        paid = costs(connection, KEYS).to_pylist()
-    assert [(row["segment"], row["answered"]) for row in paid] == [("country:chile", 3)]
+        paid = costs(connection, "survey", SURVEY_CALL_TABLES, lambda keys: pa.table({})).to_pylist()
+    assert [(row["second_level"], row["answered"]) for row in paid] == [("country:chile", 3)]
     assert paid[0]["cost_usd"] > 0

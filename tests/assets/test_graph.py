@@ -31,17 +31,18 @@ ASSETS = {
     "predictions": (["blueprints"], "pipeline", TEAM, ["litellm", "parquet"], "4", "round_segment"),
     "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "5", "round_segment"),
     "segment_results": (["scores"], "pipeline", TEAM, ["duckdb", "parquet"], "6", "round_segment"),
-    "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "12", "round_segment"),
+    "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "13", "round_segment"),
     "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "11", None),
     "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "11", None),
-    "costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
+    "survey_costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
+    "games_costs": (["decision_answers", "episode_scores"], "games", TEAM, ["duckdb", "parquet"], "3", None),
     "comparisons": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "6", None),
     "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "6", None),
     "segment_gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),
-    "model_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "9", None),
+    "survey_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "10", None),
     "report": (
-        sorted([*BOARDS, "costs", "drift_checks", "model_drift", "preference_scores"]),
+        sorted([*BOARDS, "survey_costs", "drift_checks", "preference_scores", "survey_drift"]),
         "boards",
         TEAM,
         ["html"],
@@ -60,13 +61,13 @@ ASSETS = {
     "rubric_champions": (["rubric_summaries"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
     "rubric_agreement": (["rubric_judgements", "rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "2", None),
     "rubric_validity": (["rubric_judgements", "rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "2", None),
-    "rubric_drift": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "4", None),
+    "rubric_drift": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "5", None),
     "rubric_costs": (
         ["rubric_judgements", "rubric_responses", "rubric_summaries"],
         "rubric",
         TEAM,
         ["duckdb", "parquet"],
-        "2",
+        "3",
         None,
     ),
     "rubric_report": (sorted([*RUBRIC_ROLLED, "preference_scores"]), "rubric", TEAM, ["html"], "2", None),
@@ -77,7 +78,7 @@ ASSETS = {
     "episodes": (["episode_prompts"], "games", TEAM, ["litellm", "parquet"], "2", "league_scenario"),
     "episode_scores": (["episodes"], "games", TEAM, ["parquet"], "2", "league_scenario"),
     "persona_results": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "4", None),
-    "games_drift": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "3", None),
+    "games_drift": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "4", None),
     "games_report": (["games_drift", "persona_results", "preference_scores"], "games", TEAM, ["html"], "3", None),
     "decision_answers": ([], "games", TEAM, ["litellm", "parquet"], "2", "league_scenario"),
     "strategy_values": (["decision_answers"], "games", TEAM, ["parquet"], "2", "league_scenario"),
@@ -92,8 +93,8 @@ ASSETS = {
     "qa_scores": (["qa_executions", "qa_judgements"], "qa", TEAM, ["parquet"], "3", "dataset_part"),
     "qa_anchors": (["qa_judgements"], "qa", TEAM, ["litellm", "parquet"], "2", None),
     "qa_board": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "3", None),
-    "qa_costs": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "2", None),
-    "qa_drift": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "4", None),
+    "qa_costs": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "3", None),
+    "qa_drift": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "5", None),
     "qa_report": (["preference_scores", "qa_board", "qa_costs", "qa_drift", "qa_validity"], "qa", TEAM, ["html"], "2", None),
     "qa_validity": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "1", None),
 }
@@ -113,9 +114,7 @@ CHECKS = [
     ("episodes", "rewards_sum_to_zero", True),
     ("games_drift", "baselines_stand_still", False),
     ("games_drift", "games_no_drift", False),
-    ("games_drift", "games_verdicts_were_told", False),
-    ("model_drift", "no_model_drift", False),
-    ("model_drift", "verdicts_were_told", False),
+    ("games_drift", "games_verdicts_were_sent", False),
     ("predictions", "calls_succeed", False),
     ("predictions", "every_prediction_has_a_blueprint", True),
     ("predictions", "predictions_unique", True),
@@ -124,7 +123,7 @@ CHECKS = [
     ("preference_scores", "votes_are_on_different_texts", False),
     ("qa_drift", "qa_judge_stands_still", False),
     ("qa_drift", "qa_no_drift", False),
-    ("qa_drift", "qa_verdicts_were_told", False),
+    ("qa_drift", "qa_verdicts_were_sent", False),
     ("qa_executions", "qa_code_was_run", False),
     ("qa_items", "qa_items_have_scorers", False),
     ("qa_items", "qa_items_unique", True),
@@ -143,7 +142,7 @@ CHECKS = [
     ("rubric_blueprints", "rubric_parts_left_out", False),
     ("rubric_blueprints", "rubric_prompts_unique", True),
     ("rubric_drift", "rubric_no_drift", False),
-    ("rubric_drift", "rubric_verdicts_were_told", False),
+    ("rubric_drift", "rubric_verdicts_were_sent", False),
     ("rubric_judgements", "rubric_judgements_unique", True),
     ("rubric_judgements", "rubric_judges_are_readable", False),
     ("rubric_points", "rubric_cells_complete", False),
@@ -159,6 +158,8 @@ CHECKS = [
     ("scores", "scores_unique", True),
     ("segment_results", "results_unique", True),
     ("strategy_values", "strategy_values_have_reasons", True),
+    ("survey_drift", "survey_no_drift", False),
+    ("survey_drift", "survey_verdicts_were_sent", False),
     ("survey_files", "landings_can_be_read", False),
     ("survey_responses", "distributions_sum_to_one", True),
     ("survey_responses", "every_column_recognised", False),
@@ -180,13 +181,13 @@ RUBRIC = [
 JOBS = {
     "round_pipeline": SIX,
     "nightly_drift": SIX[2:],
-    "roll_ups": [*BOARDS, "costs", "model_drift", "report"],
+    "roll_ups": [*BOARDS, "survey_costs", "survey_drift", "report"],
     "rubric_pipeline": RUBRIC,
     "rubric_night": [*RUBRIC, "rubric_anchors"],
     "rubric_roll_ups": [*RUBRIC_ROLLED, "rubric_report"],
     "rubric_anchors_again": ["rubric_anchors"],
     "games_pipeline": ["episode_prompts", "episode_scores", "episodes", "scenario_items"],
-    "games_roll_ups": ["games_drift", "games_report", "persona_results"],
+    "games_roll_ups": ["games_costs", "games_drift", "games_report", "persona_results"],
     "games_decisions": ["decision_answers", "strategy_values"],
     "preference_roll_ups": ["preference_scores"],
     "qa_anchors_again": ["qa_anchors"],
@@ -285,14 +286,14 @@ def test_every_asset_check_and_job_has_a_description() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [*SIX, "model_drift", *RUBRIC, "rubric_board", "rubric_champions", "rubric_agreement", "rubric_drift", "rubric_costs"],
+    [*SIX, "survey_drift", *RUBRIC, "rubric_board", "rubric_champions", "rubric_agreement", "rubric_drift"],
 )
 def test_every_stage_shows_the_columns_of_its_table(name: str) -> None:
     from resources.warehouse import TABLES
 
     schema = GRAPH.get(dg.AssetKey(name)).metadata["dagster/column_schema"]
     columns = getattr(schema, "schema", schema).columns
-    table = TABLES[name].schema
+    table = TABLES["drift" if name in ("survey_drift", "rubric_drift") else name].schema
     assert table is not None
     assert [(column.name, column.type) for column in columns] == [
         (field.name, str(field.type).replace("item: ", "")) for field in table

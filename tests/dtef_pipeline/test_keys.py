@@ -6,7 +6,7 @@ import pytest
 
 from dtef_pipeline.keys import Keys, Space
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.tables import DRIFT_CHECKS, DRIFT_SERIES, REFERENCE_SCORES, SCORES
+from dtef_pipeline.survey.tables import DRIFT_CHECKS, REFERENCE_SCORES, SCORES
 
 GAMES = Keys(
     ("league", "scenario"), "seed", "deal", ("adapter", "opponent"), "seed", groups={"league": ("league",), "kind": ("kind",)}
@@ -20,7 +20,6 @@ GAMES = Keys(
         (GAMES.cell, "league scenario seed adapter opponent"),
         (GAMES.row, "league scenario seed adapter opponent model model_variant snapshot"),
         (GAMES.series, "model model_variant adapter opponent"),
-        (GAMES.variant_series, "model_variant adapter opponent"),
         (GAMES.shared_item, "league seed"),
         (GAMES.tested, "league scenario seed prompt_id truth_id metric"),
         (GAMES.described, "kind"),
@@ -34,8 +33,7 @@ def test_what_is_derived_is_made_of_the_familys_own_columns(derived: tuple[str, 
 def test_tables_of_surveys_have_the_key_columns() -> None:
     assert {*KEYS.row, *KEYS.tested, *KEYS.described, KEYS.left_out} <= set(SCORES.names)
     assert {*KEYS.pair, KEYS.cluster} <= set(REFERENCE_SCORES.names)
-    assert DRIFT_CHECKS.names[:6] == [*KEYS.space, *KEYS.series]
-    assert DRIFT_SERIES.names[:4] == [*KEYS.series]
+    assert DRIFT_CHECKS.names[:2] == [*KEYS.space]
 
 
 def test_the_key_of_partitions_with_one_level_is_its_value() -> None:

@@ -22,7 +22,7 @@ def made_qa(n_subjects: int = 3, n_items: int = 4, words: str = "") -> QaMade:
     _numbers(made, n_items, words)
     _programs(made, words)
     _interviews(made, words)
-    made.extra |= {"qa_costs": _costs(), "qa_validity": _validity(words), "qa_judge_drift": _judge_drift(words)}
+    made.extra |= {"costs": _costs(), "qa_validity": _validity(words), "judge_drift": _judge_drift(words)}
     return made
 
 
@@ -230,11 +230,11 @@ def _cited(made: QaMade, named: Mapping[str, Any], cluster: str, doc: str, words
 
 
 def _costs() -> list[dict[str, Any]]:
-    used = {"answered": 4, "calls": 4, "prompt_tokens": 100, "completion_tokens": 10}
+    used = {"family": "qa", "answered": 4, "calls": 4, "prompt_tokens": 100, "completion_tokens": 10}
     return [
         {
             "role": "candidate",
-            "suite": "mmlu",
+            "first_level": "mmlu",
             "model": "best",
             "model_variant": "best[temperature=0]",
             **used,
@@ -243,7 +243,7 @@ def _costs() -> list[dict[str, Any]]:
         },
         {
             "role": "candidate",
-            "suite": "mmlu",
+            "first_level": "mmlu",
             "model": "worst",
             "model_variant": "worst[temperature=0]",
             **used,
@@ -252,8 +252,8 @@ def _costs() -> list[dict[str, Any]]:
         },
         {
             "role": "judge",
-            "suite": "gsm8k",
-            "evaluator": "semantic",
+            "first_level": "gsm8k",
+            "purpose": "semantic",
             "model": "jury",
             "model_variant": "j",
             **used,
@@ -265,7 +265,14 @@ def _costs() -> list[dict[str, Any]]:
 
 def _judge_drift(words: str) -> list[dict[str, Any]]:
     moved = {"shift": -0.2, "shift_low": -0.3, "shift_high": -0.1, "lowest": 0.5, "highest": 0.7, "gap": 0.2}
-    usual = {"judge_model": f"jury {words}", "judge_variant": "j", "evaluator": "semantic", "n_anchors": 50, "n_items": 48}
+    usual = {
+        "family": "qa",
+        "judge": f"jury {words}",
+        "judge_variant": "j",
+        "evaluator": "semantic",
+        "n_anchors": 50,
+        "n_items": 48,
+    }
     return [
         {
             **usual,

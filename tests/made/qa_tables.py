@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dtef_pipeline.families import TABLES
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from tests.made.qa_scores import FIRST_DAY, score_row
 
@@ -70,7 +71,7 @@ class QaMade:
 
     def tables(self) -> dict[str, pa.Table]:
         made = {name: pa.Table.from_pylist(rows, schema=QA_TABLES[name].schema) for name, rows in self.rows.items()}
-        extra = {name: pa.Table.from_pylist(rows, schema=QA_TABLES[name].schema) for name, rows in self.extra.items()}
+        extra = {name: pa.Table.from_pylist(rows, schema=TABLES[name].schema) for name, rows in self.extra.items()}
         return {**made, **extra}
 
 

@@ -76,7 +76,7 @@ def games_index(
         Chapter("scenarios", "Scenarios", _scenarios(played, pages, manifests)),
         *further,
         Chapter("unscored", "Not scored", _unscored(rows, played)),
-        games_drift_chapter(rows, rows.connection),
+        games_drift_chapter(rows),
     ]
     return build_report("DTEF: games in words", _GAMES_INTRODUCTION, chapters)
 

@@ -83,7 +83,7 @@ COMPARED_PAIRS = PublishedPart(
     "Comparisons",
     "Every two models of a board on the items that both have a score for, the better one first: the difference of their means with a 95 % "
     "interval, and p of the t test by whole subjects or transcripts, adjusted over all pairs of the board (Holm).",
-    "qa_comparisons",
+    "comparisons",
     (
         _OF_SUITE,
         *_BOARD_WAY[:2],
@@ -167,7 +167,7 @@ _COST_CUTS = (
 
 def published_section(rows: StoredRows, part: PublishedPart) -> str:
     """The section of one of the family's tables."""
-    found = rows.frame(part.table)
+    found = rows.frame(part.table, {"family": "qa"}).rename(columns={"first_level": "suite"})
     if not len(found):
         return section(part.anchor, part.title, part.how, missing(part.none, part.made_by))
     if "warn" in found:
@@ -215,7 +215,7 @@ def retrieval_section(rows: StoredRows, suite: str | None = None, part: str | No
 
 def costs_section(rows: StoredRows) -> str:
     """What candidates and judges cost: by role, by evaluator, by model and suite."""
-    found = rows.frame("qa_costs")
+    found = rows.frame("costs", {"family": "qa"}).rename(columns={"first_level": "suite", "purpose": "evaluator"})
     if not len(found):
         return section("costs", "Costs", _PAID_HOW, missing("No costs yet", MADE_BY_RUN))
     (_, first), *others = (

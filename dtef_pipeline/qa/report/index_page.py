@@ -56,7 +56,7 @@ def index_page(rows: StoredRows, connection: duckdb.DuckDBPyConnection, latest: 
         *(Chapter(part.anchor, part.title, published_section(rows, part)) for part in PUBLISHED_PARTS),
         Chapter("retrieval", "Retrieval", retrieval_section(rows)),
         Chapter("quality", "Distribution of scores", quality_section(latest)),
-        *drift_chapters(rows, connection),
+        *drift_chapters(rows),
         Chapter("costs", "Costs", costs_section(rows)),
         *preference_chapters(connection, "qa", QA_PAIRED.metrics),
     ]

@@ -153,10 +153,9 @@ _RULE_COLUMNS = (
     Column("reason", "Reason", long_text),
 )
 _DRIFT_COLUMNS = (
-    Column("blueprint", "Blueprint", named),
+    Column("partition", "Blueprint", named),
     Column("model", "Model", named),
     Column("model_variant", "Variant", named),
-    Column("whose", "Whose", text, "Whether the model has drifted, or a judge of it"),
     *_RULE_COLUMNS,
 )
 _JUDGE_DRIFT_COLUMNS = (Column("judge", "Judge", named), *_RULE_COLUMNS)
@@ -239,19 +238,18 @@ def _with_whole(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def drift_section(rows: StoredRows) -> str:
-    models, judges = rows.frame("rubric_drift"), rows.frame("rubric_judge_drift")
-    made = "`dtef rollup --family rubric` makes rubric_drift from two runs or more of a blueprint under one run label"
+    of_family = {"family": "rubric"}
+    models, judges = rows.frame("drift_rule", of_family), rows.frame("judge_drift", of_family)
+    made = "`dtef rollup --family rubric` makes drift_rule from two runs or more of a blueprint under one run label"
     body = (
         _compared_first(_flagged_first(models), "Models, by blueprint")
         if len(models)
         else missing("No drift of models to show", made)
     )
-    watched = rows.frame("rubric_model_drift")
+    watched = rows.frame("drift", of_family)
     if len(watched):
         body += "<h3>Models over all blueprints</h3>" + _compared_first(watched, "Models, by evidence")
-    anchored = (
-        "`dtef rollup --family rubric` makes rubric_judge_drift from anchors: stored answers that are judged again each night"
-    )
+    anchored = "`dtef rollup --family rubric` makes judge_drift from anchors: stored answers that are judged again each night"
     body += "<h3>Judges on stored answers</h3>" + (
         _as_published(_flagged_first(judges), _JUDGE_DRIFT_COLUMNS, "Judges")
         if len(judges)

@@ -76,15 +76,16 @@ def costs_section(rows: StoredRows, runs: Mapping[str, str]) -> str:
 
 def all_costs_section(rows: StoredRows, runs: Mapping[str, str]) -> str:
     """The section of all that the tables rest on, by role and model, each call once; before there is such a table, of the runs shown."""
-    found = rows.frame("rubric_costs")
-    if not len(found) or not {"role", "cost_usd"} <= set(found):
+    found = rows.frame("costs", {"family": "rubric"})
+    if not len(found):
         return costs_section(rows, runs)
     place = {role: at for at, role in enumerate(_ROLE_ORDER)}
-    by_role = found.groupby("role", sort=False)[[name for name in _ROLE_SUMS if name in found]].sum(min_count=1).reset_index()
+    by_role = found.groupby("role", sort=False)[list(_ROLE_SUMS)].sum(min_count=1).reset_index()
     by_role = by_role.sort_values("role", key=lambda role: role.map(place).fillna(len(place)))
     total = {name: by_role[name].sum(min_count=1) for name in by_role.columns if name != "role"}
     by_role = pd.concat([by_role, pd.DataFrame([{"role": "all", **total}])], ignore_index=True)
-    by_model = found.sort_values(["cost_usd", "role"], ascending=[False, True], na_position="last")
+    by_model = found.groupby(["role", "model", "model_variant"], sort=False, dropna=False)[list(_ROLE_SUMS)].sum(min_count=1)
+    by_model = by_model.reset_index().sort_values(["cost_usd", "role"], ascending=[False, True], na_position="last")
     by_model = by_model.assign(named=by_model["model"].map(wrapping_name))
     body = table(by_role, (_OF_ROLE, *_CALL_COLUMNS), caption="Costs by role", row_head="role")
     apart = table(

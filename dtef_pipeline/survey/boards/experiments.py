@@ -29,8 +29,13 @@ from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
 from dtef_pipeline.survey.experiments import Asked
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 
 DECISIONS = ("better", "worse", "equivalent", "undecided")
+_REQUESTS_ASKED = f"""
+    SELECT *, request_keys[1] AS request_key, first_level AS round, purpose AS condition, way AS context_level
+    FROM ({requests_sql(SURVEY_CALL_TABLES)})
+"""
 _COMPARED_BY = ["model", "condition"]
 _N_BEHIND = ["n_questions", "n_batteries"]
 _AT_LEVEL = ["model", "context_place"]
@@ -235,7 +240,7 @@ def condition_usage(
         SELECT asked.model, asked.name AS condition, asked.context_place, sum(prompt_tokens)::BIGINT AS prompt_tokens,
             sum(completion_tokens)::BIGINT AS completion_tokens, sum(cost_usd) AS cost_usd,
             count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
-        FROM ({requests_sql(KEYS)}) AS requests SEMI JOIN wanted USING (request_key) JOIN asked ON {how.format("requests")}
+        FROM ({_REQUESTS_ASKED}) AS requests SEMI JOIN wanted USING (request_key) JOIN asked ON {how.format("requests")}
         WHERE snapshot = $snapshot AND (len($rounds) = 0 OR list_contains($rounds, round)) GROUP BY ALL
         """,
         wanted,

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, MEANINGS, METRIC_RANKS, TESTS
-from dtef_pipeline.survey.tables import COSTS, DRIFT_CHECKS, LEVEL_FIELD, METRICS
-from dtef_pipeline.tables import PARSE_RATE_FIELD, description
+from dtef_pipeline.survey.tables import DRIFT_CHECKS, LEVEL_FIELD, METRICS
+from dtef_pipeline.tables import COSTS, PARSE_RATE_FIELD, description
 
 PLAIN = (
     *(
@@ -101,22 +101,12 @@ EXPERIMENT: Mapping[str, str] = {
     "cost": _COST,
 }
 """By name, the columns that `dtef experiment` shows."""
-COST_COLUMNS: Mapping[str, str] = {
-    **{
-        name: description(COSTS.field(name))
-        for name in ("answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens")
-    },
-    "condition": description(COSTS.field("condition")),
-    "cost": _COST,
-}
-"""By name, the columns that `dtef costs` shows."""
 _DRIFT_SHOWN = {
     **{
         name: name
         for name in (
             "verdict",
-            "context_level",
-            "condition",
+            "way",
             "shift",
             "lowest",
             "lowest_snapshot",
@@ -129,7 +119,7 @@ _DRIFT_SHOWN = {
     "since": "first_snapshot",
     "snapshots": "n_snapshots",
 }
-DRIFT: Mapping[str, str] = {
+DRIFT_HEADINGS: Mapping[str, str] = {
     **{shown: description(DRIFT_CHECKS.field(name)).removeprefix("Lower end of the ") for shown, name in _DRIFT_SHOWN.items()},
     "odds for drift": "How much likelier the snapshots are with a shift than without one (the highest so far); null: too few snapshots",
     "odds needed": "Odds from which the verdict is drift: all that is watched together shares one error rate",

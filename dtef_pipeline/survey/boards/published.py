@@ -46,6 +46,7 @@ _APART = (*_DIFFERENCE, "p_adjusted", "verdict")
 _REACTION = (*_DIFFERENCE, "p_adjusted", "verdict")
 _DEVIATION = ("deviation", "interval", "p_adjusted", "verdict")
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
+_COMPARED_IN = ("n_pairs", "n_items", "n_clusters", "note")
 _FOUND_IN = ("n_pairs", "n_questions", "n_batteries", "note")
 PUBLISHED = (
     View(
@@ -97,7 +98,7 @@ PUBLISHED = (
         "comparisons",
         "comparisons",
         "every two models: the difference of their scores, and whether chance could have made it",
-        ("model", "other_model", "context_level", "family", *_APART, "parsed_verdict", "effect_size", *_FOUND_IN),
+        ("model", "other_model", "context_level", "among", *_APART, "parsed_verdict", "effect_size", *_COMPARED_IN),
         subject=("model", "other_model", *_APART),
         is_board=False,
         needs="two models with a score for the same cells",

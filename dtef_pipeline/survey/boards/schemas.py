@@ -1,4 +1,4 @@
-"""The published tables of boards and statistics: comparisons, context responsiveness, gaps between segments, reliability.
+"""The published tables of boards and statistics: context responsiveness, gaps between segments, reliability.
 
 All are made of **cells** (see `boards`), never mix context levels or conditions (but to compare them), and stand twice, for `targets`
 clean and all. `low` and `high` are the ends of a 95 % interval, null where there is none; `note` then says why. `p` is of a two-sided test
@@ -24,7 +24,7 @@ from dtef_pipeline.survey.tables import (
     TARGETS_FIELD,
     VALUE_FIELD,
 )
-from dtef_pipeline.tables import METRIC_FIELD, MODEL_FIELDS, PARSE_RATE_FIELD, description, field
+from dtef_pipeline.tables import COMPARISONS, METRIC_FIELD, MODEL_FIELDS, PARSE_RATE_FIELD, description, field
 
 _TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int64()
 _OF_SERIES = (*MODEL_FIELDS, LEVEL_FIELD, CONDITION_FIELD, TARGETS_FIELD, METRIC_FIELD)
@@ -50,39 +50,6 @@ _PARSED_NOTE = field(
 )
 _NOTE = field("note", _TEXT, "Caution for readers of the row, or the reason why a number is missing")
 _SEED_FIELD = field("seed", _COUNT, "Seed of all that was drawn")
-
-COMPARISONS = pa.schema(
-    [
-        *_OF_SERIES,
-        field("other_model", _TEXT, "Model that the first one is compared with"),
-        field("other_variant", _TEXT, "Variant of the model that the first one is compared with"),
-        field("n_pairs", _COUNT, "Pairs of segment and question that both models have a score for"),
-        _N_QUESTIONS,
-        _N_BATTERIES,
-        field("score", _NUMBER, "Mean score of the better model on the shared pairs, 0-1: higher is better"),
-        field("other_score", _NUMBER, "Mean score of the other model on the shared pairs, 0-1: higher is better"),
-        field("difference", _NUMBER, "Lead of the better model: score less other score, 0-1"),
-        _LOW,
-        _HIGH,
-        field("effect_size", _NUMBER, "Difference in units of the standard deviation of the batteries' differences"),
-        _P,
-        field(
-            "family",
-            _TEXT,
-            "Family of the comparison: models (two language models), reference (a language model against the leave-one-out marginal) or "
-            "baselines (all others)",
-        ),
-        field("p_adjusted", _NUMBER, "Adjusted p (Holm over the rows of the family at one level and condition), 0-1"),
-        field("verdict", _TEXT, "Verdict by p_adjusted: better, not told apart or not tested"),
-        field("n_parsed_pairs", _COUNT, "Pairs of segment and question that both models answered readably"),
-        *_PARSED,
-        field("parsed_p_adjusted", _NUMBER, "Adjusted parsed_p, as p is for p_adjusted"),
-        field("parsed_verdict", _TEXT, "Verdict by readable responses alone: better, worse, not told apart or not tested"),
-        _PARSED_NOTE,
-        _NOTE,
-    ]
-)
-"""Every two models on the cells that both have a score for, the better one first."""
 
 RESPONSIVENESS = pa.schema(
     [

@@ -18,7 +18,7 @@ from dtef_pipeline.survey.baselines.names import (
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.boards.noise import sampling_noise
-from dtef_pipeline.survey.boards.schemas import COMPARISONS, RELIABILITY
+from dtef_pipeline.survey.boards.schemas import RELIABILITY
 from dtef_pipeline.survey.boards.skill import ADDED, measures
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import Sample
@@ -39,7 +39,6 @@ SCORED = Scored(
     marginal=POPULATION_MARGINAL,
     reference=LEAVE_ONE_OUT,
     ranked_from=10,  # segments: weval methodology 5.3
-    comparisons=COMPARISONS,
     reliability=RELIABILITY,
     reference_again="ingest the round again",
     clusters=question_clusters,

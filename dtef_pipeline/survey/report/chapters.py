@@ -9,7 +9,7 @@ from importlib.resources import files
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.report.drift import drift, reliability
+from dtef_pipeline.report.drift import drift, partition_checks, reliability
 from dtef_pipeline.report.leaderboard import comparisons, leaderboard
 from dtef_pipeline.report.markup import Group, paragraph
 from dtef_pipeline.report.page import Chapter, build_report
@@ -17,6 +17,7 @@ from dtef_pipeline.report.preference_chapter import preference_chapters
 from dtef_pipeline.survey.boards.responsiveness import context_shown
 from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
 from dtef_pipeline.survey.design_effects import about_n
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.experiments import Experiment
 from dtef_pipeline.survey.report.attributes import attributes, consistency, metrics
 from dtef_pipeline.survey.report.context import context
@@ -80,7 +81,7 @@ def _chapters(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str,
         Chapter("consistency", "Consistency", consistency(found["consistency"])),
         Chapter("questions", "Questions", questions(connection, metric), style=_file("questions.css")),
         Chapter("reliability", "Reliability", reliability(published(connection, "reliability"), NAMES)),
-        Chapter("drift", "Drift", drift(connection, published_drift(connection), NAMES)),
+        Chapter("drift", "Drift", drift(published_drift(connection), SUBJECT, partition_checks(connection, NAMES))),
         *preference_chapters(connection, "survey", SURVEY_PAIRED.metrics),
         Chapter("data-quality", "Data quality", quality(connection)),
         Chapter("costs", "Costs", costs(connection)),

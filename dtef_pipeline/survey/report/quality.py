@@ -138,5 +138,8 @@ def _costs(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     sums = ", ".join([sums, *(f"sum({column.name}) AS {column.name}" for column in UNKNOWN_COST_COLUMNS)])
     place = place_sql(snapshot_order(connection))
     return connection.execute(
-        f"SELECT model, snapshot, {sums} FROM costs GROUP BY model, snapshot ORDER BY model, {place} NULLS FIRST, snapshot"
+        f"""
+        SELECT model, snapshot, {sums} FROM costs WHERE family = 'survey' GROUP BY model, snapshot
+        ORDER BY model, {place} NULLS FIRST, snapshot
+        """
     ).df()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import duckdb
 import pandas as pd
@@ -11,12 +10,12 @@ import pandas as pd
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.models import ModelDrift, model_drift
+from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import view
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.survey.moved_questions import with_texts
 
 Boards = Mapping[str, pd.DataFrame]
 """Boards by view."""
@@ -45,9 +44,12 @@ def boards(connection: duckdb.DuckDBPyConnection) -> Boards:
 
 def published_drift(connection: duckdb.DuckDBPyConnection) -> ModelDrift:
     """The published tables where they exist, else the same computed from the scores."""
-    if has_table(connection, "model_drift") and has_table(connection, "drift_series"):
-        return ModelDrift(
-            *(connection.sql(f"SELECT * FROM {name}").to_arrow_table() for name in ("model_drift", "drift_series"))
+    if has_table(connection, "drift") and has_table(connection, "drift_series"):
+        of_family = f"WHERE family = '{SUBJECT.family}'"
+        checks, series = (
+            connection.sql(f"SELECT {', '.join(schema.names)} FROM {name} {of_family}").to_arrow_table()
+            for name, schema in (("drift", DRIFT), ("drift_series", DRIFT_SERIES))
         )
-    computed = model_drift(connection, SUBJECT)
-    return replace(computed, checks=with_texts(computed.checks, connection))
+        if len(checks):
+            return ModelDrift(checks, series)
+    return model_drift(connection, SUBJECT)

@@ -9,7 +9,6 @@ NAMES = Names(
     place={"round": "Round", "segment": "Segment"},
     asked={"context_level": "Context", "condition": "Asked as"},
     usual={"condition": BlueprintOptions().condition},
-    whole_way="context {context_level}, asked as {condition}",
     part="segment",
     cell="pair",
     reference=LEAVE_ONE_OUT,

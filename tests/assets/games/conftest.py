@@ -75,7 +75,7 @@ class League:
         return self.table(table).to_pylist()
 
     def table(self, table: str) -> pa.Table:
-        levels = LEAGUE_SPACE.levels(SHOW_CARDS) if GAMES_TABLES[table].levels else {}
+        levels = LEAGUE_SPACE.levels(SHOW_CARDS) if table in GAMES_TABLES and GAMES_TABLES[table].levels else {}
         return self.house.read_or_empty(table, **levels)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from assets.definitions import defs
-from assets.games.drift import baselines_stand_still, games_drift, games_no_drift, games_verdicts_were_told
+from assets.games.drift import baselines_stand_still, games_drift, games_no_drift, games_verdicts_were_sent
 from assets.games.night import nightly_games
 from assets.survey.store import SurveyStore
 from dtef_pipeline.cli.started_runs import dagster_instance
@@ -121,26 +121,21 @@ def test_a_player_that_got_worse_is_seen_and_so_is_a_baseline_that_moved(
     checks = checks_of_drift()
     assert {name: check.passed for name, check in checks.items()} == {
         "games_no_drift": False,
-        "games_verdicts_were_told": True,
+        "games_verdicts_were_sent": True,
         "baselines_stand_still": True,
     }
-    (row,) = league.rows("games_model_drift")
-    assert (row["model"], row["persona"], row["opponent"], row["metric"]) == (
-        "legal",
-        "calm:v2",
-        "baseline/careful",
-        "success_rate",
-    )
-    assert (row["verdict"], row["n_items"]) == ("watch", 16)
+    (row,) = league.rows("drift")
+    assert (row["model"], row["way"]) == ("legal", "persona calm:v2 against baseline/careful, success_rate")
+    assert (row["verdict"], row["n_prompts"]) == ("watch", 16)
     assert " in 2026-03-02, " in row["reason"]
-    (ruled,) = league.rows("games_drift")
-    assert (ruled["scenario"], ruled["flagged"]) == ("show-cards", True)
+    (ruled,) = league.rows("drift_rule")
+    assert (ruled["partition"].split("/")[1], ruled["flagged"]) == ("show-cards", True)
     said = " ".join(ok("drift", "--family", "games").split())
     assert "legal" in said
     assert "watch" in said
     assert "baselines moved" not in said
     (shown,) = json.loads(ok("drift", "--family", "games", "--by", "scenario", "--format", "json"))
-    assert (shown["scenario"], shown["lowest_snapshot"]) == ("show-cards", "2026-03-02")
+    assert (shown["partition"], shown["lowest_snapshot"]) == (ruled["partition"], "2026-03-02")
     accepted = ok("drift", "--family", "games", "--since", "legal=2026-03-02", "--format", "json")
     assert [one["verdict"] for one in json.loads(accepted)] == [None]
     assert "allowed with --by model" in refused("drift", "--family", "games", "--by", "scenario", "--since", "2026-03-02")
@@ -163,7 +158,7 @@ def run_of(request: dg.RunRequest, league: League) -> None:
 
 
 def checks_of_drift() -> dict[str, dg.AssetCheckEvaluation]:
-    assets = [games_drift, games_no_drift, games_verdicts_were_told, baselines_stand_still]
+    assets = [games_drift, games_no_drift, games_verdicts_were_sent, baselines_stand_still]
     result = dg.materialize(assets, resources={"store": SurveyStore()})
     return {str(one.check_name): one for one in result.get_asset_check_evaluations()}
 

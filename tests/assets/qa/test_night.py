@@ -193,15 +193,15 @@ class TestNights:
         items = Counter(row["snapshot"] for row in nights.rows("qa_responses"))
         assert items == {"2026-03-01": 15, "2026-03-02": 15}
         assert nights.roll_up("qa_drift", "qa_costs").failures == ()
-        of_models = {row["metric"]: row for row in nights.rows("qa_model_drift")}
+        of_models = {row["way"].split(", ")[1].split(" by ")[0]: row for row in nights.rows("drift")}
         assert {row["model"] for row in of_models.values()} == {"honest"}
         exact = of_models["correct"]
         assert (exact["verdict"], exact["n_snapshots"]) == ("watch", 2)
         assert " in 2026-03-02, " in exact["reason"]
-        of_judge = {row["evaluator"]: row for row in nights.rows("qa_judge_drift")}
+        of_judge = {row["evaluator"]: row for row in nights.rows("judge_drift")}
         assert set(of_judge) == {"semantic", "factuality"}
         for row in of_judge.values():
-            assert (row["judge_model"], row["verdict"], row["n_items"], row["n_snapshots"]) == ("arbiter", "watch", 12, 2)
+            assert (row["judge"], row["verdict"], row["n_items"], row["n_snapshots"]) == ("arbiter", "watch", 12, 2)
             assert (row["highest"], row["lowest"]) == pytest.approx((0.9, 0.4))
             assert row["gap"] == pytest.approx(0.5)
         said = " ".join(ok("drift", "--family", "qa").split())
@@ -222,7 +222,7 @@ class TestNights:
 
     def test_what_anchors_cost_is_the_judges(self, nights: QaPipeline) -> None:
         assert nights.roll_up("qa_costs").failures == ()
-        judge = [row for row in nights.rows("qa_costs") if row["role"] == "judge"]
+        judge = [row for row in nights.rows("costs") if row["role"] == "judge"]
         asked = nights.players.by_role["judge"]
         assert sum(row["calls"] for row in judge) == asked
         assert sum(row["answered"] for row in judge) == asked

@@ -16,7 +16,7 @@ def test_stages_and_roll_ups_go_well(two_nights: Nights) -> None:
     reviews, outcomes = two_nights
     assert [one.failures for one in outcomes] == [(), (), ()]
     # It warns of the models to watch.
-    assert reviews.checks(outcomes[-1]) == {"rubric_no_drift": False, "rubric_verdicts_were_told": True}
+    assert reviews.checks(outcomes[-1]) == {"rubric_no_drift": False, "rubric_verdicts_were_sent": True}
 
 
 def test_the_latest_grades_of_each_blueprint_are_averaged_and_two_blueprints_make_no_champion(two_nights: Nights) -> None:
@@ -56,7 +56,7 @@ def test_judges_and_what_scores_vary_by_have_tables(two_nights: Nights) -> None:
 
 
 def test_the_model_that_lost_its_answer_is_flagged_with_the_two_nights(two_nights: Nights) -> None:
-    rows = two_nights[0].rows("rubric_drift").set_index(["blueprint", "model"])
+    rows = two_nights[0].rows("drift_rule").set_index(["partition", "model"])
     # Of `second`, two criteria: it contains 4 (lost), and it is right (as judges that read nothing say).
     two = rows.loc[("second", "two")]
     assert [two["lowest"], two["highest"]] == pytest.approx([0.5, 1.0])
@@ -67,19 +67,19 @@ def test_the_model_that_lost_its_answer_is_flagged_with_the_two_nights(two_night
 
 def test_models_are_watched_over_all_blueprints(two_nights: Nights) -> None:
     reviews, _ = two_nights
-    rows = reviews.rows("rubric_model_drift").set_index("model")
+    rows = reviews.rows("drift").set_index("model")
     assert rows["verdict"].to_dict() == {"one": "none", "two": "watch"}
-    assert rows.loc["two", ["blueprints", "n_prompts", "cause"]].tolist() == [["first", "second"], 3, None]
+    assert rows.loc["two", ["partitions", "n_prompts", "cause"]].tolist() == [["first", "second"], 3, None]
     assert rows.loc["two", "gap"] == pytest.approx(0.5 / 3)
-    assert len(reviews.rows("rubric_drift_series")) == 4
+    assert len(reviews.rows("drift_series")) == 4
 
 
 def test_costs_are_those_of_the_response_store_by_role(two_nights: Nights) -> None:
     reviews, _ = two_nights
-    rows = reviews.rows("rubric_costs")
+    rows = reviews.rows("costs")
     with ResponseStore(reviews.folder / "responses.sqlite") as store:
         stored = store.summary().to_pandas().groupby(["role", "model"])[["answers", "prompt_tokens", "cost_usd"]].sum()
-    found = rows.set_index(["role", "model"])
+    found = rows.groupby(["role", "model"])[["calls", "prompt_tokens", "cost_usd"]].sum()
     assert found["calls"].to_dict() == stored["answers"].to_dict()
     assert found["prompt_tokens"].to_dict() == stored["prompt_tokens"].to_dict()
     assert found["cost_usd"].to_dict() == pytest.approx(stored["cost_usd"].to_dict())

@@ -64,7 +64,7 @@ class Nights:
         """The run that `boards_after_run` asks for, as far as drift goes."""
         return defs.resolve_job_def("roll_ups").execute_in_process(
             instance=self.pipeline.instance,
-            asset_selection=[dg.AssetKey("model_drift")],
+            asset_selection=[dg.AssetKey("survey_drift")],
             run_config=QUIET,
             raise_on_error=False,
         )

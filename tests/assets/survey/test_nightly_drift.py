@@ -31,8 +31,8 @@ class Weeks:
     """Checks of a run over a round that no night asked about, made after the nights."""
 
     def said(self, board: int, name: str) -> Any:
-        """Metadata of `model_drift`."""
-        (event,) = self.boards[board].asset_materializations_for_node("model_drift")
+        """Metadata of `survey_drift`."""
+        (event,) = self.boards[board].asset_materializations_for_node("survey_drift")
         return event.metadata[name].value
 
     def check(self, board: int, name: str) -> dg.AssetCheckEvaluation:
@@ -82,21 +82,21 @@ class TestDrift:
         assert [one.passed for one in found] == [True] * 3 + [False] * 6
         first = found[-1].metadata["first"].value
         assert isinstance(first, list)
-        assert re.match(r"(drift|watch): mine on T1/country:\w+ at context 0, distribution/attribute-label: ", str(first[0]))
+        assert re.match(r"(drift|watch): mine on T1/country:\w+, context 0: ", str(first[0]))
 
     def test_what_a_night_found_stays_when_a_run_of_another_round_follows(self, weeks: Weeks) -> None:
         assert weeks.of_another_round == {"no_drift": False}
 
     def test_the_model_drifts_from_the_first_changed_night_on(self, weeks: Weeks) -> None:
         assert re.match(
-            r"Drift in 1 of \d+ series. Largest: mine at context 0, down by 0\.\d+ since 2026-03-05", weeks.said(0, "headline")
+            r"Drift in 1 of \d+ series. Largest: mine, context 0, down by 0\.\d+ since 2026-03-05", weeks.said(0, "headline")
         )
         assert (weeks.said(0, "drift"), weeks.said(0, "watch")) == (1, 0)
         assert weeks.said(0, "timeline").startswith("![")
-        check = weeks.check(0, "no_model_drift")
+        check = weeks.check(0, "survey_no_drift")
         assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
         (said,) = check.metadata["first"].value
-        assert re.search(r"mine at context 0, .*: down by 0\.\d+ .*since 2026-03-05; .*moved most: T1/q", str(said))
+        assert re.search(r"mine, context 0: down by 0\.\d+ .*since 2026-03-05; .*moved most: T1/q", str(said))
 
     def test_the_webhook_is_told_once_and_again_only_when_it_did_not_arrive(self, weeks: Weeks) -> None:
         assert weeks.said(0, "webhook").startswith("off")
@@ -106,16 +106,16 @@ class TestDrift:
         assert [weeks.said(board, "webhook") for board in (2, 3)] == ["sent the verdicts of 1 series", "nothing new to send"]
 
     def test_a_webhook_that_does_not_take_what_there_is_to_tell_is_a_warning(self, weeks: Weeks) -> None:
-        checks = [weeks.check(board, "verdicts_were_told") for board in range(4)]
+        checks = [weeks.check(board, "survey_verdicts_were_sent") for board in range(4)]
         assert [one.passed for one in checks] == [True, False, True, True]
         assert checks[1].severity == dg.AssetCheckSeverity.WARN
-        assert checks[1].metadata["first"].value == ["mine at context 0: drift"]
+        assert checks[1].metadata["first"].value == ["mine, context 0: drift"]
 
     def test_the_message_says_what_moved(self, weeks: Weeks) -> None:
         (_, refused), (_, told), (_, accepted) = weeks.receiver.bodies
         assert refused == told
         assert [(one["verdict"], one["was"]) for one in accepted["series"]] == [("none", "drift")]
-        assert (told["table"], told["snapshot"]) == ("model_drift", "2026-03-10")
+        assert (told["family"], told["snapshot"]) == ("survey", "2026-03-10")
         assert told["text"] == weeks.said(0, "headline")
         (series,) = told["series"]
         assert (series["model"], series["model_variant"]) == ("mine", "openai/mine[max_tokens=256,temperature=0]")
@@ -127,7 +127,7 @@ class TestDrift:
     def test_a_drift_is_accepted_by_a_later_beginning(self, weeks: Weeks) -> None:
         """The nights that are left are alike; the verdict that was sent before is taken back."""
         assert weeks.said(4, "drift") == 0
-        check = weeks.check(4, "no_model_drift")
+        check = weeks.check(4, "survey_no_drift")
         assert check.passed
         assert weeks.said(4, "webhook") == "sent the verdicts of 1 series"
 

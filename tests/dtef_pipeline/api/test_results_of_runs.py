@@ -98,10 +98,10 @@ def test_a_run_of_questions_has_the_numbers_of_the_board(tmp_path: Path, monkeyp
     assert own["value"] == pytest.approx(0.75)
     assert (own["model"], own["metric"], own["n"], own["condition"]) == ("m", "exact_choice", 4, "letters")
     assert body["cost"] == {
-        "usd": 2.0,
+        "usd": 2.5,
         "calls": 4,
-        "prompt_tokens": 200,
-        "completion_tokens": 20,
+        "prompt_tokens": 250,
+        "completion_tokens": 25,
         "unpriced": 0,
         "unpriced_usd_most": None,
         "bought": NOTHING,

@@ -59,13 +59,13 @@ def lopsided(seed: int, models: int = 3) -> pd.DataFrame:
 def test_two_models_by_hand_the_better_one_first() -> None:
     frame = pd.concat([of("a", 0.5, 0.5, 0.5, 0.5, 0.5), of("b", 0.6, 0.7, 0.6, 0.4, 0.9)])
     (row,) = comparisons(frame, OPTIONS).to_dict("records")
-    assert (row["model"], row["other_model"], row["n_pairs"], row["n_questions"]) == ("b", "a", 5, 5)
+    assert (row["model"], row["other_model"], row["n_pairs"], row["n_items"]) == ("b", "a", 5, 5)
     assert [row[name] for name in ("score", "other_score", "difference")] == pytest.approx([0.64, 0.5, 0.14])
     assert row["effect_size"] == pytest.approx(0.14 / np.std([0.1, 0.2, 0.1, -0.1, 0.4], ddof=1))
     expected = stats.ttest_1samp([0.1, 0.2, 0.1, -0.1, 0.4], 0)
     assert [row["p"], row["p_adjusted"]] == pytest.approx([expected.pvalue] * 2)
     assert (row["low"], row["high"]) == pytest.approx(tuple(expected.confidence_interval()))
-    assert (row["verdict"], row["family"], row["note"]) == ("not told apart", "models", "")
+    assert (row["verdict"], row["among"], row["note"]) == ("not told apart", "models", "")
     assert (row["targets"], row["metric"]) == ("clean", "js")
 
 
@@ -83,7 +83,7 @@ def by_definition(frame: pd.DataFrame, model: str, other: str) -> dict[str, floa
     variance = (len(sums) - 1) / len(sums) * sum((one - sum(sums) / n_pairs) ** 2 for one in without)
     return {
         "n_pairs": n_pairs,
-        "n_questions": len(found),
+        "n_items": len(found),
         "difference": sum(sums) / n_pairs,
         "effect_size": sum(sums) / n_pairs / float(np.std(means, ddof=1)),
         "p": 2 * stats.t.sf(abs(sum(sums) / n_pairs) / variance**0.5, freedom_of(sizes)),

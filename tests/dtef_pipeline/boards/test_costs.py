@@ -1,23 +1,43 @@
-"""Costs: each request is counted and paid once, and an unknown price is not zero."""
+"""Costs: each request is counted and paid once, whatever rests on it, and an unknown price is not zero."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
-import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.boards.costs import cost_breakdown, cost_views, costs, usage_by_model
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.boards.costs import costs, costs_with_reasons, count_calls_once, spent_in_all, usage_by_model
+from dtef_pipeline.boards.used_calls import Calls, FamilyCalls
+from dtef_pipeline.qa.result_tables import QA_ANCHORS
+from dtef_pipeline.qa.stored_tables import QA_CALL_TABLES
+from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES
+from dtef_pipeline.rubric.stored_tables import RUBRIC_CALL_TABLES
+from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
+from dtef_pipeline.survey.identity import SPACE
+from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 from dtef_pipeline.survey.tables import PREDICTIONS
+from resources.responses.store import SUMMARY
+
+Row = Mapping[str, Any]
+
+
+def stored(keys: Sequence[str]) -> pa.Table:
+    """Each call of the store has 5 + 1 tokens and costs a cent."""
+    n = len(keys)
+    return pa.table({"request_key": list(keys), "prompt_tokens": [5] * n, "completion_tokens": [1] * n, "cost_usd": [0.01] * n})
+
+
+def connected(**tables: tuple[Sequence[Row], pa.Schema]) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    for name, (rows, schema) in tables.items():
+        connection.register(name, pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
+    return connection
 
 
 def prediction(**given: Any) -> dict[str, Any]:
@@ -44,35 +64,40 @@ def prediction(**given: Any) -> dict[str, Any]:
     return row
 
 
-@contextmanager
-def predictions(*rows: dict[str, Any]) -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
-        connection.register("predictions", pa.Table.from_pylist([prediction(**row) for row in rows], schema=PREDICTIONS))
-        yield connection
+def of_predictions(*rows: Row) -> duckdb.DuckDBPyConnection:
+    return connected(predictions=([prediction(**row) for row in rows], PREDICTIONS))
 
 
-def table(*rows: dict[str, Any]) -> list[dict[str, Any]]:
-    with predictions(*rows) as connection:
-        found: list[dict[str, Any]] = costs(connection, KEYS).to_pylist()
-        return found
+def of_survey(*rows: Row) -> list[dict[str, Any]]:
+    return list(costs(of_predictions(*rows), "survey", SURVEY_CALL_TABLES, stored).to_pylist())
 
 
-def breakdown(by: list[str], *rows: dict[str, Any], **chosen: Any) -> pd.DataFrame:
-    with predictions(*rows) as connection:
-        return cost_breakdown(connection, by, KEYS, **chosen)
+def response(key: str, cost: float | None = 0.1, **given: Any) -> dict[str, Any]:
+    usual = {"suite": "gsm8k", "part": "all", "item_id": key, "model": "m", "model_variant": "m[t=0]", "snapshot": "base"}
+    usage = {"call_status": "answered", "prompt_tokens": 10, "completion_tokens": 2, "cost_usd": cost}
+    return {**usual, "request_key": key, **usage, **given}
 
 
-def test_an_unknown_view_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="costs by colour: allowed: model, round, segment, snapshot, condition"):
-        breakdown(["model", "colour"], {})
+def judgement(*keys: str, cost: float | None = 0.01, **given: Any) -> dict[str, Any]:
+    usual = {"suite": "gsm8k", "part": "all", "evaluator": "semantic", "judge_model": "j", "judge_variant": "j[t=0]"}
+    usage = {"prompt_tokens": 5 * len(keys), "completion_tokens": len(keys), "cost_usd": cost, "snapshot": "base"}
+    return {**usual, "request_keys": list(keys), "raw": ["r"] * len(keys), **usage, **given}
+
+
+def of_qa(
+    responses: Sequence[Row], judgements: Sequence[Row] = (), anchors: Sequence[Row] = (), unknown: pa.Table | None = None
+) -> list[dict[str, Any]]:
+    tables = {"qa_responses": (responses, QA_RESPONSES), "qa_judgements": (judgements, QA_JUDGEMENTS)}
+    connection = connected(**tables, **({"qa_anchors": (anchors, QA_ANCHORS)} if anchors else {}))
+    return list(costs(connection, "qa", QA_CALL_TABLES, stored, unknown=unknown).to_pylist())
 
 
 def test_a_response_that_was_not_imported_was_stopped_by_no_budget() -> None:
     """`dtef run` told of a budget that was reached."""
     rows = ({"request_key": "a", "call_status": "missing"}, {"request_key": "b", "call_status": "missing"})
-    assert [row["budget_stopped"] for row in table(*rows)] == [0]
-    same = usage_by_model(pa.Table.from_pylist([prediction(**row) for row in rows], schema=PREDICTIONS), KEYS).to_pylist()
-    assert [row["budget_stopped"] for row in same] == [0]
+    assert of_survey(*rows) == []
+    table = pa.Table.from_pylist([prediction(**row) for row in rows], schema=PREDICTIONS)
+    assert [row["budget_stopped"] for row in usage_by_model(table, SURVEY_CALL_TABLES).to_pylist()] == [0]
 
 
 def test_failed_calls_and_calls_stopped_by_a_budget_are_told_apart_with_a_reason_each() -> None:
@@ -82,9 +107,9 @@ def test_failed_calls_and_calls_stopped_by_a_budget_are_told_apart_with_a_reason
         {"request_key": "c", "call_status": "budget", "error": "max_calls of 2 was reached"},
         {"request_key": "d", "call_status": "budget", "error": "max_calls of 2 was reached"},
     )
-    (row,) = table(*rows)
+    (row,) = of_survey(*rows)
     assert (row["answered"], row["failed"], row["budget_stopped"], row["unpriced"]) == (1, 1, 2, 0)
-    (shown,) = breakdown(["model"], *rows).to_dict("records")
+    (shown,) = costs_with_reasons(of_predictions(*rows), SURVEY_CALL_TABLES, ["model"]).to_dict("records")
     assert (shown["reason"], shown["stop_reason"]) == ("too long", "max_calls of 2 was reached")
 
 
@@ -114,39 +139,138 @@ def test_sums_are_those_of_a_plain_loop_over_requests_in_every_view(rows: list[d
         by_request[row["request_key"]].append(prediction(**row))
     wanted: dict[tuple[str, str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for of_request in by_request.values():
-        place = min((row["round"], row["segment"], row["condition"]) for row in of_request)
         statuses = {row["call_status"] for row in of_request}
         status = next(name for name in ("answered", "error", "budget", "missing") if name in statuses)
+        if status == "missing":
+            continue
+        place = min((row["round"], row["segment"], row["condition"]) for row in of_request)
         wanted[place][status] += 1
         wanted[place]["prompt_tokens"] += max(row["prompt_tokens"] or 0 for row in of_request)
         answered = [row for row in of_request if row["call_status"] == "answered"]
         priced = [row["cost_usd"] for row in answered if row["cost_usd"] is not None]
         wanted[place]["cost_usd"] += max(priced, default=0)
         wanted[place]["unpriced"] += bool(answered) and not any(priced) and len(priced) < len(answered)
-    with predictions(*rows) as connection:
-        table = costs(connection, KEYS).to_pylist()
-        frames = [cost_breakdown(connection, [view], KEYS) for view in cost_views(KEYS)]
-    got = {(row["round"], row["segment"], row["condition"]): row for row in table}
+    got = {(row["first_level"], row["second_level"], row["purpose"]): row for row in of_survey(*rows)}
     assert set(got) == set(wanted)
     for place, sums in wanted.items():
         counted = (got[place]["answered"], got[place]["failed"], got[place]["budget_stopped"], got[place]["prompt_tokens"])
         assert counted == (sums["answered"], sums["error"], sums["budget"], sums["prompt_tokens"])
         assert ((got[place]["cost_usd"] or 0), got[place]["unpriced"]) == (pytest.approx(sums["cost_usd"]), sums["unpriced"])
-    for frame in frames:
+    for view in ("model", "first_level", "second_level", "snapshot", "purpose"):
+        frame = costs_with_reasons(of_predictions(*rows), SURVEY_CALL_TABLES, [view])
         assert frame["answered"].sum() == sum(sums["answered"] for sums in wanted.values())
         assert frame["cost_usd"].sum() == pytest.approx(sum(sums["cost_usd"] for sums in wanted.values()))
 
 
-@given(ROWS, st.booleans(), st.integers(1, 3))
-def test_the_usage_of_a_partition_is_that_of_the_breakdown_by_model(
-    rows: list[dict[str, Any]], shared: bool, models: int
-) -> None:
-    for place, row in enumerate(rows):
-        variant = f"openai/m{place % models}" if place % 5 else "baseline/uniform"
-        row |= {"model": f"m{place % models}", "model_variant": variant, "round": "S1", "segment": "a:x"}
-        row["request_key"] = row["request_key"] + ("" if shared else str(place))
-    table = pa.Table.from_pylist([prediction(**row) for row in rows], schema=PREDICTIONS)
-    with predictions(*rows) as connection:
-        expected = cost_breakdown(connection, ["model"], KEYS).drop(columns=["reason", "stop_reason"])
-    wanted = pa.Table.from_pandas(expected, preserve_index=False).to_pylist()
-    assert usage_by_model(table, KEYS).to_pylist() == [{**row, "cost_usd": pytest.approx(row["cost_usd"])} for row in wanted]
+def test_calls_are_added_up_by_role_partition_and_purpose() -> None:
+    rows = of_qa(
+        [response("a"), response("b"), response("c", suite="mmlu")],
+        [judgement("ja"), judgement("jb"), judgement("fa", evaluator="factuality")],
+    )
+    told = [(row["role"], row["first_level"], row["purpose"], row["calls"], row["cost_usd"]) for row in rows]
+    assert told == [
+        ("candidate", "gsm8k", None, 2, pytest.approx(0.2)),
+        ("candidate", "mmlu", None, 1, pytest.approx(0.1)),
+        ("judge", "gsm8k", "semantic", 2, pytest.approx(0.02)),
+        ("judge", "gsm8k", "factuality", 1, pytest.approx(0.01)),
+    ]
+    assert sum(row["prompt_tokens"] for row in rows) == 45
+    assert {(row["family"], row["second_level"], row["snapshot"]) for row in rows} == {("qa", "all", "base")}
+
+
+def test_a_call_that_several_rows_rest_on_counts_once() -> None:
+    shared = [response("a"), response("a", cost=0.0, part="other", prompt_tokens=0), response("a", suite="aaa", cost=0.0)]
+    again = [judgement("j"), judgement("j", snapshot="2026-01-02"), judgement("j", suite="aaa")]
+    rows = of_qa(shared, again)
+    assert [(row["role"], row["first_level"], row["calls"], row["prompt_tokens"]) for row in rows] == [
+        ("candidate", "aaa", 1, 10),
+        ("judge", "aaa", 1, 5),
+    ]
+    assert sum(row["cost_usd"] for row in rows) == pytest.approx(0.11)
+
+
+def test_a_judgement_that_shares_its_first_reply_with_another_is_counted_by_calls() -> None:
+    rows = of_qa([], [judgement("j1"), judgement("j1", "j2", cost=0.02)])
+    assert [(row["calls"], row["cost_usd"], row["prompt_tokens"]) for row in rows] == [(2, pytest.approx(0.02), 10)]
+
+
+def test_what_the_judge_says_of_anchors_is_paid_for_too() -> None:
+    rows = of_qa([response("a")], [judgement("j1")], [judgement("j2", snapshot=night) for night in ("n1", "n1", "n2")])
+    assert [(row["role"], row["snapshot"], row["calls"], row["cost_usd"]) for row in rows[1:]] == [
+        ("judge", "base", 1, pytest.approx(0.01)),
+        ("judge", "n1", 1, pytest.approx(0.01)),
+    ]
+
+
+def test_a_call_without_a_known_price_is_counted_and_costs_nothing_that_is_known() -> None:
+    rows = of_qa([response("a", cost=None), response("a", cost=0.0, part="other")], [judgement("j", cost=None)])
+    assert [(row["cost_usd"], row["unpriced"]) for row in rows] == [(None, 1), (None, 1)]
+
+
+def test_failed_calls_are_counted_and_cost_nothing_and_judgements_without_a_reply_have_no_row() -> None:
+    (row,) = of_qa([response("a", call_status="error", cost=None)], [judgement(raw=[], cost=None)])
+    assert (row["failed"], row["answered"], row["calls"], row["cost_usd"]) == (1, 0, 0, None)
+
+
+def test_attempts_of_unknown_cost_are_counted_with_the_most_that_they_may_have_cost() -> None:
+    """They were in no table of costs of questions; of a model that always timed out there was not even a row."""
+    failed = response(
+        "b", None, call_status="error", model="n", model_variant="n[t=0]", prompt_tokens=None, completion_tokens=None
+    )
+    unknown = pa.table({"request_key": ["a", "b"], "unknown_cost_attempts": [1, 7], "unknown_cost_usd_most": [0.5, 3.5]})
+    rows = of_qa([response("a"), failed], unknown=unknown)
+    names = ("model", "answered", "calls", "cost_usd", "unpriced", "unknown_cost_attempts", "unknown_cost_usd_most")
+    told = [("m", 1, 1, pytest.approx(0.1), 0, 1, 0.5), ("n", 0, 0, None, 0, 7, 3.5)]
+    assert [tuple(row[name] for name in names) for row in rows] == told
+    rows_say = [response("a", unknown_cost_attempts=1, unknown_cost_usd_most=0.5), failed | {"unknown_cost_attempts": 7}]
+    known = [tuple(row[name] for name in names) for row in of_qa(rows_say, unknown=unknown)]
+    assert known == [told[0], (*told[1][:-1], None)]
+
+
+def test_what_embedders_cost_is_told_by_the_response_store() -> None:
+    row = {"blueprint": "b", "snapshot": "base", "model": "m", "model_variant": "m", "request_keys": ["a"], "turns": 1}
+    asked = [
+        {"model": "e", "snapshot": "base", "role": role, "answers": 3, "prompt_tokens": 9} for role in ("embedder", "judge")
+    ]
+    summary = pa.Table.from_pylist(asked, schema=SUMMARY)
+    connection = connected(rubric_responses=([row | {"cost_usd": 1.0, "prompt_tokens": 1}], RUBRIC_RESPONSES))
+    rows = costs(connection, "rubric", RUBRIC_CALL_TABLES, stored, summary=summary).to_pylist()
+    assert [(row["role"], row["model"], row["first_level"], row["calls"], row["cost_usd"]) for row in rows] == [
+        ("candidate", "m", "b", 1, 1.0),
+        ("embedder", "e", None, 3, None),
+    ]
+
+
+CONVERSATIONS = FamilyCalls(SPACE, (Calls("asked", replies="replies"),))
+USED = {"round": "S1", "segment": "a:x", "snapshot": "base", "model": "m", "model_variant": "m"}
+
+
+def in_all(rows: Sequence[Row], unknown: pa.Table | None = None) -> dict[str, Any]:
+    with duckdb.connect() as connection:
+        connection.register("asked", pa.Table.from_pylist([{**USED, **row} for row in rows]))
+        count_calls_once(connection, CONVERSATIONS, lambda keys: pa.table({}), unknown)
+        return spent_in_all(connection)
+
+
+def test_every_call_of_a_row_without_a_known_cost_is_unpriced() -> None:
+    """A conversation of three turns counted as one call whose cost is not known, and as three calls."""
+    found = in_all(
+        [
+            {"request_keys": list("abc"), "replies": 3, "prompt_tokens": 30, "completion_tokens": 3, "cost_usd": None},
+            {"request_keys": ["d"], "replies": 1, "prompt_tokens": 10, "completion_tokens": 1, "cost_usd": 0.5},
+            {"request_keys": ["e"], "replies": 0, "prompt_tokens": None, "completion_tokens": None, "cost_usd": None},
+        ]
+    )
+    wanted = {"calls": 4, "prompt_tokens": 40, "completion_tokens": 4, "cost_usd": 0.5, "unpriced": 3}
+    assert {name: found[name] for name in wanted} == wanted
+    assert (found["unknown_cost_attempts"], found["unknown_cost_usd_most"]) == (0, None)
+
+
+def test_attempts_of_unknown_cost_count_once_also_of_rows_without_a_reply() -> None:
+    """They were in no table of costs of rubrics, questions and games."""
+    twice = {"request_keys": ["a", "b"], "replies": 2, "prompt_tokens": 30, "completion_tokens": 3, "cost_usd": 0.5}
+    failed = {"request_keys": ["c"], "replies": 0, "prompt_tokens": None, "completion_tokens": None, "cost_usd": None}
+    unknown = {"request_key": ["b", "c", "z"], "unknown_cost_attempts": [2, 7, 1], "unknown_cost_usd_most": [0.25, None, 9.0]}
+    found = in_all([twice, twice, failed], pa.table(unknown))
+    assert (found["calls"], found["cost_usd"], found["unpriced"]) == (2, 0.5, 0)
+    assert (found["unknown_cost_attempts"], found["unknown_cost_usd_most"]) == (9, 0.25)

@@ -97,7 +97,6 @@ def test_of_a_sample_no_other_question_is_made_again(table: str, ingested: Path)
 
 READERS = {
     "leaderboard": ["--format", "json"],
-    "costs": [],
     "drift": [],
     "drift --by segment": [],
     "export-blueprints --round S1 --out OUT": [],
@@ -129,7 +128,7 @@ def test_every_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(dam
 def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) -> None:
     file = damaged / "scores" / NIGHT / "part-0.parquet"
     empty(file)
-    for table in ("segment_gaps", "costs", "leaderboard"):
+    for table in ("segment_gaps", "costs/family=survey", "leaderboard"):
         rubbish(damaged / table / "part-0.parquet")
     result = dtef("rollup")
     assert (result.exit_code, list(named(result.stderr))) == (1, [str(file)])
@@ -172,7 +171,7 @@ def test_any_run_keeps_what_earlier_ones_put_into_a_broken_file(
         ("games board", "persona_results"),
         ("qa board", "qa_board"),
         ("rubric board", "rubric_board"),
-        ("costs --family qa", "qa_costs"),
+        ("costs --family qa", "costs/family=qa"),
         ("preference board", "preference_scores"),
     ],
 )

@@ -37,11 +37,11 @@ class TestSegmentsAndRounds:
 
     def test_a_round_at_once_is_one_series_a_model_and_level(self, reading: Path) -> None:
         rows = strict(ok("drift", "--by", "round", "--format", "json"))
-        assert sorted((row["model"], row["context_level"]) for row in rows) == [("fake", "0"), ("fake", "2")]
-        assert rows[0]["n_prompts"] == 6
+        assert sorted((row["model"], row["way"]) for row in rows) == [("fake", "context 0"), ("fake", "context 2")]
+        assert rows[0]["n_items"] == 6
 
     def test_the_stage_says_the_same_as_the_command(self, reading: Path) -> None:
-        columns = ("segment", "model", "context_level", "gap", "verdict", "threshold")
+        columns = ("segment", "model", "way", "gap", "verdict", "threshold")
         stored = query(f"SELECT {', '.join(columns)} FROM drift_checks WHERE flagged ORDER BY ALL")
         rows = strict(ok("drift", "--by", "segment", "--round", "S1", "--format", "json"))
         shown = [{name: row[name] for name in columns[:-1]} for row in rows if row["flagged"]]
@@ -55,18 +55,18 @@ class TestModels:
     def test_a_model_is_judged_over_its_segments_and_baselines_are_not(self, reading: Path) -> None:
         rows = strict(ok("drift", "--format", "json"))
         assert [(row["model"], row["verdict"], row["n_prompts"]) for row in rows] == [("fake", "watch", 6)] * 2
-        assert {row["context_level"] for row in rows} == {"0", "2"}
+        assert {row["way"] for row in rows} == {"context 0", "context 2"}
         assert all(row["changes"][0]["what"] == "answers" for row in rows)
 
     def test_the_table_tells_a_newcomer_what_happened(self, reading: Path) -> None:
         text = ok("drift")
-        assert text.startswith("Too early: 2 of 6 snapshots; 2 of 2 series to watch. Largest: fake at context")
+        assert text.startswith("Too early: 2 of 6 snapshots; 2 of 2 series to watch. Largest: fake, context")
         assert "answers since 2026-01-03: parsed answers score 0." in text
         assert "too early: 2 of 6 snapshots" in text
 
     def test_lists_are_json_in_csv(self, reading: Path) -> None:
         rows = list(csv.DictReader(io.StringIO(ok("drift", "--format", "csv"))))
-        assert json.loads(rows[0]["rounds"]) == ["S1"]
+        assert json.loads(rows[0]["partitions"]) == ["S1"]
         assert json.loads(rows[0]["changes"])[0]["snapshot"] == "2026-01-03"
 
     def test_what_was_before_an_accepted_drift_is_left_out(self, reading: Path) -> None:
@@ -122,7 +122,7 @@ class TestExitCodes:
             Warehouse(drifted / "warehouse").write("scores", scores_table([{**one, "round": "S2"} for one in row]), **at)
         result = dtef("drift", "--fail-on", "drift")
         assert result.exit_code == 3
-        said = "warning: --fail-on drift says nothing about 1 of 3 series, which could not be compared: warm at context 0"
+        said = "warning: --fail-on drift says nothing about 1 of 3 series, which could not be compared: warm, context 0"
         assert said in result.stderr
         assert "ask the same again" not in result.output
 
@@ -139,7 +139,9 @@ class TestExitCodes:
     ) -> None:
         panel = drifted / "panel.yaml"
         monkeypatch.setenv("DTEF_PANEL", str(panel))
-        panel.write_text("drift:\n  since: {m: 2026-01-07, baseline/uniform: 2026-01-07}\n", encoding="utf-8")
+        panel.write_text(
+            "models: [baselines]\ndrift:\n  since: {m: 2026-01-07, baseline/uniform: 2026-01-07}\n", encoding="utf-8"
+        )
         assert dtef("drift", "--fail-on", "watch").exit_code == 0, "of those that the panel asks none needs scores"
         panel.write_text("drift:\n  since:\n    nope: 2026-01-07\n", encoding="utf-8")
         said = f"error: {panel}:3: drift.since.nope: the panel asks no such model, and none has scores; asked or with scores: "

@@ -22,7 +22,7 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compared(frame: pd.DataFrame) -> pd.DataFrame:
-    return comparisons(frame, TESTS).sort_values("family", key=lambda names: names.map(COMPARED_FAMILIES.index), kind="stable")
+    return comparisons(frame, TESTS).sort_values("among", key=lambda names: names.map(COMPARED_FAMILIES.index), kind="stable")
 
 
 def in_one_line(text: str) -> str:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from dtef_pipeline.asking.request import ROLES
-from dtef_pipeline.cli import rubric_board
+from dtef_pipeline.cli import families
+from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.rule_table import rule_table
 from dtef_pipeline.families import FAMILIES, TABLES
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_COSTS
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, validity_tables
-from dtef_pipeline.rubric.watched_drift import DRIFT_READS, documented_drift_table, watched_drift
+from dtef_pipeline.rubric.watched_drift import WATCHED
+from dtef_pipeline.tables import COSTS
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
@@ -32,18 +36,23 @@ SPENT = [
 ]
 
 
+def write_costs(house: Warehouse, rows: list[dict[str, Any]], family: str = "rubric") -> None:
+    usual = {"family": family, "failed": 0, "budget_stopped": 0, "unpriced": 0, "unknown_cost_attempts": 0}
+    house.write("costs", pa.Table.from_pylist([usual | row for row in rows], schema=COSTS), family=family)
+
+
 @pytest.fixture
 def house(state: Path) -> Warehouse:
     """Two blueprints in two snapshots, with the tables that roll-ups make of them, and costs that a hand can add up."""
     kept = keep(made_tables(2, 3, 6, snapshots=("2026-01-01", "2026-01-03")), state / "warehouse")
     warehouse = kept
-    kept.write("rubric_drift", warehouse.query(documented_drift_table, only=DRIFT_READS))
-    kept.write("rubric_model_drift", warehouse.query(watched_drift, only=DRIFT_READS).checks)
+    ruled = warehouse.query(lambda connection: rule_table(connection, WATCHED), only=WATCHED.reads)
+    kept.write("drift_rule", ruled, family="rubric")
     validity = warehouse.query(lambda made: validity_tables(made, nothing_stored), only=JUDGED_READ)
     kept.write("rubric_judges", validity["rubric_judges"])
     names = ("role", "model", "answered", "calls", "cost_usd", "unpriced")
     rows = [dict(zip(names, row, strict=True)) | {"prompt_tokens": 1, "completion_tokens": 1} for row in SPENT]
-    kept.write("rubric_costs", pa.Table.from_pylist(rows, schema=RUBRIC_COSTS))
+    write_costs(kept, rows)
     return kept
 
 
@@ -72,6 +81,22 @@ def test_costs_of_rubrics_add_up_by_role_and_what_is_unknown_stays_unknown(house
     assert len(strict(ok("costs", "--family", "rubric", "--format", "json"))) == len(SPENT)
 
 
+def test_costs_of_all_families_stand_side_by_side(house: Warehouse) -> None:
+    of_games = {"role": "candidate", "purpose": "bold", "snapshot": "base", "answered": 7, "calls": 7, "cost_usd": 0.25}
+    write_costs(house, [of_games | {"first_level": "poker", "second_level": "kuhn", "model": "m"}], "games")
+    rows = strict(ok("costs", "--format", "json"))
+    assert [(row["family"], row["role"], row["answered"], row["cost_usd"]) for row in rows] == [
+        ("rubric", "candidate", 15, pytest.approx(0.5)),
+        ("rubric", "judge", 80, pytest.approx(3.0)),
+        ("rubric", "embedder", 3, None),
+        ("games", "candidate", 7, 0.25),
+    ]
+    assert "$0.2500" in ok("costs")
+    (row,) = strict(ok("costs", "--family", "games", "--by", "scenario", "--by", "persona", "--format", "json"))
+    assert (row["scenario"], row["persona"], row["calls"]) == ("kuhn", "bold", 7)
+    assert "no costs of qa in" in refused("costs", "--family", "qa")
+
+
 def test_costs_of_rubrics_tell_attempts_of_unknown_cost(house: Warehouse) -> None:
     row = {
         "role": "judge",
@@ -83,7 +108,7 @@ def test_costs_of_rubrics_tell_attempts_of_unknown_cost(house: Warehouse) -> Non
         "completion_tokens": 1,
     }
     lost = {"cost_usd": 0.5, "unpriced": 0, "unknown_cost_attempts": 12, "unknown_cost_usd_most": 0.017}
-    house.write("rubric_costs", pa.Table.from_pylist([row | lost], schema=RUBRIC_COSTS))
+    write_costs(house, [row | lost])
     assert "$0.5000 and 12 attempts of unknown cost, at most $0.0170" in ok("costs", "--family", "rubric")
 
 
@@ -97,7 +122,7 @@ def test_a_model_at_several_temperatures_costs_one_row_and_its_variants_are_show
         ("judge", "a", "openai/a[temperature=0]", 5, 5, 0.9, 0),
     ]
     kept = [dict(zip(names, row, strict=True)) | {"prompt_tokens": 1, "completion_tokens": 1} for row in rows]
-    house.write("rubric_costs", pa.Table.from_pylist(kept, schema=RUBRIC_COSTS))
+    write_costs(house, kept)
     told = strict(ok("costs", "--family", "rubric", "--format", "json"))
     assert [(row["role"], row["model"], row["calls"], row["cost_usd"], row["unpriced"]) for row in told] == [
         ("candidate", "a", 6, pytest.approx(0.7), 1),
@@ -116,7 +141,7 @@ def test_a_model_at_several_temperatures_costs_one_row_and_its_variants_are_show
 
 def test_leaderboard_and_report_of_rubrics_are_those_of_the_rubric_commands(house: Warehouse, tmp_path: Path) -> None:
     assert ok("leaderboard", "--family", "rubric", "--by", "judges") == ok("rubric", "board", "--by", "judges")
-    assert ok("leaderboard", "--family", "rubric", "--by", "compare") == ok("rubric", "board", "--by", "compare")
+    assert ok("leaderboard", "--family", "rubric", "--by", "comparisons") == ok("rubric", "board", "--by", "comparisons")
     ok("report", "--family", "rubric", "--out", tmp_path / "one")
     ok("report", "--family", "rubric", "--out", tmp_path / "other")
     pages = [{page.name: page.read_text(encoding="utf-8") for page in (tmp_path / name).iterdir()} for name in ("one", "other")]
@@ -137,9 +162,9 @@ def test_report_of_rubrics_has_a_folder_of_its_own_by_default(
 def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blueprint(house: Warehouse) -> None:
     shown = ok("drift", "--family", "rubric")
     assert "too early: 2 of 6 snapshots" in shown
-    assert "judges" in shown
+    assert "judged by standard(" in shown
     rows = strict(ok("drift", "--family", "rubric", "--by", "blueprint", "--format", "json"))
-    assert len(rows) == len(house.read("rubric_drift")) > 0
+    assert len(rows) == len(house.read("drift_rule", family="rubric")) > 0
     gaps = [row["gap"] for row in rows]
     assert gaps == sorted(gaps, reverse=True)
     last_run = {"blueprint": "health__topic-0", "snapshot": "2026-01-03"}
@@ -155,11 +180,13 @@ def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3
     house: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert dtef("drift", "--family", "rubric", "--fail-on", "drift").exit_code == 4
-    checks = house.read("rubric_model_drift")
+    found = house.query(lambda connection: model_drift(connection, WATCHED), only=WATCHED.reads)
     for verdict, code in (("drift", 3), ("watch", 3), (None, 5)):
-        rows = [{**row, "verdict": verdict, "night_verdict": None, "shift": 0.1, "moved": []} for row in checks.to_pylist()]
-        made = pa.Table.from_pylist(rows, schema=checks.schema)
-        monkeypatch.setattr(rubric_board, "net_drift", lambda *_, made=made: made)
+        rows = [
+            {**row, "verdict": verdict, "night_verdict": None, "shift": 0.1, "moved": []} for row in found.checks.to_pylist()
+        ]
+        made = replace(found, checks=pa.Table.from_pylist(rows, schema=found.checks.schema), rows=tuple(rows))
+        monkeypatch.setattr(families, "model_drift", lambda *_, made=made: made)
         result = dtef("drift", "--family", "rubric", "--fail-on", "watch", "--format", "json")
         assert result.exit_code == code
     assert "openai/model-0, judged by standard(" in result.stderr
@@ -189,13 +216,14 @@ def test_drift_of_rubrics_leaves_out_what_is_before_a_date_of_the_panel_or_of_th
 
 
 def test_options_of_another_family_are_refused_with_those_that_are_allowed(house: Warehouse) -> None:
-    assert "--round with --family rubric: allowed with it: --by, --format" in refused(
+    assert "--round with --family rubric: allowed with --family survey" in refused(
         "costs", "--family", "rubric", "--round", "x"
     )
     assert "--snapshot with --family rubric" in refused("leaderboard", "--family", "rubric", "--snapshot", "base")
-    assert "allowed: role, model, variant" in refused("costs", "--family", "rubric", "--by", "segment")
-    assert "'role' with --family survey: allowed: model, round" in refused("costs", "--by", "role")
-    assert "'compare' with --family survey" in refused("leaderboard", "--by", "compare")
+    allowed = "allowed with --family rubric: family, role, model, snapshot, variant, blueprint"
+    assert f"--by segment: {allowed}" in refused("costs", "--family", "rubric", "--by", "segment")
+    assert "--by round: allowed with all families: family, role" in refused("costs", "--by", "round")
+    assert "'champions' with --family survey" in refused("leaderboard", "--by", "champions")
 
 
 def test_without_a_table_the_command_says_what_makes_it(state: Path) -> None:
@@ -244,9 +272,9 @@ def test_responses_of_surveys_are_all_that_there_are_where_only_they_were_asked(
 
 def test_every_family_says_which_of_its_tables_have_the_keys_of_its_responses() -> None:
     for family in FAMILIES:
-        assert family.asked
-        for table in family.asked:
-            schema = family.tables[table].schema
+        assert family.calls.tables
+        for calls in family.calls.tables:
+            schema = family.tables[calls.table].schema
             assert schema is not None
-            assert {"request_key", "request_keys"} & {*schema.names}
+            assert calls.keys in schema.names
     assert not {role for family in FAMILIES for role in family.roles} - {*ROLES[1:]}

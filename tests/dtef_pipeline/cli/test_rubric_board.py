@@ -12,11 +12,11 @@ import pytest
 
 from assets.rubric.roll_ups import rubric_champions
 from assets.stage.resources import Store
+from dtef_pipeline.families import TABLES
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_boards
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, agreement_tables, validity_tables
-from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import name_panel, ok, refused
 from tests.made.rubric_pages import JUDGES, made_tables
@@ -88,16 +88,15 @@ def test_self_preference_says_why_nothing_can_be_told_of_judges_of_one_maker(hou
 
 
 def test_models_are_compared_pair_by_pair_and_within_one_blueprint_by_its_prompts(house: Warehouse) -> None:
-    rows = strict(ok("rubric", "board", "--by", "compare", "--format", "json"))
+    rows = strict(ok("rubric", "board", "--by", "comparisons", "--format", "json"))
     assert len(rows) == 6
-    assert {row["n_blueprints"] for row in rows} == {6}
+    assert {row["n_clusters"] for row in rows} == {6}
     assert all(row["difference"] == pytest.approx(row["score"] - row["other_score"], abs=1e-9) for row in rows)
-    shown = ok("rubric", "board", "--by", "compare")
+    shown = ok("rubric", "board", "--by", "comparisons")
     assert "95 % interval of difference" in shown
-    one = strict(ok("rubric", "board", "--by", "compare", "--blueprint", "health__topic-2", "--format", "json"))
-    assert {row["n_blueprints"] for row in one} == {1}
-    assert max(row["n_prompts"] for row in one) == 3
-    assert {row["n_prompts"] for row in one} == {2, 3}
+    one = strict(ok("rubric", "board", "--by", "comparisons", "--blueprint", "health__topic-2", "--format", "json"))
+    assert max(row["n_items"] for row in one) == 3
+    assert {row["n_items"] for row in one} == {2, 3}
     assert {row["note"] for row in one} == {f"no interval and no test: {n} prompts, at least 5 are needed" for n in (2, 3)}
 
 
@@ -130,7 +129,7 @@ def test_table_that_no_roll_up_made_is_said_with_the_command_that_makes_it(state
 
 def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Warehouse) -> None:
     said = refused("rubric", "board", "--by", "champions", "--blueprint", "x")
-    assert "allowed with --by blueprint, prompt, criterion, corrected, compare or agreement" in said
+    assert "allowed with --by blueprint, prompt, criterion, corrected, comparisons or agreement" in said
 
 
 def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_it_shows() -> None:
@@ -139,7 +138,7 @@ def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_
     for view in BOARD_VIEWS:
         assert f"  {view.name:<15}  {view.shows}" in shown
         if view.table and view.columns:
-            schema = RUBRIC_TABLES[view.table].schema
+            schema = TABLES[view.table].schema
             assert schema is not None
             known = {*schema.names, "interval"}
             own = {name for name in view.columns if name not in ("n_parts", "n_planned", "n_responses_scored", "n_scored")}
@@ -155,10 +154,10 @@ def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scal
     for name, rows in kept.query(rubric_boards, only=BOARD_READS).items():
         kept.write(name, rows)
     told = "cannot be compared: 5 classes (3 blueprints); 10 classes (1 blueprint)"
-    for by in ("overall", "tag", "compare"):
+    for by in ("overall", "tag", "comparisons"):
         assert told in " ".join(ok("rubric", "board", "--by", by).split())
     ok("report", "--family", "rubric", "--out", tmp_path / "pages")
     assert told in (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
-    assert "classes" not in ok("rubric", "board", "--by", "compare", "--blueprint", "health__topic-[123]")
+    assert "classes" not in ok("rubric", "board", "--by", "comparisons", "--blueprint", "health__topic-[123]")
     paths = {row["path"] for row in strict(ok("rubric", "board", "--by", "criterion", "--format", "json"))}
     assert {type(path) for path in paths} == {int, type(None)}, "it was printed as 0.0000"

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.survey.tables import DRIFT_SERIES, MODEL_DRIFT, PREDICTIONS
+from dtef_pipeline.survey.tables import PREDICTIONS
 from tests.made.scores import scores_table
 
 Rows = list[dict[str, Any]]
@@ -20,7 +21,7 @@ STEADY = [0.8, 0.801, 0.799, 0.8, 0.8]
 
 
 def found(rows: Rows, *, served: Rows | None = None, rounds: Sequence[str] = (), **options: Any) -> tuple[Rows, Rows]:
-    """Rows of `checks` and of `series`."""
+    """The rows of verdicts, with what they are made of, and of `series`."""
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(rows))
         if served is not None:
@@ -28,9 +29,9 @@ def found(rows: Rows, *, served: Rows | None = None, rounds: Sequence[str] = (),
         drift = model_drift(connection, SUBJECT, WatchOptions(**options), only=rounds)
         left = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
         assert set(left) <= {"scores", "predictions"}, "nothing is left in the connection"
-    assert drift.checks.schema == MODEL_DRIFT
+    assert drift.checks.schema == DRIFT
     assert drift.series.schema == DRIFT_SERIES
-    return drift.checks.to_pylist(), drift.series.to_pylist()
+    return [dict(row) for row in drift.rows], drift.series.to_pylist()
 
 
 def beside(rows: Rows) -> Rows:

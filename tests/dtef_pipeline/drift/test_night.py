@@ -14,8 +14,8 @@ from dtef_pipeline.drift.night import Night, Scores, control_of, night_of
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import paired
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
-from dtef_pipeline.survey.tables import DRIFT_CHECKS, MODEL_DRIFT
-from dtef_pipeline.tables import EVIDENCE, NIGHT
+from dtef_pipeline.drift.verdict_tables import DRIFT, EVIDENCE, NIGHT
+from dtef_pipeline.survey.tables import DRIFT_CHECKS
 from tests.dtef_pipeline.drift.model_drift_rows import Rows, found
 from tests.made.snapshots import label, nights
 
@@ -63,10 +63,10 @@ class TestControl:
 
     @pytest.mark.parametrize(
         ("control", "other", "is_one"),
-        [((), "b", True), ((), "a@seed=2", False), (("b",), "b@seed=2", True), (("c",), "b", False)],
+        [([], "b", True), ([], "a@seed=2", False), (["b"], "b@seed=2", True), (["c"], "b", False)],
     )
     def test_a_model_is_compared_with_others_and_with_those_alone_that_the_panel_names(
-        self, control: tuple[str, ...], other: str, is_one: bool
+        self, control: list[str], other: str, is_one: bool
     ) -> None:
         assert WatchOptions(control=control).is_control("a", other) is is_one
 
@@ -157,7 +157,7 @@ def test_tables_have_the_night_and_the_model_side_by_side() -> None:
         "b": ("drift", "none", "a, c"),
         "c": ("none", "none", "a, b"),
     }
-    for schema in (MODEL_DRIFT, DRIFT_CHECKS):
+    for schema in (DRIFT, DRIFT_CHECKS):
         assert {column.name for column in (*EVIDENCE, *NIGHT)} <= set(schema.names)
 
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.drift.notifications import NOT_COMPARED, after_sending, carry_over, message, unsent
+from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.tables import MODEL_DRIFT
 
 VERDICTS = [None, "none", "watch", "drift"]
 
@@ -22,17 +21,16 @@ def checks(*rows: dict[str, Any]) -> pa.Table:
     usual: dict[str, Any] = {
         "model": "m",
         "model_variant": "v",
-        "context_level": "0",
-        "condition": "c",
+        "way": "context 0",
         "latest_snapshot": "2026-03-08",
     }
     usual |= {"shift": -0.1, "shift_low": -0.2, "shift_high": -0.05, "first_snapshot": "2026-03-07"}
     usual |= {"gap": 0.1, "reason": "0.5000 in a, 0.6000 in b"}
-    return pa.Table.from_pylist([{**usual, **row} for row in rows], MODEL_DRIFT)
+    return pa.Table.from_pylist([{**usual, **row} for row in rows], DRIFT)
 
 
 @pytest.mark.parametrize(
-    ("verdict", "told", "is_news"),
+    ("verdict", "sent", "is_news"),
     [
         ("drift", None, True),
         ("watch", None, True),
@@ -51,16 +49,16 @@ def checks(*rows: dict[str, Any]) -> pa.Table:
         ("none", "not compared", True),
     ],
 )
-def test_news_is_a_verdict_other_than_the_one_sent_last(verdict: str | None, told: str | None, is_news: bool) -> None:
-    assert len(unsent(checks({"verdict": verdict, "told": told}))) == is_news
+def test_news_is_a_verdict_other_than_the_one_sent_last(verdict: str | None, sent: str | None, is_news: bool) -> None:
+    assert len(unsent(checks({"verdict": verdict, "sent": sent}))) == is_news
 
 
 @given(st.lists(st.tuples(st.sampled_from(VERDICTS), st.booleans()), max_size=12))
 def test_each_change_arrives_once_however_often_the_webhook_fails(nights: list[tuple[str | None, bool]]) -> None:
     """What a receiver that hears some of the nights knows is the verdict of the last one it heard."""
-    table, heard = MODEL_DRIFT.empty_table(), []
+    table, heard = DRIFT.empty_table(), []
     for verdict, arrives in nights:
-        table = carry_over(checks({"verdict": verdict}), table, KEYS)
+        table = carry_over(checks({"verdict": verdict}), table)
         if arrives and len(news := unsent(table)):
             heard.append(news["verdict"][0].as_py() or NOT_COMPARED)
             table = after_sending(table)
@@ -77,17 +75,16 @@ def test_the_message_is_json_with_the_documented_fields() -> None:
     table = checks(
         {"verdict": "drift", "changes": changes},
         {"model_variant": "w", "verdict": "none", "latest_snapshot": "base"},
-        {"model_variant": "x", "verdict": "none", "told": "watch", "shift": None, "shift_low": None, "shift_high": None},
+        {"model_variant": "x", "verdict": "none", "sent": "watch", "shift": None, "shift_low": None, "shift_high": None},
     )
     sent = json.loads(json.dumps(message(table, SUBJECT), allow_nan=False))
     assert sent["snapshot"] == "2026-03-08"
-    assert sent["text"].startswith("Drift in 1 of 3 series. Largest: m at context 0, down by 0.1000 since 2026-03-07.")
+    assert sent["text"].startswith("Drift in 1 of 3 series. Largest: m, context 0, down by 0.1000 since 2026-03-07.")
     first, back = sent["series"]
     assert first == {
         "model": "m",
         "model_variant": "v",
-        "context_level": "0",
-        "condition": "c",
+        "way": "context 0",
         "verdict": "drift",
         "night_verdict": None,
         "was": "none",
@@ -108,5 +105,5 @@ def test_that_all_models_moved_is_sent_once_under_any_choice_of_verdicts(tell: l
     assert [(one["verdict"], one["night_verdict"]) for one in sent["series"]] == [
         ("watch" if "watch" in tell else "none", "watch")
     ] * 2
-    assert "All models together moved down by 0.0800 since 2026-03-07 at context 0." in sent["text"]
+    assert "All models together moved down by 0.0800 since 2026-03-07, context 0." in sent["text"]
     assert not len(unsent(after_sending(table, tell), tell))

@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.rule_table import rule_table
 from dtef_pipeline.games.report.drift_part import games_drift_chapter
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
-from dtef_pipeline.games.watched_play import games_drift_rule, games_watched_drift, moved_baselines
+from dtef_pipeline.games.watched_play import GAMES_WATCHED, moved_baselines
 from dtef_pipeline.report.stored_rows import StoredRows
 from tests.made.read_page import ReadPage
 
@@ -88,7 +90,7 @@ def connected(scores: Iterable[Mapping[str, Any]], turns: Iterable[Mapping[str, 
 
 
 def verdicts(scores: Iterable[Mapping[str, Any]], turns: Iterable[Mapping[str, Any]] = ()) -> dict[str, dict[str, Any]]:
-    return {row["model"]: row for row in games_watched_drift(connected(scores, turns)).checks.to_pylist()}
+    return {row["model"]: row for row in model_drift(connected(scores, turns), GAMES_WATCHED).checks.to_pylist()}
 
 
 def test_a_player_that_gets_worse_drifts_and_the_other_one_does_not() -> None:
@@ -96,19 +98,21 @@ def test_a_player_that_gets_worse_drifts_and_the_other_one_does_not() -> None:
     found = verdicts(rows)
     moved = found["moved"]
     assert (moved["verdict"], moved["shift"] < 0, moved["first_snapshot"]) == ("drift", True, night(6)["snapshot"])
-    assert (moved["persona"], moved["opponent"], moved["metric"]) == ("calm:v2", "baseline/random", "success_rate")
-    assert (moved["leagues"], moved["n_scenarios"], moved["n_items"]) == (["poker"], 1, 2 * SEEDS)
+    assert moved["way"] == "persona calm:v2 against baseline/random, success_rate"
+    assert (moved["partitions"], moved["n_prompts"]) == (["poker"], 2 * SEEDS)
     assert moved["moved"][0]["item"].startswith("poker/kuhn/")
     assert found["steady"]["verdict"] != "drift"
-    ruled = {row["model"]: row for row in games_drift_rule(connected(rows)).to_pylist()}
-    assert (ruled["moved"]["flagged"], ruled["moved"]["scenario"], ruled["moved"]["version"]) == (True, "kuhn", 1)
+    ruled = {row["model"]: row for row in rule_table(connected(rows), GAMES_WATCHED).to_pylist()}
+    assert (ruled["moved"]["flagged"], ruled["moved"]["partition"], ruled["moved"]["test"]) == (True, "poker/kuhn", "1")
 
 
 def test_chips_have_no_bounds_and_are_not_watched() -> None:
-    assert {row["metric"] for row in games_watched_drift(connected(history(0.6))).checks.to_pylist()} == {"success_rate"}
+    assert {row["way"].split(", ")[1] for row in model_drift(connected(history(0.6)), GAMES_WATCHED).checks.to_pylist()} == {
+        "success_rate"
+    }
     chips = [row for row in history(0.6) if row["metric"] != "success_rate"]
-    assert len(games_watched_drift(connected(chips)).checks) == 0
-    assert len(games_drift_rule(connected(chips))) == 0
+    assert len(model_drift(connected(chips), GAMES_WATCHED).checks) == 0
+    assert len(rule_table(connected(chips), GAMES_WATCHED)) == 0
 
 
 def test_a_drift_of_form_is_told_from_one_of_play() -> None:
@@ -118,7 +122,7 @@ def test_a_drift_of_form_is_told_from_one_of_play() -> None:
 
 @pytest.mark.parametrize("changed", [{"truth_id": "other rules", "version": 2}, {"persona": "calm:v3"}])
 def test_other_rules_or_another_persona_is_no_drift(changed: dict[str, Any]) -> None:
-    found = games_watched_drift(connected(history(0.6, **changed))).checks.to_pylist()
+    found = model_drift(connected(history(0.6, **changed)), GAMES_WATCHED).checks.to_pylist()
     assert "drift" not in {row["verdict"] for row in found}
 
 
@@ -153,7 +157,7 @@ def test_an_episode_that_was_not_played_lowers_no_score() -> None:
     """An unplayed episode is a missing answer, and no loss."""
     lacking = [row for at in range(3) for seed in range(SEEDS) for row in scores_of(episode("m", seed, 0, at), 1.0)]
     lacking += [row for seed in range(SEEDS) for row in scores_of(episode("m", seed, 0, 3), None if seed % 3 == 0 else 1.0)]
-    (found,) = games_watched_drift(connected(lacking)).checks.to_pylist()
+    (found,) = model_drift(connected(lacking), GAMES_WATCHED).checks.to_pylist()
     assert (found["verdict"], found["n_snapshots"], found["gap"]) == ("none", 4, pytest.approx(0.0))
 
 
@@ -166,7 +170,7 @@ def test_of_a_scenario_that_nobody_wins_the_first_metric_on_0_1_is_watched() -> 
     for at in range(2):
         for row in scores_of(episode("m", 1, 0, at, league="negotiation", scenario="allocation"), 0.25):
             rows += [{**row, **metric} for metric in (share, fair, envy)] if row["metric"] == "success_rate" else [row]
-    found = {row["metric"]: row for row in games_drift_rule(connected(rows)).to_pylist()}
+    found = {row["way"].split(", ")[1]: row for row in rule_table(connected(rows), GAMES_WATCHED).to_pylist()}
     assert set(found) == {"utility_share", "envious"}
     assert found["envious"]["lowest"] == pytest.approx(0.75)
 
@@ -191,20 +195,20 @@ def test_a_baseline_that_moved_is_named_once_per_metric_and_item() -> None:
 
 def test_the_pages_say_who_plays_worse_and_where_nothing_was_compared_what_to_do() -> None:
     rows = history(0.6)
-    found, connection = games_watched_drift(connected(rows)), duckdb.connect()
-    connection.register("games_drift", games_drift_rule(connected(rows)))
-    connection.register("games_model_drift", found.checks)
-    connection.register("games_drift_series", found.series)
-    text = ReadPage(games_drift_chapter(StoredRows(connection), connection).markup).text
+    found, connection = model_drift(connected(rows), GAMES_WATCHED), duckdb.connect()
+    connection.register("drift_rule", rule_table(connected(rows), GAMES_WATCHED))
+    connection.register("drift", found.checks)
+    connection.register("drift_series", found.series)
+    text = ReadPage(games_drift_chapter(StoredRows(connection)).markup).text
     assert "Verdict on each model" in text
     assert text.index("moved") < text.index("steady")
     assert "Scenarios that the documented rule flags" in text
     assert "poker/kuhn" in text
-    once = games_watched_drift(connected(row for row in rows if row["snapshot"] == night(0)["snapshot"]))
+    once = model_drift(connected(row for row in rows if row["snapshot"] == night(0)["snapshot"]), GAMES_WATCHED)
     alone = duckdb.connect()
-    alone.register("games_model_drift", once.checks)
-    alone.register("games_drift_series", once.series)
-    said = ReadPage(games_drift_chapter(StoredRows(alone), alone).markup).text
+    alone.register("drift", once.checks)
+    alone.register("drift_series", once.series)
+    said = ReadPage(games_drift_chapter(StoredRows(alone)).markup).text
     assert "with that day as --snapshot, makes something to compare" in said
     nothing = duckdb.connect()
-    assert "No drift to show" in games_drift_chapter(StoredRows(nothing), nothing).markup
+    assert "No drift to show" in games_drift_chapter(StoredRows(nothing)).markup

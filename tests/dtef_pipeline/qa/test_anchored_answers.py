@@ -14,11 +14,14 @@ import pytest
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.qa.anchored_answers import anchor_looks, judged_answers, more_answers, qa_anchor_rows, qa_judge_drift_rows
+from dtef_pipeline.drift.anchored import judge_drift
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.verdict_text import moved_judges
+from dtef_pipeline.qa.anchored_answers import anchor_looks, judged_answers, more_answers, qa_anchor_rows
 from dtef_pipeline.qa.arbiter import Arbiter
-from dtef_pipeline.qa.netted_scores import moved_judges
 from dtef_pipeline.qa.result_tables import QA_ANCHOR_ITEMS, QA_ANCHORS
 from dtef_pipeline.qa.tables import QA_ITEMS
+from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from tests.made.qa_scores import connected, night, table_of
 
 JUDGE = Arbiter(ModelSpec(name="j", model="openai/j"))
@@ -143,7 +146,7 @@ class TestDrift:
     def test_a_judge_that_became_stricter_is_told_with_its_interval(self) -> None:
         rows = judged_nights(-0.15, 16, since=8) + judged_nights(0, 16, since=8, evaluator="factuality")
         rows += judged_nights(0, 16, since=8, judge="other")
-        steady, moved, _ = qa_judge_drift_rows(table_of(rows, QA_ANCHORS)).to_pylist()
+        steady, moved, _ = judge_drift(QA_WATCHED, table_of(rows, QA_ANCHORS), WatchOptions()).to_pylist()
         assert (moved["evaluator"], moved["verdict"], moved["shift"] < 0) == ("semantic", "drift", True)
         assert moved["first_snapshot"] == night(8)["snapshot"]
         assert moved["shift_low"] < moved["shift"] < moved["shift_high"] < 0
@@ -152,15 +155,17 @@ class TestDrift:
         assert (steady["evaluator"], steady["verdict"], steady["flagged"]) == ("factuality", "none", False)
 
     def test_one_night_is_compared_with_nothing_and_no_night_has_no_row(self) -> None:
-        (row,) = qa_judge_drift_rows(table_of(judged_nights(0, 1, since=0), QA_ANCHORS)).to_pylist()
+        (row,) = judge_drift(QA_WATCHED, table_of(judged_nights(0, 1, since=0), QA_ANCHORS), WatchOptions()).to_pylist()
         assert row["verdict"] is None
         assert row["reason"]
         empty: pa.Table = QA_ANCHORS.empty_table()
-        assert len(qa_judge_drift_rows(empty)) == 0
+        assert len(judge_drift(QA_WATCHED, empty, WatchOptions())) == 0
 
     def test_what_is_told_of_a_judge_that_moved_names_it_and_its_shift(self) -> None:
         rows = judged_nights(-0.15, 16, since=8) + judged_nights(0, 16, since=8, judge="other")
-        (told,) = moved_judges(qa_judge_drift_rows(table_of(rows, QA_ANCHORS)).to_pylist())
+        (told,) = moved_judges(judge_drift(QA_WATCHED, table_of(rows, QA_ANCHORS), WatchOptions()).to_pylist())
         assert told.startswith(f"judge j, semantic: drift since {night(8)['snapshot']} on 50 stored answers, shift -0.1")
-        (of_two_nights,) = moved_judges(qa_judge_drift_rows(table_of(judged_nights(-0.3, 2, since=1), QA_ANCHORS)).to_pylist())
+        (of_two_nights,) = moved_judges(
+            judge_drift(QA_WATCHED, table_of(judged_nights(-0.3, 2, since=1), QA_ANCHORS), WatchOptions()).to_pylist()
+        )
         assert of_two_nights.startswith("judge j, semantic: watch on 50 stored answers, ")

@@ -12,7 +12,7 @@ import pytest
 from dtef_pipeline.drift.netted import Shift, net_of
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.qa.netted_scores import net_of_judge
-from dtef_pipeline.qa.result_tables import QA_ANCHORS, QA_MODEL_DRIFT
+from dtef_pipeline.qa.result_tables import QA_ANCHORS
 from tests.made.qa_scores import night
 
 BY = "judge 1, j[temperature=0,top_p=1], factuality+semantic"
@@ -48,34 +48,39 @@ def anchored(nights: range, lost: float, since: int = 6) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=QA_ANCHORS)
 
 
-def moved(metric: str = "judged", by: str = BY, **changed: Any) -> pa.Table:
+def moved(metric: str = "judged", by: str = BY, **changed: Any) -> dict[str, Any]:
     """One model whose score fell by .3 in the sixth night."""
     known = {"verdict": "drift", "shift": -0.3, "shift_low": -0.35, "shift_high": -0.25}
-    row = {"model": "m", "metric": metric, "measured_by": by, "first_snapshot": night(6)["snapshot"], **known, **changed}
-    return pa.Table.from_pylist([row], schema=QA_MODEL_DRIFT)
+    named = {"model": "m", "model_variant": "m[temperature=0]", "metric": metric, "measured_by": by}
+    return {**named, "first_snapshot": night(6)["snapshot"], **known, **changed}
+
+
+def netted(row: dict[str, Any], judged: pa.Table, options: WatchOptions | None = None) -> dict[str, Any]:
+    """The columns on judges of one model."""
+    (found,) = net_of_judge([row], judged, options or WatchOptions())
+    return dict(found)
 
 
 def test_a_judged_shift_is_netted_of_its_evaluators_between_the_same_snapshots() -> None:
     judged = anchored(range(12), 0.1)
     for metric, part in (("judged", -0.1), ("semantic", -0.2), ("factuality", 0.0)):
-        (row,) = net_of_judge(moved(metric), judged).to_pylist()
-        assert row["judges_shift"] == pytest.approx(part, abs=0.01)
+        row = netted(moved(metric), judged)
         assert row["net_shift"] == pytest.approx(-0.3 - part, abs=0.01)
         assert row["net_low"] < row["net_shift"] - 0.05
         assert row["net_high"] > row["net_shift"] + 0.05
-        assert row["told_of_judges"].startswith("net of the judge: -0.")
-        assert "an answer that did not change keeps its judgement" in row["told_of_judges"]
+        assert row["judges_note"].startswith("net of the judge: -0.")
+        assert "an answer that did not change keeps its judgement" in row["judges_note"]
 
 
 def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted() -> None:
     """A model that fell by itself after its judge had become stricter was told as having moved by nothing."""
-    (row,) = net_of_judge(moved(verdict="watch", first_snapshot=None), anchored(range(9), 0.1)).to_pylist()
-    assert (row["judges_shift"], row["net_shift"], row["net_low"], row["net_high"]) == (None, None, None, None)
-    assert row["told_of_judges"].startswith(
+    row = netted(moved(verdict="watch", first_snapshot=None), anchored(range(9), 0.1))
+    assert set(row) == {"judges_note"}
+    assert row["judges_note"].startswith(
         "not net of the judge: it is not settled since when the model has moved; on stored answers the judge itself moved by -0."
     )
-    (one,) = net_of_judge(moved(verdict="watch", first_snapshot=None), anchored(range(1), 0.1)).to_pylist()
-    assert one["told_of_judges"] == "not net of the judge: it is not settled since when the model has moved"
+    one = netted(moved(verdict="watch", first_snapshot=None), anchored(range(1), 0.1))
+    assert one["judges_note"] == "not net of the judge: it is not settled since when the model has moved"
 
 
 def without(judged: pa.Table, *nights: int) -> pa.Table:
@@ -101,32 +106,31 @@ def test_the_judges_nights_count_by_their_time_and_are_told_where_they_are_not_t
     """Without anchors in exactly the first night of the shift nothing was netted, and the reason that was told was false."""
     labels = [night(at)["snapshot"] for at in range(12)]
     model = moved(baseline=labels[:5], latest_snapshot=labels[-1], n_snapshots=12)
-    (row,) = net_of_judge(model, without(anchored(range(12), 0.1), *lacking)).to_pylist()
-    assert row["judges_shift"] == pytest.approx(-0.1, abs=0.02)
+    row = netted(model, without(anchored(range(12), 0.1), *lacking))
     assert row["net_shift"] == pytest.approx(-0.2, abs=0.02)
     told = f"; judge shown answers {nights};" if nights else "moved by"
-    assert told in row["told_of_judges"]
-    assert ("judge shown" in row["told_of_judges"]) == bool(nights)
+    assert told in row["judges_note"]
+    assert ("judge shown" in row["judges_note"]) == bool(nights)
 
 
 def test_an_outage_of_the_model_counts_on_no_side_of_its_judge() -> None:
     judged = anchored(range(12), 0.1).to_pylist()
     broken = night(3)["snapshot"]
     scores = [{**row, "score": 0.0} if row["snapshot"] == broken else row for row in judged]
-    (row,) = net_of_judge(moved(outage=[broken]), pa.Table.from_pylist(scores, schema=QA_ANCHORS)).to_pylist()
-    assert row["judges_shift"] == pytest.approx(-0.1, abs=0.02)
+    row = netted(moved(outage=[broken]), pa.Table.from_pylist(scores, schema=QA_ANCHORS))
+    assert row["net_shift"] == pytest.approx(-0.2, abs=0.02)
 
 
 def test_it_is_said_why_a_shift_is_not_netted_and_nothing_is_said_of_what_no_judge_scored() -> None:
-    (later,) = net_of_judge(moved(), anchored(range(6, 12), 0.1)).to_pylist()
-    assert later["net_shift"] is None
-    assert later["told_of_judges"] == "not net of the judge: it was not shown stored answers again on both sides of the shift"
+    later = netted(moved(), anchored(range(6, 12), 0.1))
+    assert "net_shift" not in later
+    assert later["judges_note"] == "not net of the judge: it was not shown stored answers again on both sides of the shift"
     accepted = WatchOptions(since={"m": night(7)["snapshot"]})
-    assert net_of_judge(moved(), anchored(range(12), 0.1), accepted).equals(net_of_judge(moved(), anchored(range(7, 12), 0.1)))
+    assert netted(moved(), anchored(range(12), 0.1), accepted) == netted(moved(), anchored(range(7, 12), 0.1))
     other = WatchOptions(since={"other": night(7)["snapshot"]})
-    assert net_of_judge(moved(), anchored(range(12), 0.1), other).equals(net_of_judge(moved(), anchored(range(12), 0.1)))
+    assert netted(moved(), anchored(range(12), 0.1), other) == netted(moved(), anchored(range(12), 0.1))
     for rows, by in ((QA_ANCHORS.empty_table(), BY), (anchored(range(12), 0.1), BY.replace("j[", "other["))):
-        (none,) = net_of_judge(moved(by=by), rows).to_pylist()
-        assert none["told_of_judges"] == "not net of the judge: it was not shown stored answers again"
-    for table in (moved("correct", "numeric 1"), moved(verdict="none"), moved(shift=None)):
-        assert net_of_judge(table, anchored(range(12), 0.1)).equals(table)
+        none = netted(moved(by=by), rows)
+        assert none["judges_note"] == "not net of the judge: it was not shown stored answers again"
+    for row in (moved("correct", "numeric 1"), moved(verdict="none"), moved(shift=None)):
+        assert netted(row, anchored(range(12), 0.1)) == {}

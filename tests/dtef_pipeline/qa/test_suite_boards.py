@@ -16,7 +16,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
 from dtef_pipeline.qa.result_tables import QA_BOARDS
 from dtef_pipeline.qa.suite_boards import qa_boards, suite_board
-from dtef_pipeline.tables import in_schema
+from dtef_pipeline.tables import COMPARISONS, in_schema
 from tests.made.qa_scores import connected, night, score_row, table_of
 
 Row = Mapping[str, Any]
@@ -183,7 +183,7 @@ def test_ranges_of_ranks_tell_far_apart_models_apart_and_near_ones_not() -> None
     assert (found["worst"]["rank_low"], found["worst"]["rank_high"]) == (4, 4)
     assert {found[one]["rank_high"] for one in ("near", "nearer")} == {3}
     assert {found[one]["rank_low"] for one in ("near", "nearer")} == {2}
-    better = [row["model"] for row in made["qa_comparisons"] if row["verdict"] == "better"]
+    better = [row["model"] for row in made["comparisons"] if row["verdict"] == "better"]
     assert {name: 4 - row["rank_high"] for name, row in found.items()} == {name: better.count(name) for name in levels}
 
 
@@ -207,7 +207,7 @@ def test_pass_at_k_is_of_programs_alone() -> None:
 def test_tables_of_nothing_have_their_columns() -> None:
     found = qa_boards(connected())
     assert {name: (len(table), table.schema.names) for name, table in found.items()} == {
-        name: (0, schema.names) for name, schema in QA_BOARDS.items()
+        name: (0, schema.names) for name, schema in {**QA_BOARDS, "comparisons": COMPARISONS}.items()
     }
 
 
@@ -300,10 +300,9 @@ def test_the_order_of_rows_and_the_names_of_models_change_no_number() -> None:
             known = [at for at, value in enumerate(wanted[_who(row)]) if value is not None]
             assert [row[names[at]] for at in known] == pytest.approx([wanted[_who(row)][at] for at in known])
     changed = {
-        (other[row["model"]], other[row["other_model"]]): (row["difference"], row["p_adjusted"])
-        for row in first["qa_comparisons"]
+        (other[row["model"]], other[row["other_model"]]): (row["difference"], row["p_adjusted"]) for row in first["comparisons"]
     }
-    again = {(row["model"], row["other_model"]): (row["difference"], row["p_adjusted"]) for row in renamed["qa_comparisons"]}
+    again = {(row["model"], row["other_model"]): (row["difference"], row["p_adjusted"]) for row in renamed["comparisons"]}
     assert again == {pair: pytest.approx(numbers) for pair, numbers in changed.items()}
 
 

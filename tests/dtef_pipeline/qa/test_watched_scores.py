@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dtef_pipeline.qa.watched_scores import qa_drift_rule, qa_watched_drift
+from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.rule_table import rule_table
+from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from tests.made.qa_scores import connected, night, score_row
 
 NIGHTS = 12
@@ -38,7 +40,7 @@ def rows_of(lost: float, since: int = 6, **changed: Any) -> list[dict[str, Any]]
 
 
 def checks(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    found = qa_watched_drift(connected(rows, []))
+    found = model_drift(connected(rows, []), QA_WATCHED)
     return {row["model"]: row for row in found.checks.to_pylist()}
 
 
@@ -47,9 +49,9 @@ def test_a_planted_shift_is_found_with_its_night_and_the_other_model_is_left_alo
     assert found["moved"]["verdict"] == "drift"
     assert found["moved"]["first_snapshot"] == night(6)["snapshot"]
     assert found["moved"]["shift"] == pytest.approx(-0.35, abs=0.1)
-    assert found["moved"]["suites"] == ["mmlu", "own"]
-    assert (found["moved"]["n_items"], found["moved"]["n_parts"]) == (80, 4)
-    assert (found["moved"]["metric"], found["moved"]["condition"]) == ("exact_choice", "letters")
+    assert found["moved"]["partitions"] == ["mmlu", "own"]
+    assert found["moved"]["n_prompts"] == 80
+    assert found["moved"]["way"].startswith("letters, exact_choice by ")
     assert found["moved"]["moved"][0]["item"].split("/")[0] in ("mmlu", "own")
     assert found["steady"]["verdict"] != "drift"
 
@@ -57,7 +59,7 @@ def test_a_planted_shift_is_found_with_its_night_and_the_other_model_is_left_alo
 def test_another_expected_answer_or_judge_is_no_drift() -> None:
     """A shift that comes with another measure is of the measure."""
     assert "drift" not in {row["verdict"] for row in checks(rows_of(0.4, truth_id="edited")).values()}
-    series = qa_watched_drift(connected(rows_of(0.4, measured_by="judge x"), [])).checks.to_pylist()
+    series = model_drift(connected(rows_of(0.4, measured_by="judge x"), []), QA_WATCHED).checks.to_pylist()
     assert len(series) == 4
     assert "drift" not in {row["verdict"] for row in series}
 
@@ -72,7 +74,7 @@ def test_what_served_a_model_is_told_of_its_nights() -> None:
         for row in rows
         for name in [f"{row['model']}-{'new' if row['snapshot'] >= night(6)['snapshot'] else 'old'}"]
     ]
-    found = qa_watched_drift(connected(rows, served))
+    found = model_drift(connected(rows, served), QA_WATCHED)
     (moved,) = (row for row in found.checks.to_pylist() if row["model"] == "moved")
     assert any("moved-new" in str(change["after"]) for change in moved["changes"])
     assert len(found.series) == 2 * NIGHTS
@@ -80,7 +82,7 @@ def test_what_served_a_model_is_told_of_its_nights() -> None:
 
 def test_the_documented_rule_is_applied_to_each_part_at_temperature_0_alone() -> None:
     warm = [score_row(0.5, model="warm", temperature=0.7, **night(at)) for at in range(3)]
-    found = qa_drift_rule(connected([*rows_of(0.4), *warm], [])).to_pylist()
+    found = rule_table(connected([*rows_of(0.4), *warm], []), QA_WATCHED).to_pylist()
     assert {row["model"] for row in found} == {"moved", "steady"}
     assert len(found) == 8
     flagged = [row for row in found if row["model"] == "moved"]
@@ -92,10 +94,10 @@ def test_the_documented_rule_is_applied_to_each_part_at_temperature_0_alone() ->
 def test_the_gap_by_hand() -> None:
     scores = {0: (1.0, 1.0, 0.0, 1.0), 1: (1.0, 0.0, 0.0, 1.0)}
     rows = [score_row(value, item_id=f"i{at}", **night(n)) for n, values in scores.items() for at, value in enumerate(values)]
-    (row,) = qa_drift_rule(connected(rows, [])).to_pylist()
+    (row,) = rule_table(connected(rows, []), QA_WATCHED).to_pylist()
     assert (row["lowest"], row["highest"], row["gap"], row["flagged"]) == (0.5, 0.75, 0.25, True)
 
 
 def test_no_scores_have_no_drift() -> None:
-    assert len(qa_drift_rule(connected([], []))) == 0
-    assert len(qa_watched_drift(connected([], [])).checks) == 0
+    assert len(rule_table(connected([], []), QA_WATCHED)) == 0
+    assert len(model_drift(connected([], []), QA_WATCHED).checks) == 0

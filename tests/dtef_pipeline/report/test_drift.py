@@ -14,7 +14,6 @@ from dtef_pipeline.drift.verdict_text import odds
 from dtef_pipeline.report.drift import drift
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.tables import published_drift
-from dtef_pipeline.survey.report.terms import NAMES
 from tests.made.scores import scores_table
 from tests.made.snapshots import label, nights
 
@@ -29,7 +28,7 @@ def shown(rows: list[dict[str, Any]], **tables: pa.Table) -> str:
     with duckdb.connect() as connection:
         for name, table in {"scores": scores_table(rows), **tables}.items():
             connection.register(name, table)
-        return drift(connection, published_drift(connection), NAMES)
+        return drift(published_drift(connection), SUBJECT, "")
 
 
 def computed(rows: list[dict[str, Any]]) -> ModelDrift:
@@ -40,7 +39,7 @@ def computed(rows: list[dict[str, Any]]) -> ModelDrift:
 
 def test_drift_comes_first_and_says_what_changed_since_when() -> None:
     markup = shown([*STAYED, *FELL])
-    assert "Drift in 1 of 2 series. Largest: m at context 0, down by 0.2000 since 2026-01-07." in markup
+    assert "Drift in 1 of 2 series. Largest: m, context 0, down by 0.2000 since 2026-01-07." in markup
     names = re.findall(r'<th scope="row" class="text">(.*?)</th>', markup)
     assert names == ["m", "steady"]
     assert "answers since 2026-01-07: parsed answers score 0.8000, then parsed answers score 0.6000 (-0.2000)" in markup
@@ -51,8 +50,8 @@ def test_drift_comes_first_and_says_what_changed_since_when() -> None:
 
 def test_published_tables_are_taken_as_they_are() -> None:
     found = computed([*FELL, *nights([0.8] * 12, model="beside")])
-    markup = shown(STAYED, model_drift=found.checks, drift_series=found.series)
-    assert "Drift in 1 of 2 series. Largest: m at" in markup
+    markup = shown(STAYED, drift=found.checks, drift_series=found.series)
+    assert "Drift in 1 of 2 series. Largest: m, " in markup
     assert "steady" not in markup
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
+from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges
 from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
-from dtef_pipeline.rubric.anchor_rows import anchors, judge_drifts, net_of_judges
+from dtef_pipeline.rubric.anchor_rows import anchors, net_of_judge_drifts, points_of_anchors
 from dtef_pipeline.rubric.label_sheet import label_items
 from tests.made.rubric_tables import rubric_tables
 
@@ -55,13 +57,19 @@ def nights_of(shift: float, *, since: int = 8, judge: str = "standard(j)", seed:
     return pd.concat(parts, ignore_index=True)
 
 
+def judge_drifts(
+    rows: pd.DataFrame, times: dict[str, datetime] = NIGHTS, options: WatchOptions | None = None
+) -> list[JudgeDrift]:
+    return drifts_of_judges(points_of_anchors(pa.Table.from_pandas(rows)), times, options)
+
+
 def model_row(shift: float, first: str | None = LABELS[8], verdict: str = "drift") -> dict[str, Any]:
     return {"verdict": verdict, "shift": shift, "first_snapshot": first}
 
 
 def test_a_judge_that_became_stricter_is_found_also_where_points_are_inverted() -> None:
     rows = pd.concat([nights_of(-0.15), nights_of(0, judge="standard(other)", seed=1)])
-    (found,) = (one for one in judge_drifts(rows, NIGHTS) if one.judge == "standard(j)")
+    (found,) = (one for one in judge_drifts(rows) if one.judge == "standard(j)")
     assert found.row["verdict"] == "drift"
     assert found.row["first_snapshot"] == LABELS[8]
     assert found.row["shift"] == pytest.approx(-0.15, abs=0.02)
@@ -70,17 +78,17 @@ def test_a_judge_that_became_stricter_is_found_also_where_points_are_inverted() 
     assert found.row["n_anchors"] == 120
     accepted_by = {"": "none", "standard(j)": "none", "standard(j):t=0": "none", "j": "none", "m": "watch", "standard": "watch"}
     for name, verdict in accepted_by.items():
-        (accepted,) = judge_drifts(nights_of(-0.15), NIGHTS, WatchOptions(since={name: LABELS[8]}))
+        (accepted,) = judge_drifts(nights_of(-0.15), options=WatchOptions(since={name: LABELS[8]}))
         assert accepted.row["verdict"] == verdict
-    (ten,) = judge_drifts(nights_of(-0.15, judge="standard(j@seed=1)[scale:10]"), NIGHTS, WatchOptions(since={"j": LABELS[8]}))
+    (ten,) = judge_drifts(nights_of(-0.15, judge="standard(j@seed=1)[scale:10]"), options=WatchOptions(since={"j": LABELS[8]}))
     assert ten.row["verdict"] == "none"
-    (none,) = judge_drifts(nights_of(-0.15), NIGHTS, WatchOptions(since={"": "2030-01-01"}))
+    (none,) = judge_drifts(nights_of(-0.15), options=WatchOptions(since={"": "2030-01-01"}))
     assert none.verdict is None
 
 
 def test_judges_that_move_together_are_compared_with_judges_not_with_models() -> None:
     rows = pd.concat([nights_of(-0.15), nights_of(-0.15, judge="standard(other)", seed=1)])
-    for found, other in zip(judge_drifts(rows, NIGHTS), ("standard(other)", "standard(j)"), strict=True):
+    for found, other in zip(judge_drifts(rows), ("standard(other)", "standard(j)"), strict=True):
         assert found.row["verdict"] == "watch"
         assert "the other judges" in found.row["reason"]
         assert other in found.row["reason"]
@@ -88,9 +96,8 @@ def test_judges_that_move_together_are_compared_with_judges_not_with_models() ->
 
 
 def test_a_models_drift_is_told_as_the_judges_where_the_anchors_moved_too() -> None:
-    found = net_of_judges(model_row(-0.1), judge_drifts(nights_of(-0.15), NIGHTS))
+    found = net_of_judge_drifts(model_row(-0.1), judge_drifts(nights_of(-0.15)))
     assert found.cause == "judges"
-    assert found.judges_shift == pytest.approx(-0.0975, abs=0.01)
     assert found.net_shift == pytest.approx(-0.0025, abs=0.01)
     assert found.text.startswith("a shift of the judges, not of the model: on stored answers standard(j) moved too")
 
@@ -112,24 +119,24 @@ def as_row(found: Verdict) -> dict[str, Any]:
 
 def test_a_shift_that_a_lone_judge_explains_is_no_drift_and_is_netted() -> None:
     """The verdict on a judge without another is watch at most, and models were then no longer netted of its move."""
-    judges = judge_drifts(nights_of(-0.15), NIGHTS)
+    judges = judge_drifts(nights_of(-0.15))
     assert [(one.row["verdict"], one.row["control"], one.row["first_snapshot"]) for one in judges] == [
         ("watch", "none", LABELS[8])
     ]
     assert "ask another judge" in judges[0].row["reason"]
     alone = model_verdict(-0.1, beside=None)
     assert (alone.verdict, alone.first_snapshot) == ("watch", LABELS[8])
-    found = net_of_judges(as_row(alone), judges)
+    found = net_of_judge_drifts(as_row(alone), judges)
     assert (found.cause, found.net_shift) == ("judges", pytest.approx(0.0, abs=0.02))
     beside = model_verdict(-0.1, beside=-0.1)
     assert beside.verdict == "watch"
-    assert "drift" not in net_of_judges(as_row(beside), judges).text
+    assert "drift" not in net_of_judge_drifts(as_row(beside), judges).text
 
 
 def test_a_drift_under_a_lone_judge_that_did_not_move_is_the_models() -> None:
     found = model_verdict(-0.1, beside=0.0)
     assert (found.verdict, found.first_snapshot) == ("drift", LABELS[8])
-    assert net_of_judges(as_row(found), judge_drifts(nights_of(0), NIGHTS)).cause == "model"
+    assert net_of_judge_drifts(as_row(found), judge_drifts(nights_of(0))).cause == "model"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +149,7 @@ def test_a_drift_under_a_lone_judge_that_did_not_move_is_the_models() -> None:
     ],
 )
 def test_a_models_own_drift_stays_its_own(shift: float, of_judge: float, cause: str, words: str) -> None:
-    found = net_of_judges(model_row(shift), judge_drifts(nights_of(of_judge), NIGHTS))
+    found = net_of_judge_drifts(model_row(shift), judge_drifts(nights_of(of_judge)))
     assert found.cause == cause
     assert words in found.text
 
@@ -150,49 +157,49 @@ def test_a_models_own_drift_stays_its_own(shift: float, of_judge: float, cause: 
 def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted_of_judges_that_moved() -> None:
     """All of it was told as theirs, though the model had moved besides."""
     watched = model_row(-0.2, None, "watch")
-    found = net_of_judges(watched, judge_drifts(nights_of(-0.2), NIGHTS))
-    assert (found.cause, found.judges_shift, found.net_shift) == ("not told apart", None, None)
+    found = net_of_judge_drifts(watched, judge_drifts(nights_of(-0.2)))
+    assert (found.cause, found.net_shift) == ("not told apart", None)
     assert found.text.startswith(
         "model or judges: it is not settled since when the model has moved; on stored answers standard(j)"
     )
     assert found.text.endswith(f" since {LABELS[8]}")
-    stays = net_of_judges(watched, judge_drifts(nights_of(0), NIGHTS))
-    assert stays == ("model", None, None, "of the model: on stored answers the judges did not move")
+    stays = net_of_judge_drifts(watched, judge_drifts(nights_of(0)))
+    assert stays == ("model", None, "of the model: on stored answers the judges did not move")
 
 
 def test_the_judges_nights_count_by_their_time_and_are_told_where_they_are_not_the_models() -> None:
     rows = nights_of(-0.15)
     model = {**model_row(-0.1), "baseline": LABELS[:5], "latest_snapshot": LABELS[-1], "n_snapshots": len(LABELS)}
-    found = net_of_judges(model, judge_drifts(rows[rows["snapshot"] != LABELS[8]], NIGHTS))
-    assert found.judges_shift == pytest.approx(-0.0975, abs=0.01)
+    found = net_of_judge_drifts(model, judge_drifts(rows[rows["snapshot"] != LABELS[8]]))
+    assert found.net_shift == pytest.approx(-0.1 + 0.0975, abs=0.01)
     nights = f"in {LABELS[0]} to {LABELS[7]} and from {LABELS[9]} on (15 nights, the model 16)"
     assert found.text.endswith(f"; judges shown answers {nights}")
-    assert "shown answers" not in net_of_judges(model, judge_drifts(rows, NIGHTS)).text
+    assert "shown answers" not in net_of_judge_drifts(model, judge_drifts(rows)).text
     two = pd.concat([rows[rows["snapshot"] != LABELS[8]], nights_of(0, judge="prompt-aware(j)", seed=1)])
-    assert net_of_judges(model, judge_drifts(two, NIGHTS)).text.endswith(f"; judges shown answers: standard(j) {nights}")
+    assert net_of_judge_drifts(model, judge_drifts(two)).text.endswith(f"; judges shown answers: standard(j) {nights}")
 
 
 def test_of_two_judges_the_mean_counts() -> None:
     both = pd.concat([nights_of(-0.2), nights_of(0, judge="prompt-aware(j)", seed=1)])
-    found = net_of_judges(model_row(-0.065), judge_drifts(both, NIGHTS))
+    found = net_of_judge_drifts(model_row(-0.065), judge_drifts(both))
     assert found.cause == "judges"
-    assert found.judges_shift == pytest.approx(-0.065, abs=0.01)
+    assert found.net_shift == pytest.approx(0.0, abs=0.01)
 
 
 def test_without_anchors_nobody_is_blamed() -> None:
-    assert net_of_judges(model_row(-0.1), []).cause == "not told apart"
+    assert net_of_judge_drifts(model_row(-0.1), []).cause == "not told apart"
     early = nights_of(-0.2)
-    found = net_of_judges(model_row(-0.1, LABELS[8]), judge_drifts(early[early["snapshot"] < LABELS[5]], NIGHTS))
+    found = net_of_judge_drifts(model_row(-0.1, LABELS[8]), judge_drifts(early[early["snapshot"] < LABELS[5]]))
     assert (found.cause, found.net_shift) == ("not told apart", None)
     assert "missing" in found.text or "no judge" in found.text
 
 
 def test_without_a_drift_there_is_nothing_to_tell() -> None:
-    assert net_of_judges(model_row(0.01, None, "none"), judge_drifts(nights_of(0), NIGHTS)) == ("none", None, None, "")
+    assert net_of_judge_drifts(model_row(0.01, None, "none"), judge_drifts(nights_of(0))) == ("none", None, "")
 
 
 def test_one_night_is_compared_with_nothing() -> None:
     rows = nights_of(0)
-    (found,) = judge_drifts(rows[rows["snapshot"] == LABELS[0]], NIGHTS)
+    (found,) = judge_drifts(rows[rows["snapshot"] == LABELS[0]])
     assert found.verdict is None
     assert "not compared" in found.row["reason"]

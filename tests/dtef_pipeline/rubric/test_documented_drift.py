@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pandas as pd
+import duckdb
 import pytest
 
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.watched_drift import DOCUMENTED_DRIFT, documented_drift, times_of
+from dtef_pipeline.drift.rule_table import rule_table
+from dtef_pipeline.rubric.watched_drift import WATCHED
 from tests.dtef_pipeline.rubric.score_tables import scores_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,8 +26,12 @@ def drift_of(
     table = scores_of(*({"blueprint": "b", **cell} for cell in cells), weights=weights)
     runs = table[["blueprint", "snapshot"]].drop_duplicates()
     runs = runs.assign(run_label=[(labels or {}).get(day, "one") for day in runs["snapshot"]])
-    times = {("b", day): START + at * timedelta(hours=hours) for at, day in enumerate(DAYS)}
-    return documented_drift(table, runs, times, DAYS).to_dict("records")
+    times = {day: START + at * timedelta(hours=hours) for at, day in enumerate(DAYS)}
+    runs = runs.assign(judges=[["j"]] * len(runs), answered_at=[times[day] for day in runs["snapshot"]])
+    with duckdb.connect() as connection:
+        for name, frame in (("rubric_scores", table), ("rubric_runs", runs), ("rubric_responses", runs)):
+            connection.register(name, frame)
+        return rule_table(connection, WATCHED).to_pylist()
 
 
 def runs(*values: float | None, **rest: Any) -> list[dict[str, Any]]:
@@ -41,7 +45,7 @@ def runs(*values: float | None, **rest: Any) -> list[dict[str, Any]]:
 def test_both_thresholds_are_exact_at_the_boundary(low: float, high: float, flagged: bool) -> None:
     (row,) = drift_of(runs(high, low))
     assert row["flagged"] is flagged
-    assert (row["lowest_snapshot"], row["highest_snapshot"], row["investigate"]) == ("s2", "s1", flagged)
+    assert (row["lowest_snapshot"], row["highest_snapshot"]) == ("s2", "s1")
 
 
 @pytest.mark.parametrize(("hours", "flagged"), [(23 - 1 / 3600, False), (23, True)])
@@ -58,16 +62,7 @@ def test_variants_at_another_temperature_are_left_out() -> None:
 
 def test_runs_of_another_label_are_not_compared() -> None:
     found = drift_of(runs(0.1, 0.9, 0.9), labels={"s2": "two", "s3": "two"})
-    assert [(row["run_label"], row["n_snapshots"], row["flagged"]) for row in found] == [("one", 1, False), ("two", 2, False)]
-
-
-def test_the_model_with_the_largest_gap_is_the_one_to_investigate() -> None:
-    found = drift_of([*runs(0.3, 0.5), *runs(0.3, 0.9, model="n"), *runs(0.5, 0.5, model="o")])
-    assert [(row["model"], row["flagged"], row["investigate"]) for row in found] == [
-        ("m", True, False),
-        ("n", True, True),
-        ("o", False, False),
-    ]
+    assert [(row["test"], row["n_snapshots"], row["flagged"]) for row in found] == [("one", 1, False), ("two", 2, False)]
 
 
 def test_only_prompts_scored_in_every_run_are_compared_by_their_weights() -> None:
@@ -87,22 +82,6 @@ def test_a_model_that_was_not_in_every_run_is_not_compared() -> None:
     assert found[1]["reason"] == "not compared: no score for half of the prompts in s3; the rule asks for all runs"
 
 
-def test_the_order_of_the_rows_does_not_matter_and_no_runs_have_no_rows() -> None:
+def test_the_order_of_the_rows_does_not_matter() -> None:
     cells = [*runs(0.31, 0.52), *runs(0.3, 0.9, prompt="q"), *runs(0.77, 0.13, model="n")]
     assert drift_of(cells[::-1]) == drift_of(cells)
-    empty = documented_drift(scores_of(), pd.DataFrame(columns=["blueprint", "snapshot", "run_label"]), {}, [])
-    assert list(empty.columns) == list(DOCUMENTED_DRIFT)
-    assert len(empty) == 0
-
-
-def test_a_run_was_when_its_first_response_came() -> None:
-    rows = pd.DataFrame(
-        {
-            "blueprint": ["b", "b", "b"],
-            "snapshot": ["s1", "s1", "s2"],
-            "answered_at": pd.Series([START + timedelta(hours=1), START, pd.NaT], dtype="datetime64[us, UTC]"),
-        }
-    )
-    assert times_of(rows) == {("b", "s1"): START, ("b", "s2"): None}
-    with pytest.raises(ConfigError, match="times of runs: no column answered_at"):
-        times_of(rows.drop(columns="answered_at"))

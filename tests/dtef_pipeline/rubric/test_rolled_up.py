@@ -9,9 +9,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from dtef_pipeline.boards.costs import costs as costs_of_calls
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_SUMMARIES
-from dtef_pipeline.rubric.rolled_up import COSTS_READ, JUDGED_READ, champions_table, costs_table, validity_tables
+from dtef_pipeline.rubric.rolled_up import JUDGED_READ, champions_table, validity_tables
+from dtef_pipeline.rubric.stored_tables import RUBRIC_CALL_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
 from tests.made.rubric_pages import made_tables
 from tests.made.rubric_warehouse import keep
@@ -60,7 +62,7 @@ def costs(
     connection.register("rubric_judgements", pa.Table.from_pylist(judgements, schema=RUBRIC_JUDGEMENTS))
     connection.register("rubric_summaries", RUBRIC_SUMMARIES.empty_table())
     connection.register("rubric_extractions", pa.Table.from_pylist(extractions, schema=RUBRIC_EXTRACTIONS))
-    rows: list[dict] = costs_table(connection, stored, summary() if of_store is None else of_store).to_pylist()  # type: ignore[type-arg]
+    rows: list[dict] = costs_of_calls(connection, "rubric", RUBRIC_CALL_TABLES, stored, summary=of_store).to_pylist()  # type: ignore[type-arg]
     return rows
 
 
@@ -90,7 +92,7 @@ def test_an_unknown_price_is_told_and_is_in_no_sum() -> None:
 def test_roles_are_told_apart_and_embedders_come_from_the_store() -> None:
     of_store = summary(
         model=["e", "e", "m"],
-        snapshot=["base", "base", "base"],
+        snapshot=["base", "night", "base"],
         role=["embedder", "embedder", "candidate"],
         answers=[2, 1, 9],
         prompt_tokens=[7, 1, 9],
@@ -102,16 +104,18 @@ def test_roles_are_told_apart_and_embedders_come_from_the_store() -> None:
     assert [(row["role"], row["model"], row["calls"]) for row in rows] == [
         ("candidate", "m", 1),
         ("judge", "x", 1),
-        ("embedder", "e", 3),
+        ("embedder", "e", 2),
+        ("embedder", "e", 1),
     ]
-    assert [row["cost_usd"] for row in rows] == pytest.approx([0.1, 0.05, 0.5])
+    assert [row["cost_usd"] for row in rows[:-1]] == pytest.approx([0.1, 0.05, 0.5])
+    assert (rows[-1]["cost_usd"], rows[-1]["unpriced"]) == (None, 1)
 
 
 def test_nothing_asked_is_an_empty_table() -> None:
     assert costs([]) == []
 
 
-def test_judges_cost_each_request_once_as_rubric_costs_has_it_and_their_judgements_count_each(tmp_path: Path) -> None:
+def test_judges_cost_each_request_once_as_costs_has_it_and_their_judgements_count_each(tmp_path: Path) -> None:
     """Models that wrote the same are judged by one request, and its cost was added up once for each of them."""
     made = made_tables(2, 4, 2)
     rows = made.rows["rubric_judgements"]
@@ -131,7 +135,10 @@ def test_judges_cost_each_request_once_as_rubric_costs_has_it_and_their_judgemen
     warehouse = house
     tables = warehouse.query(lambda connection: validity_tables(connection, bought), only=JUDGED_READ)
     judges = tables["rubric_judges"].to_pandas()
-    spent = warehouse.query(lambda connection: costs_table(connection, bought, summary()), only=COSTS_READ).to_pandas()
+    reads = [calls.table for calls in RUBRIC_CALL_TABLES.tables]
+    spent = house.query(
+        lambda connection: costs_of_calls(connection, "rubric", RUBRIC_CALL_TABLES, bought), only=reads
+    ).to_pandas()
     spent = spent[spent["role"] == "judge"]
     assert judges["n"].sum() == len(rows) > 2 * len(asked)
     assert judges["calls"].sum() == spent["calls"].sum() == len(asked) + 1

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.rubric import roll_up_tables as tables
-from dtef_pipeline.rubric.anchor_rows import judge_drifts
 from dtef_pipeline.rubric.corrected_rows import corrected, known_classes
 from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
 from dtef_pipeline.rubric.label_sheet import label_items, sampled
@@ -25,8 +24,6 @@ SAMPLE = sampled(MADE.responses, MADE.criteria, MADE.prompts, n_prompts=8, seed=
 _SAID = [(item, "CLASS_UNMET", 0.0, "A", None, datetime(2026, 1, 1), 2, "s") for item in SAMPLE.items["item"]]
 LABELS = pd.DataFrame(_SAID, columns=RUBRIC_LABELS.names)
 RESPONSES = MADE.responses.merge(MADE.prompts[["blueprint", "prompt", "weight"]]).assign(judged=0.5, labelled=0.4)
-NIGHTS = {"2026-01-01": datetime(2026, 1, 1), "2026-01-03": datetime(2026, 1, 3)}
-ANCHORS = pd.concat([ITEMS.assign(snapshot=night, judge="s(x)", judge_variant="x", score=0.5) for night in NIGHTS])
 
 
 def made() -> dict[str, tuple[pd.DataFrame, pa.Schema]]:
@@ -39,7 +36,6 @@ def made() -> dict[str, tuple[pd.DataFrame, pa.Schema]]:
         "corrected": (corrected(RESPONSES, SAMPLE.drawn), tables.RUBRIC_CORRECTED),
         "classes": (known_classes(MADE.judgements, ITEMS, LABELS), tables.RUBRIC_KNOWN_CLASSES),
         "drawn": (SAMPLE.drawn, tables.RUBRIC_DRAWN),
-        "judge drift": (pd.DataFrame([one.row for one in judge_drifts(ANCHORS, NIGHTS)]), tables.RUBRIC_JUDGE_DRIFT),
     }
 
 

@@ -7,9 +7,13 @@ from datetime import UTC, datetime
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
-from dtef_pipeline.rubric.watched_drift import documented_drift_table, net_drift, watched_drift
+from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.rule_table import rule_table
+from dtef_pipeline.rubric.watched_drift import WATCHED
 
 NIGHTS = [f"2026-01-{night:02d}" for night in range(1, 15)]
 PROMPTS = [f"p{prompt}" for prompt in range(30)]
@@ -43,23 +47,23 @@ def tables(
 
 
 def test_a_planted_shift_is_found_with_its_night_and_the_other_model_is_left_alone() -> None:
-    rows = {row["model"]: row for row in watched_drift(tables(0.2)).checks.to_pylist()}
+    rows = {row["model"]: row for row in model_drift(tables(0.2), WATCHED).checks.to_pylist()}
     assert rows["moved"]["verdict"] == "drift"
     assert rows["moved"]["first_snapshot"] == NIGHTS[7]
     assert rows["moved"]["shift"] == pytest.approx(-0.2, abs=0.03)
     assert rows["steady"]["verdict"] == "none"
-    assert rows["moved"]["moved"][0]["prompt"].startswith("b/p")
+    assert rows["moved"]["moved"][0]["item"].startswith("b/p")
 
 
 def test_nothing_is_found_where_nothing_moved() -> None:
-    assert {row["verdict"] for row in watched_drift(tables(0.0)).checks.to_pylist()} == {"none"}
+    assert {row["verdict"] for row in model_drift(tables(0.0), WATCHED).checks.to_pylist()} == {"none"}
 
 
 def test_runs_of_another_label_are_not_compared() -> None:
     connection = tables(0.2, labels=("old", "new"))
-    assert "drift" not in {row["verdict"] for row in watched_drift(connection).checks.to_pylist()}
-    documented = documented_drift_table(connection).to_pylist()
-    assert [(row["run_label"], row["model"], row["n_snapshots"]) for row in documented] == [
+    assert "drift" not in {row["verdict"] for row in model_drift(connection, WATCHED).checks.to_pylist()}
+    documented = rule_table(connection, WATCHED).to_pylist()
+    assert [(row["test"], row["model"], row["n_snapshots"]) for row in documented] == [
         (label, model, n) for label, n in (("new", 7), ("old", 7)) for model in ("moved", "steady")
     ]
     assert not any(row["flagged"] for row in documented)
@@ -68,20 +72,20 @@ def test_runs_of_another_label_are_not_compared() -> None:
 def test_a_run_of_another_label_is_left_out_for_its_label_and_not_for_its_prompts() -> None:
     """It was said to have asked something else, although the prompts were the same and only the embedder was another."""
     connection = tables(0.0, since=5, labels=("same", "another"), nights=1)
-    reasons = [row["reason"] for row in watched_drift(connection).checks.to_pylist()]
+    reasons = [row["reason"] for row in model_drift(connection, WATCHED).checks.to_pylist()]
     assert all(f"{NIGHTS[5]} (had other prompts or another run label: test, judges or policy)" in reason for reason in reasons)
-    reasons = [row["reason"] for row in watched_drift(tables(0.0, labels=("old", "new"))).checks.to_pylist()]
+    reasons = [row["reason"] for row in model_drift(tables(0.0, labels=("old", "new")), WATCHED).checks.to_pylist()]
     assert all(f"{NIGHTS[7]} was scored against other rubrics, judges or policies" in reason for reason in reasons)
 
 
 def test_the_documented_rule_names_the_two_runs_to_look_into() -> None:
-    rows = {row["model"]: row for row in documented_drift_table(tables(0.2)).to_pylist()}
+    rows = {row["model"]: row for row in rule_table(tables(0.2), WATCHED).to_pylist()}
     assert rows["moved"]["flagged"]
     assert rows["moved"]["investigate"]
     assert rows["moved"]["highest_snapshot"] < NIGHTS[7] <= rows["moved"]["lowest_snapshot"]
 
 
-def anchored(shift: float, since: int = 7) -> pd.DataFrame:
+def anchored(shift: float, since: int = 7) -> pa.Table:
     """A judge's points of stored answers, lower by `shift` from the night `since` on."""
     rows = [
         (night, "b", f"p{item % 10}", "should", f"item{item}", "standard(j)", "j:t=0", 0.75 - (shift if at >= since else 0.0))
@@ -89,21 +93,20 @@ def anchored(shift: float, since: int = 7) -> pd.DataFrame:
         for item in range(40)
     ]
     names = ["snapshot", "blueprint", "prompt", "block", "item", "judge", "judge_variant", "score"]
-    return pd.DataFrame(rows, columns=names)
+    return pa.Table.from_pandas(pd.DataFrame(rows, columns=names))
 
 
 def test_a_shift_is_told_as_the_judges_where_stored_answers_moved_alike() -> None:
-    checks = watched_drift(tables(0.2)).checks
-    told = {shift: net_drift(checks, anchored(shift)).to_pylist() for shift in (0.0, 0.25)}
+    found = model_drift(tables(0.2), WATCHED)
+    told = {shift: found.net_of_judges(WATCHED, anchored(shift), WatchOptions()).checks.to_pylist() for shift in (0.0, 0.25)}
     causes = {shift: {row["model"]: row["cause"] for row in rows} for shift, rows in told.items()}
     assert causes == {0.0: {"moved": "model", "steady": "none"}, 0.25: {"moved": "judges", "steady": "none"}}
     (moved,) = [row for row in told[0.25] if row["model"] == "moved"]
     # Coverage is .65 of the hybrid score.
-    assert moved["judges_shift"] == pytest.approx(-0.65 * 0.25)
     assert moved["net_shift"] == pytest.approx(moved["shift"] + 0.65 * 0.25)
 
 
 def test_without_anchors_nothing_is_said_of_judges() -> None:
-    checks = watched_drift(tables(0.2)).checks
-    assert net_drift(checks, pd.DataFrame()).equals(checks)
-    assert set(checks["cause"].to_pylist()) == {None}
+    found = model_drift(tables(0.2), WATCHED)
+    assert found.net_of_judges(WATCHED, anchored(0.0).slice(0, 0), WatchOptions()).checks.equals(found.checks)
+    assert set(found.checks["cause"].to_pylist()) == {None}

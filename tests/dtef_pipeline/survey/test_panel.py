@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.asking.models import Budget, load_models
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.settings import DriftSettings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.panel import Panel, check_named, load_panel
@@ -43,7 +43,7 @@ class TestReading:
         assert read(tmp_path, text) == Panel()
         assert Panel().models == ["baselines"]
         assert Panel().temperature == 0
-        assert Panel().drift.options == WatchOptions()
+        assert Panel().drift == DriftSettings()
 
     def test_values_are_read_as_people_write_them(self, tmp_path: Path) -> None:
         panel = read(
@@ -53,7 +53,7 @@ class TestReading:
         )
         assert panel.context_levels == ["0", "5", "all"]
         assert panel.conditions == ["shift/attribute-label+cot"]
-        assert panel.drift.options == WatchOptions(7, 0.01, {"": "2026-03-01"})
+        assert (panel.drift.baseline, panel.drift.alpha, panel.drift.since) == (7, 0.01, {"": "2026-03-01"})
         assert (panel.drift.severity.watch, panel.drift.severity.drift) == ("OFF", "WARN")
 
     @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ class TestReading:
         ],
     )
     def test_a_drift_is_accepted_of_all_models_or_of_some(self, tmp_path: Path, text: str, since: dict[str, str]) -> None:
-        assert read(tmp_path, f"drift:\n  since: {text}\n").drift.options.since == since
+        assert read(tmp_path, f"drift:\n  since: {text}\n").drift.since == since
 
     @pytest.mark.parametrize(
         ("text", "line", "said"),

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
 from dtef_pipeline.qa.report.pages import files_of_parts, qa_pages
 from dtef_pipeline.qa.report.quality import counts_of, histogram
-from dtef_pipeline.qa.result_tables import QA_DRIFT_SERIES, QA_MODEL_DRIFT
 from dtef_pipeline.report.svg import CHART_STYLE
 from tests.made.qa_pages import connected_qa, qa_pages_of
 from tests.made.qa_suites import made_qa
@@ -226,8 +226,8 @@ def test_scores_fall_into_ten_classes_of_which_the_last_has_the_one() -> None:
 
 
 def test_costs_without_judges_have_no_empty_part_on_evaluators(made: QaMade, pages: dict[str, str]) -> None:
-    tables = {name: rows for name, rows in made.tables().items() if name in ("qa_scores", "qa_items", "qa_costs")}
-    tables["qa_costs"] = tables["qa_costs"].filter(pc.is_null(tables["qa_costs"]["evaluator"]))
+    tables = {name: rows for name, rows in made.tables().items() if name in ("qa_scores", "qa_items", "costs")}
+    tables["costs"] = tables["costs"].filter(pc.is_null(tables["costs"]["purpose"]))
     costs = section_of(dict(qa_pages(connected_qa(tables, boards=False)))["index.html"], "costs")
     assert "Costs by evaluator" in section_of(pages["index.html"], "costs")
     assert "Costs by evaluator" not in costs
@@ -236,12 +236,12 @@ def test_costs_without_judges_have_no_empty_part_on_evaluators(made: QaMade, pag
 
 def test_judged_scores_that_moved_stand_with_what_is_left_net_of_the_judge(made: QaMade) -> None:
     told = "net of the judge: -0.2000; <b>on the same stored answers</b> the judge moved by -0.1000"
-    row = {"model": "best", "model_variant": "best[]", "condition": "plain", "metric": "judged", "measured_by": "judge 1"}
-    known = {"verdict": "drift", "shift": -0.3, "judges_shift": -0.1, "net_shift": -0.2, "net_low": -0.25, "net_high": -0.15}
-    rest = {"suites": ["s"], "flagged": True, "reason": "r", "told_of_judges": told, "changes": [], "n_snapshots": 3}
-    drift = pa.Table.from_pylist([{**row, **known, **rest}], schema=QA_MODEL_DRIFT)
+    row = {"model": "best", "model_variant": "best[]", "way": "plain, judged by judge 1"}
+    known = {"verdict": "drift", "shift": -0.3, "net_shift": -0.2, "net_low": -0.25, "net_high": -0.15}
+    rest = {"family": "qa", "partitions": ["s"], "reason": "r", "judges_note": told, "changes": [], "n_snapshots": 3}
+    drift = pa.Table.from_pylist([{**row, **known, **rest}], schema=DRIFT)
     tables = {name: rows for name, rows in made.tables().items() if name in ("qa_scores", "qa_items")}
-    tables |= {"qa_model_drift": drift, "qa_drift_series": QA_DRIFT_SERIES.empty_table()}
+    tables |= {"drift": drift, "drift_series": DRIFT_SERIES.empty_table()}
     page = dict(qa_pages(connected_qa(tables, boards=False)))["index.html"]
     text = section_of(page, "drift")
     assert "Judged scores that moved, net of the judge" in text

@@ -5,9 +5,11 @@ from collections import Counter
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from dtef_pipeline.rubric.report.pages import rubric_pages
+from dtef_pipeline.tables import COSTS
 from tests.dtef_pipeline.rubric.report.hostile import hostile_tables, with_summary
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import RubricTables, connected, made_tables, pages_of
@@ -212,12 +214,17 @@ def test_costs_are_added_up_by_role(made: RubricTables, pages: dict[str, str]) -
 def test_costs_of_everything_are_shown_by_role_where_they_were_added_up() -> None:
     made = made_tables(1, 2, 1)
     rows = [("judge", "j", 2.0), ("candidate", "a", 0.25), ("candidate", "b", 0.5), ("analyst", "c", None)]
-    made.extra["rubric_costs"] = pd.DataFrame(
-        [{"role": role, "model": model, "calls": 3, "cost_usd": cost} for role, model, cost in rows]
-    )
+    usual = {"family": "rubric", "answered": 3, "calls": 3, "prompt_tokens": 0, "completion_tokens": 0}
+    used = [{**usual, "role": role, "model": model, "cost_usd": cost} for role, model, cost in rows]
+    made.extra["costs"] = pa.Table.from_pylist(used, schema=COSTS).to_pandas()
     text = ReadPage(pages_of(made)["index.html"]).text.partition("Costs by role")[2]
     first = re.findall(r"(candidate|judge|analyst|all)(\d+)(\d\.\d{4}|–)", text.partition("By model")[0])
-    assert first == [("candidate", "6", "0.7500"), ("judge", "3", "2.0000"), ("analyst", "3", "–"), ("all", "12", "2.7500")]
+    assert first == [
+        ("candidate", "6600", "0.7500"),
+        ("judge", "3300", "2.0000"),
+        ("analyst", "3300", "–"),
+        ("all", "121200", "2.7500"),
+    ]
 
 
 def test_a_run_that_no_analyst_read_says_why() -> None:

@@ -76,28 +76,28 @@ def test_judges_on_models_of_their_own_maker_are_shown() -> None:
 def test_drift_of_judges_stands_beside_that_of_models() -> None:
     rule = {"lowest": 0.5, "highest": 0.7, "gap": 0.2, "flagged": True, "reason": "0.2 apart"}
     models = pd.DataFrame(
-        [{"blueprint": "b", "model": "still", **rule, "gap": 0.0, "flagged": False}, {"blueprint": "b", "model": "m", **rule}]
+        [{"partition": "b", "model": "still", **rule, "gap": 0.0, "flagged": False}, {"partition": "b", "model": "m", **rule}]
     )
     judges = pd.DataFrame([{"judge": "standard(j)", **rule}])
-    text = ReadPage(drift_section(rows_of(rubric_drift=models, rubric_judge_drift=judges))).text
+    text = ReadPage(drift_section(rows_of(drift_rule=models, judge_drift=judges))).text
     assert "Judges have moved on stored answers: standard(j)." in text
     assert text.index("0.2 apart") < text.index("still", text.index("Models, by blueprint"))
-    assert "have moved" not in ReadPage(drift_section(rows_of(rubric_judge_drift=judges.assign(flagged=False)))).text
-    assert "rubric_judge_drift" in ReadPage(drift_section(rows_of(rubric_drift=models))).text
+    assert "have moved" not in ReadPage(drift_section(rows_of(judge_drift=judges.assign(flagged=False)))).text
+    assert "judge_drift" in ReadPage(drift_section(rows_of(drift_rule=models))).text
 
 
 def test_a_table_of_other_columns_is_shown_as_it_is() -> None:
-    text = ReadPage(drift_section(rows_of(rubric_drift=pd.DataFrame({"unheard": ["x<y"]})))).text
+    text = ReadPage(drift_section(rows_of(drift_rule=pd.DataFrame({"unheard": ["x<y"]})))).text
     assert "unheard" in text
     assert "x<y" in text
 
 
 def test_runs_that_were_not_compared_stand_apart_with_the_reason() -> None:
     rows = [
-        {"blueprint": "b", "model": "moved", "flagged": True, "gap": 0.2, "reason": ""},
-        {"blueprint": "b", "model": "alone", "flagged": False, "gap": None, "reason": "1 snapshot, 2 are needed"},
+        {"partition": "b", "model": "moved", "flagged": True, "gap": 0.2, "reason": ""},
+        {"partition": "b", "model": "alone", "flagged": False, "gap": None, "reason": "1 snapshot, 2 are needed"},
     ]
-    markup = drift_section(rows_of(rubric_drift=pd.DataFrame(rows)))
+    markup = drift_section(rows_of(drift_rule=pd.DataFrame(rows)))
     first, apart = markup.split("Not compared, and why (1 row)")
     assert ("moved" in first, "alone" in first, "alone" in apart, "1 snapshot, 2 are needed" in apart) == (
         True,
@@ -107,7 +107,7 @@ def test_runs_that_were_not_compared_stand_apart_with_the_reason() -> None:
     )
     assert "Rule" in first
     assert "Rule" not in apart.split("</table>")[0]
-    assert "No runs were compared yet." in drift_section(rows_of(rubric_drift=pd.DataFrame(rows[1:])))
+    assert "No runs were compared yet." in drift_section(rows_of(drift_rule=pd.DataFrame(rows[1:])))
 
 
 def test_the_row_of_all_blueprints_says_so() -> None:

@@ -1,4 +1,4 @@
-"""What families do alike with verdicts on models: the check that is as loud as they are, and who is told of them."""
+"""What follows from verdicts on models: the check that is as loud as they are, and the message to the webhook."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from dtef_pipeline.drift.verdict_text import (
     by_verdict,
     moved_words,
     night_words,
-    place_words,
+    series_words,
     shift_words,
 )
 
@@ -34,7 +34,7 @@ def counted_verdicts(rows: pa.Table) -> dict[str, int]:
 def drift_result(rows: pa.Table, checked: int, severity: Severity, subject: Subject) -> dg.AssetCheckResult:
     """A check's result over rows with verdicts, of `checked` series in all: as loud as the worst of them, which stands first."""
     found = rows.filter(pc.field("verdict").isin(["watch", "drift"]) | pc.field("night_first_snapshot").is_valid()).to_pylist()
-    found.sort(key=by_verdict(subject.keys))
+    found.sort(key=by_verdict)
     levels = {getattr(severity, word) for row in found for word in (row["verdict"], row["night_verdict"]) if word in NEWS}
     levels -= {"OFF"}
     return dg.AssetCheckResult(
@@ -45,45 +45,44 @@ def drift_result(rows: pa.Table, checked: int, severity: Severity, subject: Subj
             "drift": sum(row["verdict"] == "drift" for row in found),
             "watch": sum(row["verdict"] == "watch" for row in found),
             "all_models_moved": sum(map(all_moved, found)),
-            "first": dg.MetadataValue.json([_said(row, subject) for row in found[:10]]),
+            "first": dg.MetadataValue.json([_offender(row, subject) for row in found[:10]]),
         },
     )
 
 
-def _said(row: Mapping[str, Any], subject: Subject) -> str:
+def _offender(row: Mapping[str, Any], subject: Subject) -> str:
     """One offender: who, where, how much, since when, what the judges made of it, what changed besides, and what all models did."""
-    besides = "".join(f", {row[name]}" for name in subject.keys.asked if f"{{{name}}}" not in subject.way)
-    who = f"{row['verdict']}: {row['model']}{place_words(row, subject.keys)}{subject.at(row)}{besides}"
+    who = f"{row['verdict']}: {series_words(row, subject.keys)}"
     night = f"; the night: {night_words(row)}" if all_moved(row) else ""
-    judged = f"; {told}" if (told := beside_judges(row)) else ""
+    judged = f"; {words}" if (words := beside_judges(row)) else ""
     if row["verdict"] != "drift":
         return f"{who}: {row['reason']}{judged}{night}"
     size = shift_words(row["shift"])
     bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
     since = f" since {row['first_snapshot']}"
     changes = "".join(f"; {one['before']} -> {one['after']}" for one in row.get("changes") or ())
-    moved = moved_words((row["moved"] or ())[:3], subject)
+    moved = moved_words((row["moved"] or ())[:3])
     about = "".join(f"; {line}" for line in row["about"] or ())
     return f"{who}: {size}{bounds}{since}{judged}{about}{changes}{f'; moved most: {moved}' if moved else ''}{night}"
 
 
-def with_told(store: Store, table: str, checks: pa.Table, subject: Subject) -> pa.Table:
-    """`checks` with the verdicts that were sent before, as the table of this name has them.
+def read_drift(store: Store, family: str) -> pa.Table:
+    """The verdicts on a family's models."""
+    return store.warehouse.read("drift", family=family)
+
+
+def with_sent(store: Store, family: str, checks: pa.Table) -> pa.Table:
+    """`checks` with the verdicts that were sent before, as the stored table has them.
 
     One that cannot be read is about to be replaced, and verdicts that were sent are sent again.
     """
-    columns = [*subject.keys.variant_series, "told"]
-    # Tables of an earlier version have no verdict on the night, and those of some families none that was sent.
-    for known in ([*columns, "night_told"], columns):
-        if (earlier := store.warehouse.read_earlier(table, columns=known)) is not None:
-            return carry_over(checks, earlier, subject.keys)
-    return carry_over(checks, subject.models.empty_table(), subject.keys)
+    earlier = store.warehouse.read_earlier("drift", columns=["model_variant", "way", "sent", "night_sent"], family=family)
+    return checks if earlier is None else carry_over(checks, earlier)
 
 
 def send_verdicts(
     context: dg.AssetExecutionContext,
     store: Store,
-    table: str,
     checks: pa.Table,
     subject: Subject,
     tell: Sequence[str],
@@ -93,24 +92,24 @@ def send_verdicts(
 
     `tell`: the verdicts to send; `order`: the labels of all snapshots in their order in time.
     """
-    news = len(unsent(checks, tell))
+    news, family = len(unsent(checks, tell)), subject.family
     if store.webhook is None:
         return "off: DTEF_WEBHOOK is not set"
     if not news:
         return "nothing new to send"
-    if problem := store.webhook.send({"table": table, **message(checks, subject, tell, order=order)}):
-        context.log.warning(f"webhook: {problem}; sent again with the next `{table}`")
+    if problem := store.webhook.send({"family": family, **message(checks, subject, tell, order=order)}):
+        context.log.warning(f"webhook: {problem}; sent again with the next `{family}_drift`")
         return f"failed, and sent again the next time: {problem}"
-    store.warehouse.write(table, after_sending(checks, tell))
+    store.warehouse.write("drift", after_sending(checks, tell), family=family)
     return f"sent the verdicts of {news} series"
 
 
-def told_result(store: Store, table: str, subject: Subject, tell: Sequence[str]) -> dg.AssetCheckResult:
+def unsent_result(store: Store, subject: Subject, tell: Sequence[str]) -> dg.AssetCheckResult:
     """A check's result: warns while the webhook has not accepted a verdict of the table that was due to be sent."""
-    rows = store.warehouse.read(table)
+    rows = read_drift(store, subject.family)
     waiting = [] if store.webhook is None else unsent(rows, tell).to_pylist()
     return verdict(
-        [f"{row['model']}{subject.at(row)}: {row['verdict']}" for row in waiting],
+        [f"{series_words(row, subject.keys)}: {row['verdict']}" for row in waiting],
         checked=len(rows),
         severity=dg.AssetCheckSeverity.WARN,
     )

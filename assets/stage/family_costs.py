@@ -1,0 +1,49 @@
+"""The roll-up of a family that says what its models cost: defined once, for every family."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from assets.stage.partitions import markdown, roll_up
+from assets.stage.published import published, require_made
+from assets.stage.resources import Store
+from dtef_pipeline.boards.costs import costs
+from dtef_pipeline.families import FAMILIES
+
+_SHOWN_COSTS = (
+    *("role", "first_level", "purpose", "model", "answered", "failed", "budget_stopped", "calls", "prompt_tokens"),
+    *("completion_tokens", "cost_usd", "unpriced", "unknown_cost_attempts", "unknown_cost_usd_most"),
+)
+
+
+def define_costs(name: str, deps: Sequence[str], command: str, group: str | None = None) -> dg.AssetsDefinition:
+    """The asset `FAMILY_costs`. `deps`: the stages that ask models; `command`: what runs them; `group`: null, the family's name."""
+    family = next(one for one in FAMILIES if one.name == name)
+    reads = [one.table for one in family.calls.tables]
+
+    @dg.asset(
+        name=f"{name}_costs",
+        deps=[dg.AssetKey(stage) for stage in deps],
+        **{**roll_up("costs", code_version="3"), "group_name": group or name},
+    )
+    def asset(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+        """What language models cost: one row per role, partition, snapshot, purpose and model variant, the dearest of each role first.
+
+        The family's part of the table `costs`. Each request counts once, however many rows rest on it. Responses without a known price are
+        counted in `unpriced` and are not in `cost_usd`; `unknown_cost_attempts` counts calls that may have been billed, such as timeouts.
+        Baselines and what runs on this machine cost nothing and have no rows.
+        """
+        if not store.warehouse.tables(reads):
+            require_made(store, reads[0], family.space.last, command)
+        stored, unknown, summary = store.responses.responses, store.responses.unknown_costs(), store.responses.summary()
+        rows = store.warehouse.query(
+            lambda connection: costs(connection, name, family.calls, stored, unknown=unknown, summary=summary), only=reads
+        )
+        sums = {column: pa.compute.sum(rows[column]).as_py() for column in ("cost_usd", "unpriced")}
+        told = {column: value for column, value in sums.items() if value is not None}
+        return published(store, {"costs": rows}, family=name, costs=markdown(rows, _SHOWN_COSTS, most=30), **told)
+
+    found: dg.AssetsDefinition = asset
+    return found

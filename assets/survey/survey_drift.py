@@ -1,0 +1,17 @@
+"""Drift of models on all rounds and segments: `survey_drift`."""
+
+from assets.stage.family_drift import FamilyDrift, define_drift
+from assets.stage.freshness import nightly_freshness
+from dtef_pipeline.survey.drift_subject import SUBJECT
+
+survey_drift, survey_no_drift, survey_verdicts_were_sent = define_drift(
+    FamilyDrift(
+        subject=SUBJECT,
+        code_version="10",
+        besides="`drift_rule` repeats what the stage `drift_checks` found of each segment.",
+        scores=("scores", "round", "dtef run"),
+        group="boards",
+        after=("drift_checks",),
+        freshness=nightly_freshness(),
+    )
+)

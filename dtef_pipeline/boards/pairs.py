@@ -1,0 +1,125 @@
+"""Two models, paired by what both have a score for: the one way from sums over clusters to a difference, its test and its verdict."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dtef_pipeline.boards.families import BETTER, OTHER, WORSE
+from dtef_pipeline.keys import MODEL
+from dtef_pipeline.statistics.differences import MARGIN, Codes, Floats, paired_statistics, verdicts, without_rounding
+from dtef_pipeline.statistics.multiplicity import holm
+from dtef_pipeline.tables import COMPARISONS
+
+EQUIVALENT, UNDECIDED = "equivalent", "undecided"
+_PAIRS_AT_A_TIME = 256
+
+
+class PairSums(NamedTuple):
+    """Sums over each cluster's items that both models of a pair have a score for, (clusters, pairs) each."""
+
+    scores: Floats
+    others: Floats
+    counts: Floats
+    """Items, or their weights."""
+
+    @property
+    def differences(self) -> Floats:
+        return without_rounding(self.scores - self.others, self.scores + self.others)
+
+    def counting_alike(self) -> PairSums:
+        """Each cluster's means in place of its sums, so that each counts once."""
+        there = self.counts > 0
+        scores, others = (
+            np.divide(part, self.counts, out=np.zeros(part.shape), where=there) for part in (self.scores, self.others)
+        )
+        return PairSums(scores, others, there.astype(np.float64))
+
+
+def sums_on_shared(scores: Floats, cluster: Codes, left: Codes, right: Codes, weight: Floats | None = None) -> PairSums:
+    """`scores` (items, models), NaN: none; `cluster` (items,), from 0; `left`, `right` (pairs,): models by their places.
+
+    `weight` (items,): of each item; None: all count alike.
+    """
+    weights = np.ones(len(scores)) if weight is None else weight
+    parts = [
+        _sums(scores, weights, cluster, left[at : at + _PAIRS_AT_A_TIME], right[at : at + _PAIRS_AT_A_TIME])
+        for at in range(0, len(left), _PAIRS_AT_A_TIME)
+    ]
+    return PairSums(*(np.concatenate(of_parts, axis=1) for of_parts in zip(*parts, strict=True)))
+
+
+def _sums(scores: Floats, weights: Floats, cluster: Codes, left: Codes, right: Codes) -> PairSums:
+    here = ~np.isnan(scores)
+    filled, counts = np.where(here, scores, 0.0), weights[:, None] * (here[:, left] & here[:, right])
+    sums = [np.zeros((int(cluster.max()) + 1, len(left))) for _ in PairSums._fields]
+    for own, part in zip(sums, (counts * filled[:, left], counts * filled[:, right], counts), strict=True):
+        np.add.at(own, cluster, part)
+    return PairSums(*sums)
+
+
+def paired(
+    sums: PairSums, *, noun: str, shared: Floats | float = 0.0, turned: npt.NDArray[np.bool_] | None = None
+) -> pd.DataFrame:
+    """One row per pair, seen from the model with the higher mean: `paired_statistics`, `score`, `other_score`, and `turned`.
+
+    `turned` (pairs,): the pairs that are seen from the right model, as given or else where its mean is higher; `shared`: as of
+    `paired_statistics`; `noun`: what notes call a cluster. Without a shared item a mean is NaN.
+    """
+    apart, total = sums.differences, sums.counts.sum(axis=0)
+    if turned is None:
+        turned = without_rounding(apart.sum(axis=0), np.abs(apart).sum(axis=0)) < 0
+    statistics = paired_statistics(np.where(turned, -apart, apart), sums.counts, shared=shared, noun=noun)
+    with np.errstate(invalid="ignore"):
+        means, others = (part.sum(axis=0) / total for part in (sums.scores, sums.others))
+    return statistics.assign(score=np.where(turned, others, means), other_score=np.where(turned, means, others), turned=turned)
+
+
+def with_models(found: pd.DataFrame, models: pd.DataFrame, left: Codes, right: Codes) -> pd.DataFrame:
+    """`found`, as of `paired`, with the columns of `models` for the model that a row is seen from, and `other_...` for the other one."""
+    turned = found["turned"].to_numpy()
+    sides = {"": np.where(turned, right, left), "other_": np.where(turned, left, right)}
+    named = {
+        f"{side}{name}": models[name].to_numpy(dtype=object)[place] for side, place in sides.items() for name in models.columns
+    }
+    return found.assign(**named).rename(columns={"other_model_variant": OTHER[1]})
+
+
+def compare_models(
+    models: pd.DataFrame,
+    scores: Floats,
+    cluster: Codes,
+    *,
+    noun: str,
+    weight: Floats | None = None,
+    alike: bool = False,
+    margin: float = MARGIN,
+) -> pd.DataFrame:
+    """One row per two models that share an item, the better one first: the columns of `paired`, `n_items`, both models, and the verdict.
+
+    `models` (models,) names them; `scores`, `cluster` and `weight` as of `sums_on_shared`; `alike`: each cluster counts once, by its mean.
+    Intervals (95 %) and `p` take clusters as what is independent. `p_adjusted` is adjusted over all pairs (Holm 1979).
+
+    `verdict`: better where p_adjusted is below .05, else equivalent where the 90 % interval lies within +-`margin`, else undecided.
+    """
+    left, right = np.triu_indices(len(models), k=1)
+    here = (~np.isnan(scores)).astype(np.int64)
+    n_items = (here.T @ here)[left, right]
+    left, right, n_items = left[n_items > 0], right[n_items > 0], n_items[n_items > 0]
+    if not len(left):
+        return pd.DataFrame()
+    sums = sums_on_shared(scores, cluster, left, right, weight)
+    statistics = paired(sums.counting_alike() if alike else sums, noun=noun)
+    statistics = statistics.assign(n_items=n_items, n_pairs=n_items, p_adjusted=holm(statistics["p"]))
+    statistics["verdict"] = verdicts(statistics, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin)
+    return with_models(statistics, models, left, right)
+
+
+def largest_first(compared: pd.DataFrame, boards: tuple[str, ...] = ()) -> pd.DataFrame:
+    """The rows as they are published: by board, the largest difference first, with the columns of COMPARISONS and those of `boards`."""
+    order = [*boards, "difference", *(name for name in (*MODEL, *OTHER) if name in compared)]
+    ordered = compared.sort_values(order, ascending=[name != "difference" for name in order], ignore_index=True)
+    return ordered[[name for name in dict.fromkeys((*boards, *COMPARISONS.names)) if name in ordered]]

@@ -1,0 +1,107 @@
+"""`dtef costs`: what language models were asked, and what it cost, of one family or of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import click
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.cli.opened_warehouse import reads_tables, say_stale
+from dtef_pipeline.cli.terminal import TableView, print_rows
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.families import FAMILIES, Family
+from dtef_pipeline.tables import COSTS, description
+from dtef_pipeline.text.unknown_cost import row_cost_in_words
+from resources.warehouse import Warehouse
+
+_COST_COUNTS = ("answered", "failed", "budget_stopped", "calls", "prompt_tokens", "completion_tokens", "unpriced")
+_BY_ANY_FAMILY: Mapping[str, str] = {
+    **{name: name for name in ("family", "role", "model", "snapshot")},
+    "variant": "model_variant",
+}
+"""By the names that `--by` takes with any family, columns of COSTS."""
+
+
+@reads_tables
+def costs(
+    warehouse: Warehouse, family: str | None, by: Sequence[str], rounds: Sequence[str], snapshot: str | None, output: str
+) -> None:
+    """Raises ConfigError for a name that the families shown lack, and WarehouseError where none of them has costs."""
+    if rounds and family not in (None, "survey"):
+        raise ConfigError(f"--round with --family {family}: allowed with --family survey")
+    family = family or ("survey" if rounds else None)
+    chosen = [one for one in FAMILIES if family in (None, one.name)]
+    columns = _columns_of(chosen[0]) if family else _BY_ANY_FAMILY
+    by = by or (chosen[0].calls.shown_by if family else ("family", "role"))
+    if unknown := [name for name in by if name not in columns]:
+        of = f"--family {family}" if family else "all families"
+        raise ConfigError(f"--by {', '.join(unknown)}: allowed with {of}: {', '.join(columns)}")
+    frame = _chosen_rows(_stored(warehouse, chosen, family), rounds, snapshot)
+    if not len(frame) and output == "table":
+        click.echo("no language model was asked: baselines cost nothing")
+        return
+    named = {"model_variant" if name == "variant" else name: columns[name] for name in by}
+    whole = _added_up(frame.rename(columns={column: name for name, column in named.items()}), list(named))
+    shown = whole if output != "table" else whole.assign(cost=[row_cost_in_words(row) for row in whole.to_dict("records")])
+    counts = ("answered", "failed", "budget_stopped", "calls", "prompt_tokens", "completion_tokens")
+    view = TableView(
+        (*named, *counts, "cost"), (*named, "cost"), ("prompt_tokens", "completion_tokens", "budget_stopped", "calls")
+    )
+    print_rows(
+        view, shown, output, (), {**cost_columns(), **{name: description(COSTS.field(at)) for name, at in named.items()}}
+    )
+
+
+def cost_columns() -> dict[str, str]:
+    """By name, the columns that `dtef costs` shows with any family."""
+    told = {name: description(COSTS.field(name)) for name in (*_BY_ANY_FAMILY.values(), *_COST_COUNTS) if name != "unpriced"}
+    return {**told, "cost": description(COSTS.field("cost_usd")).partition(";")[0]}
+
+
+def _columns_of(family: Family) -> dict[str, str]:
+    """By the names that the family calls them, columns of COSTS."""
+    space = family.space
+    own = {space.first: "first_level", space.second: "second_level", family.calls.purpose: "purpose"}
+    return {**_BY_ANY_FAMILY, **{name: column for name, column in own.items() if name}}
+
+
+def _stored(warehouse: Warehouse, chosen: Sequence[Family], family: str | None) -> pd.DataFrame:
+    """The rows of the families, of which those without costs are left out. Says of each whether responses are newer."""
+    there = warehouse.values("costs", "family")
+    known = [one for one in chosen if one.name in there]
+    if not known:
+        run = "`dtef run`" if family in (None, "survey") else f"`dtef {family} run`"
+        roll_up = "`dtef rollup`" if family is None else f"`dtef rollup --family {family}`"
+        raise WarehouseError(
+            f"no costs{f' of {family}' if family else ''} in {warehouse.root} yet: {run} makes it, and {roll_up}"
+        )
+    for one in known:
+        say_stale(warehouse, "costs", one.scored, f"dtef rollup --family {one.name}", one.name)
+    parts = [warehouse.rows("costs", family=one.name) for one in known]
+    found: pd.DataFrame = pa.concat_tables(parts).to_pandas()
+    return found
+
+
+def _chosen_rows(frame: pd.DataFrame, rounds: Sequence[str], snapshot: str | None) -> pd.DataFrame:
+    wanted = {"round": ("first_level", rounds), "snapshot": ("snapshot", [snapshot] if snapshot else [])}
+    for noun, (column, values) in wanted.items():
+        there = sorted(frame[column].dropna().unique())
+        if absent := [value for value in values if value not in there]:
+            raise ConfigError(f"no costs of {noun} {', '.join(absent)}; there are: {', '.join(there) or 'none'}")
+        frame = frame[frame[column].isin(values)] if values else frame
+    return frame
+
+
+def _added_up(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """The rows added up by these columns, the dearest first; roles, where they are told apart, and families stay in their order."""
+    groups = frame.groupby(names, sort=False, dropna=False)
+    dollars = groups[["cost_usd", "unknown_cost_usd_most"]].sum(min_count=1)
+    whole = groups[[*_COST_COUNTS, "unknown_cost_attempts"]].sum().join(dollars).reset_index()
+    whole = whole.sort_values("cost_usd", ascending=False, na_position="last", kind="stable", ignore_index=True)
+    for name in [one for one in ("snapshot", "role", "family") if one in names]:
+        values = sorted(frame[name].dropna().unique()) if name == "snapshot" else frame[name].unique()
+        place = {value: at for at, value in enumerate(values)}
+        whole = whole.sort_values(name, key=lambda values, place=place: values.map(place), kind="stable", ignore_index=True)
+    return whole
