@@ -10,6 +10,7 @@ from dtef_pipeline.boards.used_calls import FamilyCalls
 from dtef_pipeline.drift.verdict_tables import DRIFT_SCHEMAS
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
+from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.stored_tables import GAMES_CALL_TABLES, GAMES_TABLES
 from dtef_pipeline.keys import Space
@@ -85,6 +86,7 @@ FAMILIES = (
         GAMES_TABLES,
         GAMES_CALL_TABLES,
         "episode_scores",
+        settings=GamesSettings,
         paired=GAMES_PAIRED,
     ),
 )

@@ -43,26 +43,35 @@ class _Called(NamedTuple):
     failures: Mapping[str, Failure]
 
 
-def stage_assets(family: Family, stages: Sequence[Stage]) -> list[dg.AssetsDefinition | dg.AssetChecksDefinition]:
-    """The assets of all stages of a family, in their order, each followed by its checks."""
+def stage_assets(
+    family: Family, stages: Sequence[Stage], pipeline: str = "", settings: type[RunSettings] | None = None
+) -> list[dg.AssetsDefinition | dg.AssetChecksDefinition]:
+    """The assets of all stages of a family, in their order, each followed by its checks.
+
+    `pipeline`: what these stages are called together, where the family has several rows of them; `settings`: of their runs, if not the family's.
+    """
     partitions = dg.DynamicPartitionsDefinition(name=family.space.name)
     made: list[dg.AssetsDefinition | dg.AssetChecksDefinition] = []
     for number, one in enumerate(stages, start=1):
-        asset = _asset(family, one, number, partitions)
+        place = stage(partitions, number, one.name, code_version=one.version, kinds=_kinds(one), pipeline=pipeline)
+        asset = _asset(family, one, place, settings or family.settings)
         made += [asset, *(_check(family, one, asset, check) for check in one.checks)]
     return made
 
 
-def _asset(family: Family, one: Stage, number: int, partitions: dg.DynamicPartitionsDefinition) -> dg.AssetsDefinition:
-    kinds = frozenset({"litellm", "parquet"} if one.asks or one.alone else {"parquet"})
-    described = {**stage(partitions, number, one.name, code_version=one.version, kinds=kinds), "group_name": family.name}
+def _kinds(one: Stage) -> frozenset[str]:
+    return frozenset({"litellm", "parquet"} if "max_calls" in one.settings else {"parquet"})
+
+
+def _asset(family: Family, one: Stage, place: Mapping[str, Any], model: type[RunSettings]) -> dg.AssetsDefinition:
+    described = {**place, "group_name": family.name}
 
     def compute(context: dg.AssetExecutionContext, settings: RunSettings, store: Store) -> dg.MaterializeResult[Any]:
         run = _StageRun(family, one, context, settings, store)
         with run.shared.opened:
             return run.ask_for_all() if one.asks else run.make_all()
 
-    configured = takes_settings(family.settings, one.name, one.settings)(compute)
+    configured = takes_settings(model, one.name, one.settings)(compute)
     after = [dg.AssetKey(name) for name in one.after]
     made: dg.AssetsDefinition = dg.asset(name=one.name, deps=after, description=one.description, **described)(configured)
     return made
@@ -82,7 +91,7 @@ class _StageRun:
     def make_all(self) -> dg.MaterializeResult[Any]:
         """Make the tables of each partition, without asking."""
         for key in self.run.keys:
-            with self.run.attempt(key), self.store.writing(self.stage.name, [key]) if self.stage.alone else nullcontext():
+            with self.run.attempt(key), self.stage.around(), self._alone(key):
                 inputs = self._inputs(key)
                 made = self.stage.make(inputs, self.settings)
                 assert not isinstance(made, (EpisodePlan, CallPlan)), f"{self.stage.name} is no stage that asks"
@@ -93,7 +102,7 @@ class _StageRun:
         """Have asked what each partition needs, small ones together, and write their tables."""
         planned = []
         for key in self.run.keys:
-            with self.run.attempt(key):
+            with self.run.attempt(key), self.stage.around():
                 if self._begins_snapshot():
                     require_snapshot(self.store.warehouse, self.stage.name, self.family.space, [key], self.settings.snapshot)
                 inputs = self._inputs(key)
@@ -106,6 +115,9 @@ class _StageRun:
             for group in groups(planned, [one.plan.size for one in planned], self.stage.at_a_time):
                 self._answer(group, ask)
         return self.run.result()
+
+    def _alone(self, key: str) -> AbstractContextManager[None]:
+        return self.store.writing(self.stage.name, [key]) if self.stage.alone else nullcontext()
 
     def _inputs(self, key: str) -> StageInputs:
         return StageInputs(self.store, self.family.space, key, self.settings.snapshot, self.shared)
@@ -131,7 +143,7 @@ class _StageRun:
             key = one.inputs.key
             if isinstance(one.plan, CallPlan) and key not in called.keys:
                 continue  # its requests could not be made
-            with self.run.attempt(key):
+            with self.run.attempt(key), self.stage.around():
                 if isinstance(one.plan, CallPlan):
                     new = one.plan.rows(called.stored, called.failures)
                 else:
@@ -215,14 +227,24 @@ def _shown(value: Any) -> Any:
     return dg.MetadataValue.json(value) if isinstance(value, (list, dict)) else value
 
 
+def _config_of(context: dg.AssetCheckExecutionContext, one: Stage) -> Mapping[str, Any]:
+    """What the run gives the stage; nothing where the run is of the check alone."""
+    given: Any = context.run.run_config
+    config: Mapping[str, Any] = given.get("ops", {}).get(one.name, {}).get("config", {})
+    return config
+
+
 def _check(family: Family, one: Stage, asset: dg.AssetsDefinition, check: Check) -> dg.AssetChecksDefinition:
     severity = dg.AssetCheckSeverity.ERROR if check.blocking or check.is_error else dg.AssetCheckSeverity.WARN
 
     def compute(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
         offenders, checked = list[Offender](), 0
+        given = _config_of(context, one)
         for key, rows in read_keys(store, check.table, check.columns):
             checked += len(rows)
-            offenders += [(key, found) for found in check.find(StageInputs(store, family.space, key), rows)]
+            inputs = StageInputs(store, family.space, key)
+            inputs.given = given
+            offenders += [(key, found) for found in check.find(inputs, rows)]
         return partition_verdict(context, offenders, checked=checked, severity=severity)
 
     compute.__doc__ = check.description

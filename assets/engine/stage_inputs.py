@@ -52,6 +52,7 @@ class StageInputs:
     ) -> None:
         self.outside, self.key, self.levels, self._of_stage = store, key, space.levels(key), shared
         self.said: dict[str, Any] = {}
+        self.given: Mapping[str, Any] = {}
         self._snapshot = {} if snapshot is None else {"snapshot": snapshot}
 
     @cached_property

@@ -4,20 +4,27 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
+from assets.engine.panel import family_panel
 from assets.games.known_games import known_personas, known_scenarios
-from assets.games.panel_part import games_panel
 from assets.games.scenarios import add_scenarios
 from assets.stage.asked import models_of
 from assets.stage.night_request import night_request
 from assets.stage.noted_files import partitions_of
 from assets.stage.resources import Store
+from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.entrants import absent_by_scenario, entrants, opponent_item_name, opponent_named
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.night_panel import GAMES_PANEL_SECTION, GamesPanel
 from dtef_pipeline.games.pack_faults import require_weighable
 from dtef_pipeline.games.packs import pack
+from dtef_pipeline.games.settings import (
+    GAMES_PANEL_SECTION,
+    GAMES_STAGE_SETTINGS,
+    GamesSettings,
+    players_of_panel,
+    scenarios_of_panel,
+)
 from dtef_pipeline.games.space import LEAGUE_SPACE
 
 
@@ -31,21 +38,24 @@ from dtef_pipeline.games.space import LEAGUE_SPACE
 )
 def nightly_games(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
     """One run for the panel, of all stages. A scenario that was never played becomes a partition."""
-    panel = games_panel(store.settings)
+    panel = family_panel(store.settings, GAMES_PANEL_SECTION, GamesSettings)
     if panel is None or not panel.scenarios:
         return dg.SkipReason(
             f"no panel file with a section `{GAMES_PANEL_SECTION}` that names scenarios is named in DTEF_PANEL"
         )
     manifests = known_scenarios(store.settings)
-    keys = panel.chosen(manifests)
+    keys = scenarios_of_panel(panel, manifests)
+    night = context.scheduled_execution_time.date().isoformat()
+    panel = panel.model_copy(update={"players": players_of_panel(panel), "snapshot": night})
     _require_players(panel, store, manifests, keys)
     add_scenarios(context.instance, keys)
-    night = context.scheduled_execution_time.date().isoformat()
     known = partitions_of(context.instance, LEAGUE_SPACE)
-    return night_request(context, "games", night, known, keys, keys, panel.run_config(night))
+    return night_request(context, "games", night, known, keys, keys, run_config(panel, GAMES_STAGE_SETTINGS))
 
 
-def _require_players(panel: GamesPanel, store: Store, manifests: Mapping[str, ScenarioManifest], keys: Sequence[str]) -> None:
+def _require_players(
+    panel: GamesSettings, store: Store, manifests: Mapping[str, ScenarioManifest], keys: Sequence[str]
+) -> None:
     """Raises ConfigError for what is not known of players, personas, opponents and seeds, and for a persona that is not approved."""
     models, personas = models_of(store), known_personas(store.settings)
     packs = {key: pack(key, manifests) for key in keys}

@@ -1,7 +1,8 @@
-"""The stages and roll-ups of the rubric family, and its jobs."""
+"""The roll-ups of the rubric family, and its jobs."""
 
 import dagster as dg
 
+from assets.engine.family_jobs import family_jobs, stage_keys
 from assets.rubric.anchors import rubric_anchors
 from assets.rubric.drift import rubric_drift
 from assets.rubric.report import rubric_report
@@ -15,9 +16,7 @@ from assets.rubric.roll_ups import (
 )
 from assets.rubric.stages import RUBRIC_STAGES
 from assets.rubric.watched_folder import new_blueprint
-from assets.stage.boards_after import boards_after_run
 
-RUBRIC_STAGE_KEYS = [dg.AssetKey(stage.name) for stage in RUBRIC_STAGES]
 RUBRIC_ROLL_UPS = [
     rubric_board,
     rubric_corrected,
@@ -28,33 +27,16 @@ RUBRIC_ROLL_UPS = [
     rubric_costs,
     rubric_report,
 ]
-rubric_pipeline = dg.define_asset_job(
-    "rubric_pipeline",
-    selection=dg.AssetSelection.assets(*RUBRIC_STAGE_KEYS),
-    description="All stages for the chosen blueprints, in one run. Roll-ups are a run of their own: `rubric_roll_ups`.",
-)
-rubric_roll_ups = dg.define_asset_job(
-    "rubric_roll_ups",
-    selection=dg.AssetSelection.assets(*RUBRIC_ROLL_UPS),
-    description="Boards, champions, agreement and validity of judges, drift, costs and pages over all that the rubric family has scored.",
-    run_tags={"dtef/roll_ups": "rubric"},
-)
+rubric_pipeline, rubric_roll_ups, rubric_boards_after_run = family_jobs("rubric", "blueprint", RUBRIC_STAGES, RUBRIC_ROLL_UPS)
 rubric_night = dg.define_asset_job(
     "rubric_night",
-    selection=dg.AssetSelection.assets(*RUBRIC_STAGE_KEYS, rubric_anchors.key),
+    selection=dg.AssetSelection.assets(*stage_keys(RUBRIC_STAGES), rubric_anchors.key),
     description="What the schedule `nightly_rubrics` runs: the stages for the panel's blueprints, and judges shown stored responses again.",
 )
 rubric_anchors_again = dg.define_asset_job(
     "rubric_anchors_again",
     selection=dg.AssetSelection.assets(rubric_anchors),
     description="Judges are shown stored responses again in a snapshot, so that a drift of judges is told apart from one of models.",
-)
-rubric_boards_after_run = boards_after_run(
-    "rubric_boards_after_run",
-    RUBRIC_ROLL_UPS,
-    rubric_roll_ups,
-    dg.AssetKey("rubric_scores"),
-    "Brings the boards of rubrics up to date when a blueprint was scored, whatever run did it.",
 )
 
 RUBRIC_JOBS = [rubric_pipeline, rubric_night, rubric_roll_ups, rubric_anchors_again]

@@ -26,6 +26,7 @@ from dtef_pipeline.api.plans import (
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.documents import Part, echoed
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.games.approved import APPROVED, require_approved
 from dtef_pipeline.games.entrants import (
     AS_ITSELF,
@@ -40,11 +41,11 @@ from dtef_pipeline.games.entrants import (
 from dtef_pipeline.games.episode_items import NO_OPPONENT, GameItem, opponents_given, seed_spans
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.matches import Match
-from dtef_pipeline.games.night_panel import GamesPanel
 from dtef_pipeline.games.pack_faults import require_weighable
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX, Player
+from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, MOST_ASKED_EPISODES, GamesSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
@@ -55,8 +56,6 @@ from resources.settings import Settings
 
 MOST_ASKED_RUNS = 200
 """Personas x scenarios of one manifest."""
-MOST_ASKED_EPISODES = 100_000
-"""Of one manifest, over all its runs."""
 _LARGEST_ASKED_SEED = 10**12 - 1
 _LONGEST_SEEDS = 2_000
 """Characters of the text."""
@@ -153,8 +152,8 @@ def planned_games(manifest: GamesManifest, settings: Settings) -> PlannedEvaluat
     _require_played(
         names, [one for found in packs.values() for one in entrants(found, models, personas, manifest.models, names)]
     )
-    panel = _panel(manifest, names)
-    pinned = {key: pinned_scenario(one, panel.seeds, manifest.opponents) for key, one in packs.items()}
+    asked_for = _settings(manifest, names)
+    pinned = {key: pinned_scenario(one, asked_for.seeds, manifest.opponents) for key, one in packs.items()}
     asked = [
         AskedRun(
             scenario,
@@ -169,7 +168,7 @@ def planned_games(manifest: GamesManifest, settings: Settings) -> PlannedEvaluat
         for scenario in packs
     ]
     named = pinned_personas([*manifest.models, *manifest.opponents], personas)
-    config = with_pins(panel.run_config(manifest.snapshot), pinned, named)
+    config = run_config(with_pins(asked_for, pinned, named), GAMES_STAGE_SETTINGS)
     return PlannedEvaluation(
         "games_pipeline", LEAGUE_SPACE.name, list(packs), config, manifest.snapshot, asked, new_keys=True, warnings=warnings
     )
@@ -210,19 +209,18 @@ def _named(
     return chosen, packs
 
 
-def _panel(manifest: GamesManifest, personas: Sequence[str]) -> GamesPanel:
-    """The manifest as what a night would play. `personas`: names with versions, so that what was approved plays."""
-    budget = manifest.budget or EvaluationBudget()
+def _settings(manifest: GamesManifest, personas: Sequence[str]) -> GamesSettings:
+    """What a run of the manifest is given. `personas`: names with versions, so that what was approved plays."""
     seeds = manifest.seeds
-    return GamesPanel(
-        models=manifest.models,
+    bounds = manifest.budget.model_dump(exclude_none=True) if manifest.budget else {}
+    return GamesSettings(
+        players=manifest.models,
         personas=list(personas),
-        baselines=[],
         opponents=manifest.opponents,
         seeds=",".join(map(str, seeds)) if isinstance(seeds, list) else seeds,
         draws=manifest.draws,
-        max_cost_usd=budget.max_cost_usd,
-        max_calls=budget.max_calls,
+        snapshot=manifest.snapshot,
+        **bounds,
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dtef_pipeline.games.entrants import opponent_item_name
 from dtef_pipeline.games.episode_items import NO_OPPONENT, opponents_given
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Persona
+from dtef_pipeline.games.settings import GamesSettings
 
 
 class PinnedScenario(NamedTuple):
@@ -38,20 +39,13 @@ def pinned_personas(named: Iterable[str], personas: Mapping[str, Persona]) -> di
     return {one: personas[one].version for one in ids if one in personas and personas[one].id == one}
 
 
-def with_pins(
-    config: Mapping[str, Mapping[str, Any]], scenarios: Mapping[str, PinnedScenario], personas: Mapping[str, int]
-) -> dict[str, dict[str, Any]]:
-    """The configuration of the stages, told what is pinned."""
-    versions = {"scenario_versions": {key: one.scenario_version for key, one in scenarios.items()}}
-    deals = {
-        "scenario_seeds": {key: one.seeds for key, one in scenarios.items()},
-        "scenario_opponents": {key: one.opponents for key, one in scenarios.items()},
-    }
-    roles = {"persona_versions": dict(personas)}
-    told: dict[str, dict[str, Any]] = {
-        "scenario_items": {**versions, **deals},
-        "episode_prompts": {**versions, **deals, **roles},
-        "episodes": {**versions, **deals, **roles},
-        "episode_scores": versions,
-    }
-    return {stage: {**given, **told[stage]} for stage, given in config.items()}
+def with_pins(settings: GamesSettings, scenarios: Mapping[str, PinnedScenario], personas: Mapping[str, int]) -> GamesSettings:
+    """The settings with what is pinned."""
+    return settings.model_copy(
+        update={
+            "scenario_versions": {key: one.scenario_version for key, one in scenarios.items()},
+            "scenario_seeds": {key: one.seeds for key, one in scenarios.items()},
+            "scenario_opponents": {key: one.opponents for key, one in scenarios.items()},
+            "persona_versions": dict(personas),
+        }
+    )

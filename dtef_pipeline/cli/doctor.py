@@ -126,7 +126,6 @@ def check_models(settings: Settings) -> Diagnosis:
 def check_panel(settings: Settings) -> Diagnosis:
     """The panel: all its sections can be read; the models of its night are known and have their keys, its rounds are there."""
     from assets.engine.panel import family_panel
-    from assets.games.panel_part import games_panel
     from assets.preference.preference_panel import vote_settings
     from assets.survey.panel_file import checked_panel
     from dtef_pipeline.families import family_named
@@ -141,9 +140,8 @@ def check_panel(settings: Settings) -> Diagnosis:
         models = known_models(settings, BASELINES)
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
         wanted = checked_panel(settings, models, warehouse).asked(models)
-        for section in (games_panel, vote_settings):
-            section(settings)
-        for family in ("rubric", "qa"):
+        vote_settings(settings)
+        for family in ("rubric", "qa", "games"):
             family_panel(settings, family, family_named(family).settings)
     except DtefError as error:
         return Diagnosis("panel", "problem", str(error), _MEND_PANEL)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,18 +11,20 @@ from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import CANDIDATE
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.games_run import OR_UNAPPROVED, chosen_scenarios, unapproved_config
+from dtef_pipeline.cli.games_run import OR_UNAPPROVED, chosen_scenarios
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.planned_table import (
     mean_call_tokens,
     print_estimate,
     stored_responses,
 )
-from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
+from dtef_pipeline.cli.role_budgets import budgets_given, with_budgets
+from dtef_pipeline.cli.settings_options import RunFlags
 from dtef_pipeline.cli.started_runs import check_home_path, end_run, refuse_unaskable, require_imported, start_stages
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.decision_points import has_decision_points, points_to_ask
 from dtef_pipeline.games.decision_rows import DecisionPlan
@@ -31,6 +32,7 @@ from dtef_pipeline.games.entrants import entrants, models_among
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.persona_results import player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
+from dtef_pipeline.games.settings import DECISION_STAGE_SETTINGS, DecisionSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.strategy_values import EXPLOITABLE, EXPLOITABLE_CORRECTED, PARTIAL_STRATEGY, WON, require_fill
 from dtef_pipeline.games.tables import STRATEGY_VALUES
@@ -142,41 +144,7 @@ def _note(row: Mapping[str, Any], most: int) -> str:
     return "; ".join(notes)
 
 
-@dataclass(frozen=True)
-class DecisionOptions:
-    """Options of `dtef games decisions` that say what is asked."""
-
-    leagues: tuple[str, ...] = ()
-    scenarios: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    personas: tuple[str, ...] = ()
-    draws: int = 10
-    sample: int | None = None
-    fill: str | None = None
-    snapshot: str = "base"
-    max_cost_usd: tuple[str, ...] = ()
-    max_calls: tuple[str, ...] = ()
-    unapproved: bool = False
-
-    def config(self) -> dict[str, dict[str, Any]]:
-        """Run configuration by asset name."""
-        snapshot = {"snapshot": self.snapshot}
-        asked = {"players": list(self.models), "personas": list(self.personas), "draws": self.draws}
-        sample = {} if self.sample is None else {"sample": self.sample}
-        fill = {} if self.fill is None else {"fill": self.fill}
-        return {
-            "decision_answers": {
-                **asked,
-                **sample,
-                **snapshot,
-                **budgets_given(self.max_cost_usd, self.max_calls),
-                **unapproved_config(self.unapproved),
-            },
-            "strategy_values": {**snapshot, **fill},
-        }
-
-
-def run(options: DecisionOptions, output: str) -> int:
+def run(options: DecisionSettings, beside: RunFlags, output: str) -> int:
     """The exit code: 1 where a scenario failed or a file was left out."""
     settings = Settings.from_environment()
     check_home_path(settings)
@@ -187,10 +155,9 @@ def run(options: DecisionOptions, output: str) -> int:
     _require_answers(warehouse, options)
     specs = models_among([player for plan in plans.values() for player in plan.players])
     require_imported(specs, options.snapshot, settings)
-    config = with_owners(options, {spec.name for spec in specs}, models).config()
-    refuse_unaskable(
-        specs, options.snapshot, settings, budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
-    )
+    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, {spec.name for spec in specs}, models)
+    config = run_config(options, DECISION_STAGE_SETTINGS)
+    refuse_unaskable(specs, options.snapshot, settings, options.max_cost_usd)
     with start_stages("games", list(plans), options.snapshot) as running:
         from assets.games.scenarios import add_scenarios
         from assets.launch import DECISION_STAGE_NAMES
@@ -206,7 +173,7 @@ def run(options: DecisionOptions, output: str) -> int:
     return code
 
 
-def _require_answers(warehouse: Warehouse, options: DecisionOptions) -> None:
+def _require_answers(warehouse: Warehouse, options: DecisionSettings) -> None:
     """Raises WarehouseError where no model is to be asked and none was asked before: there is nothing to value."""
     if options.models:
         return
@@ -215,7 +182,7 @@ def _require_answers(warehouse: Warehouse, options: DecisionOptions) -> None:
     say("no model was given: nobody is asked, and what is stored is valued", err=True)
 
 
-def estimate(options: DecisionOptions, output: str) -> None:
+def estimate(options: DecisionSettings, beside: RunFlags, output: str) -> None:
     """What a run would ask and cost, also before anything was ever run."""
     warehouse = open_warehouse(new=True)
     settings = Settings.from_environment()
@@ -227,10 +194,10 @@ def estimate(options: DecisionOptions, output: str) -> None:
             _count(plan, store, ledger)
     points = sum(len(plan.points) for plan in plans.values())
     head = f"{counted(len(plans), 'scenario')}, {counted(points, 'decision point')}, snapshot {options.snapshot}"
-    print_estimate(head, ledger, options.config()["decision_answers"], output)
+    print_estimate(head, ledger, budgets_given(beside.max_cost_usd, beside.max_calls), output)
 
 
-def decision_plans(options: DecisionOptions, settings: Settings, models: Models) -> dict[str, DecisionPlan]:
+def decision_plans(options: DecisionSettings, settings: Settings, models: Models) -> dict[str, DecisionPlan]:
     """By scenario, what is to be asked: of those that are meant, the ones that have decision points.
 
     Raises ConfigError where none of them has, and for a scenario, model, persona, baseline or sample that is not known.

@@ -11,21 +11,15 @@ import click
 from dtef_pipeline.cli.options import (
     boards_by,
     budgets_with_roles,
-    draws_of,
-    models_to_ask,
     of_asked_snapshot,
     of_estimate,
     options,
     writes_a_table,
 )
 from dtef_pipeline.cli.reported import reports_errors
-
-unapproved_too = click.option(
-    "--unapproved",
-    is_flag=True,
-    help="Let personas play that are drafts or retired; boards mark them.  [default: approved ones alone play]",
-)
-
+from dtef_pipeline.cli.settings_options import settings_options, split_given
+from dtef_pipeline.family.run_settings import settings_of
+from dtef_pipeline.games.settings import DecisionSettings, GamesSettings
 
 _what = click.argument("what", type=click.Choice(["personas", "scenarios"]))
 What = Literal["personas", "scenarios"]
@@ -70,35 +64,7 @@ def import_games(what: What, file: Path, who: str | None) -> None:
 
 
 @click.command(short_help="Read a model's whole strategy off every decision of a small game.")
-@click.option("--league", "leagues", multiple=True, metavar="LEAGUE|PATTERN", help="Only this league; may be repeated.")
-@click.option(
-    "--scenario",
-    "scenarios",
-    multiple=True,
-    metavar="SCENARIO|LEAGUE/SCENARIO|PATTERN",
-    help="Only this scenario, such as poker/kuhn; may be repeated.  [default: all that have decision points]",
-)
-@models_to_ask("or PERSONA@MODEL; may be repeated.  [default: nobody; what is stored is valued]")
-@click.option(
-    "--persona",
-    "personas",
-    multiple=True,
-    metavar="ID",
-    help="Persona that every model plays, or none: the model plays as itself; may be repeated.  [default: none]",
-)
-@click.option(
-    "--draws", type=click.IntRange(min=1), default=10, show_default=True, help="Number of times each decision point is asked."
-)
-@click.option(
-    "--sample",
-    type=click.IntRange(min=0),
-    help="Ask only so many decision points, always the same ones; 0: all.  [default: all, or 100 where there are more]",
-)
-@click.option(
-    "--fill",
-    metavar="BASELINE",
-    help="Have this baseline, such as nash, play in the decision points that nobody asked.  [default: values need all of them]",
-)
+@settings_options(DecisionSettings)
 @of_asked_snapshot
 @budgets_with_roles("candidate")
 @click.option(
@@ -108,7 +74,6 @@ def import_games(what: What, file: Path, who: str | None) -> None:
     "Nothing is asked or written.",
 )
 @writes_a_table
-@unapproved_too
 @reports_errors
 def decisions(estimate: bool, output: str, **given: Any) -> None:
     """Ask models what they do in every situation of a small game, and say what their whole strategy is worth.
@@ -124,11 +89,12 @@ def decisions(estimate: bool, output: str, **given: Any) -> None:
     """
     from dtef_pipeline.cli import games_decisions
 
-    options = games_decisions.DecisionOptions(**given)
+    settings, beside = split_given(given)
+    options = settings_of(DecisionSettings, settings)
     if estimate:
-        games_decisions.estimate(options, output)
+        games_decisions.estimate(options, beside, output)
     else:
-        sys.exit(games_decisions.run(options, output))
+        sys.exit(games_decisions.run(options, beside, output))
 
 
 _of_scenarios = options(
@@ -143,39 +109,10 @@ _of_scenarios = options(
         help="Only this scenario, or those that fit, as in 'poker/*'; may be repeated.  [default: all that are not retired]",
     ),
 )
-_of_players = options(
-    click.option(
-        "--player",
-        "players",
-        multiple=True,
-        metavar="NAME",
-        help="Who plays: a model or collection that `dtef models` lists, PERSONA@MODEL, baseline/NAME where there is one, "
-        "or baselines: all of each scenario; may be repeated.  [default: nobody; what is stored is scored]",
-    ),
-    click.option(
-        "--persona",
-        "personas",
-        multiple=True,
-        metavar="ID",
-        help="Persona that every model plays, or none: the model plays as itself; may be repeated.  [default: none]",
-    ),
-    click.option(
-        "--opponent",
-        "opponents",
-        multiple=True,
-        metavar="NAME",
-        help="Who sits at the other seats: a baseline, a model, or PERSONA@MODEL; may be repeated. Scenarios of one seat have none.  "
-        "[default: those of each scenario]",
-    ),
-    click.option("--seeds", metavar="SPAN", help="Seeds to play, such as 1-100 or 1-10,42.  [default: those of each scenario]"),
-    unapproved_too,
-    draws_of("episode"),
-)
 
 
 @click.command(short_help="Have players play scenarios, and score them.")
-@_of_scenarios
-@_of_players
+@settings_options(GamesSettings)
 @of_asked_snapshot
 @budgets_with_roles("candidate")
 @boards_by("games")
@@ -199,11 +136,12 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     """
     from dtef_pipeline.cli import games_run
 
-    options = games_run.LeagueOptions(**given)
+    settings, beside = split_given(given)
+    options = settings_of(GamesSettings, settings)
     if is_estimate:
-        games_run.estimate(options, output)
+        games_run.estimate(options, beside, output)
     else:
-        sys.exit(games_run.run(options))
+        sys.exit(games_run.run(options, beside))
 
 
 @click.command(short_help="Show who plays best.")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
 
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.episodes import Played, in_windows, play
@@ -19,7 +17,8 @@ from dtef_pipeline.cli.planned_table import (
     print_estimate,
     stored_responses,
 )
-from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
+from dtef_pipeline.cli.role_budgets import budgets_given, with_budgets
+from dtef_pipeline.cli.settings_options import RunFlags
 from dtef_pipeline.cli.started_runs import (
     ERROR_CHARACTERS_SHOWN,
     check_home_path,
@@ -31,6 +30,7 @@ from dtef_pipeline.cli.started_runs import (
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.entrants import (
     ALL_BASELINES,
@@ -51,6 +51,7 @@ from dtef_pipeline.games.pack_faults import require_weighable
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX
+from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.judging.call_ledger import USUAL_TURN_TOKENS, CallLedger, UsualLengths
 from dtef_pipeline.text.counted import counted
@@ -60,50 +61,10 @@ from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
-if TYPE_CHECKING:
-    pass
-
-
 OR_UNAPPROVED = ", or any with --unapproved"
 
 
-def unapproved_config(unapproved: bool) -> dict[str, bool]:
-    """What run configuration says of personas that nobody approved: nothing, unless they may play."""
-    return {"unapproved": True} if unapproved else {}
-
-
-@dataclass(frozen=True)
-class LeagueOptions:
-    """Options of `dtef games run`."""
-
-    leagues: tuple[str, ...] = ()
-    scenarios: tuple[str, ...] = ()
-    players: tuple[str, ...] = ()
-    personas: tuple[str, ...] = ()
-    opponents: tuple[str, ...] = ()
-    seeds: str | None = None
-    draws: int = 1
-    snapshot: str = "base"
-    max_cost_usd: tuple[str, ...] = ()
-    max_calls: tuple[str, ...] = ()
-    no_roll_ups: bool = False
-    unapproved: bool = False
-
-    def config(self) -> dict[str, dict[str, Any]]:
-        """Run configuration by asset name."""
-        items = {"opponents": list(self.opponents), **({"seeds": self.seeds} if self.seeds else {})}
-        entered = {**items, "players": list(self.players), "personas": list(self.personas)}
-        snapshot = {"snapshot": self.snapshot}
-        asking = {**snapshot, **budgets_given(self.max_cost_usd, self.max_calls)}
-        return {
-            "scenario_items": items,
-            "episode_prompts": entered,
-            "episodes": {**entered, **asking, **unapproved_config(self.unapproved), "draws": self.draws},
-            "episode_scores": snapshot,
-        }
-
-
-def run(options: LeagueOptions) -> int:
+def run(options: GamesSettings, beside: RunFlags) -> int:
     """The exit code: 1 where a scenario failed or a file was left out."""
     settings = Settings.from_environment()
     check_home_path(settings)
@@ -113,10 +74,9 @@ def run(options: LeagueOptions) -> int:
     plans = league_plans(options, settings, models)
     specs = models_among([one for plan in plans.values() for one in (*plan.players, *plan.opponents.values())])
     require_imported(specs, options.snapshot, settings)
-    config = with_owners(options, {spec.name for spec in specs}, models).config()
-    refuse_unaskable(
-        specs, options.snapshot, settings, budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
-    )
+    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, {spec.name for spec in specs}, models)
+    config = run_config(options, GAMES_STAGE_SETTINGS)
+    refuse_unaskable(specs, options.snapshot, settings, options.max_cost_usd)
     keys = list(plans)
     with start_stages("games", keys, options.snapshot) as running:
         from assets.games.scenarios import add_scenarios
@@ -124,7 +84,7 @@ def run(options: LeagueOptions) -> int:
 
         add_scenarios(running.instance, keys)
         running.materialize(GAMES_STAGE_NAMES, keys, config)
-        if not options.no_roll_ups:
+        if not beside.no_roll_ups:
             running.roll_up(warehouse)
     running.report(warehouse, "scenario")
     if not options.players:
@@ -134,7 +94,7 @@ def run(options: LeagueOptions) -> int:
     return end_run(warehouse, running.outcome)
 
 
-def league_plans(options: LeagueOptions, settings: Settings, models: Models) -> dict[str, LeaguePlan]:
+def league_plans(options: GamesSettings, settings: Settings, models: Models) -> dict[str, LeaguePlan]:
     """By scenario, what is to be played: a baseline plays where there is one of that name, and a line says where not.
 
     Raises ConfigError for a scenario, player, persona, opponent or seeds that are not known, and for a persona that is not approved.
@@ -161,7 +121,7 @@ def league_plans(options: LeagueOptions, settings: Settings, models: Models) -> 
 
 
 def _tell_useless_opponents(
-    options: LeagueOptions, packs: Mapping[str, Pack], manifests: Mapping[str, ScenarioManifest]
+    options: GamesSettings, packs: Mapping[str, Pack], manifests: Mapping[str, ScenarioManifest]
 ) -> None:
     """A warning per scenario of one seat where opponents were named. Raises ConfigError where no scenario has a seat for them."""
     alone = without_opponents(packs) if options.opponents else []
@@ -196,7 +156,7 @@ def _fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> li
     return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]
 
 
-def _plan(options: LeagueOptions, found: Pack, models: Models, personas: Mapping[str, Persona]) -> LeaguePlan:
+def _plan(options: GamesSettings, found: Pack, models: Models, personas: Mapping[str, Persona]) -> LeaguePlan:
     items = items_given(found.manifest, options.seeds, [opponent_item_name(found, name) for name in options.opponents])
     players = entrants(found, models, personas, options.players, options.personas)
     names = dict.fromkeys(item.opponent for item in items if item.opponent != NO_OPPONENT)
@@ -237,7 +197,7 @@ HIGHEST_ASSUMES = (
 )
 
 
-def estimate(options: LeagueOptions, output: str) -> None:
+def estimate(options: GamesSettings, beside: RunFlags, output: str) -> None:
     settings = Settings.from_environment()
     warehouse = open_warehouse(new=True)  # a first league is estimated before there is one
     models = known_models(settings, COMPUTED_MODELS)
@@ -254,7 +214,8 @@ def estimate(options: LeagueOptions, output: str) -> None:
     episodes_told = f"{counted(episodes, 'episode')} that models play"
     head = f"{counted(len(plans), 'scenario')}, {episodes_told}, snapshot {options.snapshot}"
     lines = [HIGHEST_ASSUMES, *_lengths_unknown(ledger)]
-    print_estimate(head, ledger, options.config()["episodes"], output, lines, _OF_LEAGUES)
+    budgets = budgets_given(beside.max_cost_usd, beside.max_calls)
+    print_estimate(head, ledger, budgets, output, lines, _OF_LEAGUES)
 
 
 def _lengths_unknown(ledger: CallLedger) -> Iterator[str]:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from dtef_pipeline.tables import MODEL_FIELDS, PARSE_RATE_FIELD, SNAPSHOT_FIELD, field
+from dtef_pipeline.tables import FAMILY_FIELD, MODEL_FIELDS, PARSE_RATE_FIELD, SNAPSHOT_FIELD, field
 
-FAMILY_FIELD = field("family", pa.string(), "Family of evaluations that the scores are of, such as rubric, qa or games")
 WAY_FIELD = field(
     "way",
     pa.string(),

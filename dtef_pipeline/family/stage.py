@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -40,6 +40,10 @@ class Inputs(Protocol):
     @property
     def models(self) -> Models:
         """The models that this installation knows."""
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """For a check: the configuration that the run gives its stage."""
 
     @property
     def outside(self) -> Any:
@@ -186,6 +190,8 @@ class Stage:
     """Columns that the first rows are shown with."""
     counted: tuple[str, ...] = ()
     """Columns whose values are counted in the metadata."""
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    """Within what all that is done for a partition is done, such as naming whose code failed."""
     versioned: tuple[str, ...] = ()
     """Tables beside the stage's own that its version is of too."""
     unversioned: tuple[str, ...] = ()

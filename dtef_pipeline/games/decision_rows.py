@@ -22,7 +22,6 @@ from dtef_pipeline.games.players import Player
 from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.tables import REPLY
 
-USUAL_POINT_DRAWS = 10
 _POINT_KEY = ("version", "model", "model_variant", "persona", "point", "draw")
 _REPLIED = tuple(one.name for one in fields(Response) if one.name in {column.name for column in REPLY})
 

@@ -25,6 +25,7 @@ from dtef_pipeline.games.episode_items import truth_id
 from dtef_pipeline.games.exact_play import ExactGame, Reals, exact_game
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.players import BASELINE_PREFIX, NO_PERSONA
+from dtef_pipeline.games.settings import STRATEGY_RESAMPLES
 from dtef_pipeline.games.strategies import SmallScenario, Strategy, uniform
 from dtef_pipeline.games.tables import STRATEGY_VALUES
 from dtef_pipeline.text.counted import and_more, counted
@@ -33,7 +34,6 @@ from dtef_pipeline.text.nearest import nearest
 WON, EXPLOITABLE, EXPLOITABLE_CORRECTED = "value", "exploitability", "exploitability_corrected"
 PARTIAL_STRATEGY = "partial"
 """Status of what follows from a strategy of which a baseline plays a part."""
-STRATEGY_RESAMPLES = 1000
 _ADDED_DRAWS = 0.5
 """Draws that are added to each legal command where the width of an interval is found: Jeffreys' prior."""
 _NORMAL_QUANTILE = 1.959963984540054

@@ -36,7 +36,7 @@ ASSETS = {
     "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "11", None),
     "survey_costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
     "games_costs": (["decision_answers", "episode_scores"], "games", TEAM, ["duckdb", "parquet"], "3", None),
-    "comparisons": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "6", None),
+    "comparisons": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "7", None),
     "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "6", None),
     "segment_gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),

@@ -22,7 +22,7 @@ def test_scenarios_without_decision_points_have_empty_tables(league: League, mon
     of_show_cards = packs.adapters()[SHOW_CARDS]
     monkeypatch.setattr(packs, "adapters", lambda: {SHOW_CARDS: of_show_cards, KUHN_KEY: OF_KUHN})
     add_scenarios(league.instance, [KUHN_KEY])
-    config = {"decision_answers": {"players": ["legal"], "draws": 2}, "strategy_values": {"resamples": 20}}
+    config = {"decision_answers": {"models": ["legal"], "draws": 2}, "strategy_values": {"resamples": 20}}
     names = [SHOW_CARDS, KUHN_KEY]
     assert materialize(league.instance, DECISION_STAGE_NAMES, names, config, space=OF_SCENARIOS).failures == ()
     assert len(league.table("decision_answers")) == len(league.table("strategy_values")) == 0
@@ -52,7 +52,7 @@ def test_decision_points_of_all_scenarios_are_asked_side_by_side(league: League,
     monkeypatch.setitem(REPLIES, "legal", reply)
     monkeypatch.setattr(packs, "adapters", lambda: {KUHN_KEY: OF_KUHN, LEDUC_KEY: OF_LEDUC})
     add_scenarios(league.instance, [KUHN_KEY, LEDUC_KEY])
-    config = {"decision_answers": {"players": ["legal"], "draws": 1, "sample": 2}}
+    config = {"decision_answers": {"models": ["legal"], "draws": 1, "sample": 2}}
     launched = materialize(league.instance, DECISION_STAGE_NAMES[:1], [KUHN_KEY, LEDUC_KEY], config, space=OF_SCENARIOS)
     assert (launched.failures, waited_for_nothing) == ((), [])
     for key in (KUHN_KEY, LEDUC_KEY):

@@ -18,7 +18,8 @@ from assets.games.night import nightly_games
 from assets.survey.store import SurveyStore
 from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.night_panel import load_games_panel
+from dtef_pipeline.family.run_settings import panel_settings
+from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.survey.panel import load_panel
 from resources.settings import Settings
@@ -66,10 +67,10 @@ def test_a_night_is_one_run_of_all_stages_in_a_snapshot_of_the_date(night: Night
     dg.validate_run_config(defs.resolve_job_def("games_pipeline"), request.run_config)
     config = {name: given["config"] for name, given in request.run_config["ops"].items()}
     assert {key.to_user_string() for key in request.asset_selection} == set(config)
-    entered = {"opponents": [], "players": ["legal", "baseline/waits"], "personas": ["none", "calm"]}
+    entered = {"players": ["legal", "baseline/waits"], "personas": ["none", "calm"]}
     asking = {"snapshot": "2026-03-01", "max_cost_usd": 1.5, "role_budgets": {"candidate": {"max_calls": 9}}, "draws": 2}
     assert config == {
-        "scenario_items": {"opponents": []},
+        "scenario_items": {},
         "episode_prompts": entered,
         "episodes": {**entered, **asking},
         "episode_scores": {"snapshot": "2026-03-01"},
@@ -84,8 +85,8 @@ UNKNOWN_NAMES = (
     ("scenarios: [show-cards], models: [legal], baselines: [clever]", "baseline/clever: made/show-cards has none"),
     ("scenarios: [show-cards], models: [legal], seeds: 9-1", "seeds '9-1'"),
     ("scenarios: [show-cards], models: [legal], opponents: [nobody]", "nobody"),
-    ("scenarios: [show-cards], draws: 0", r"panel.yaml:1: games.draws: got 0; allowed: 1 or more"),
-    ("scenarios: [show-cards], players: [legal]", r"panel.yaml:1: games.players: unknown key; known: scenarios, models"),
+    ("scenarios: [show-cards], draws: 0", r"panel.yaml:1: games.draws: got 0; allowed: 1 to 100,000"),
+    ("scenarios: [show-cards], players: [legal]", r"panel.yaml:1: games.players: unknown key; known: max_cost_usd"),
 )
 """What a panel may have wrong, and what the tick then says."""
 
@@ -106,7 +107,7 @@ def test_the_example_panel_has_a_section_that_can_be_read(tmp_path: Path) -> Non
     begin = lines.index("# games:")
     place = tmp_path / "panel.yaml"
     place.write_text("\n".join(line.removeprefix("#").removeprefix(" ") for line in lines[begin:]), encoding="utf-8")
-    found = load_games_panel(place)
+    found = panel_settings(place, "games", GamesSettings)
     assert found is not None
     assert found.scenarios
     load_panel(place)

@@ -1,0 +1,43 @@
+"""The jobs of a family, and the sensor that keeps its roll-ups as new as what they are made of."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import dagster as dg
+
+from assets.stage.boards_after import boards_after_run
+from dtef_pipeline.family.stage import Stage
+
+
+class FamilyJobs(NamedTuple):
+    """What Dagster runs of a family."""
+
+    pipeline: Any
+    """All stages."""
+    roll_ups: Any
+    boards_after_run: dg.SensorDefinition
+
+
+def family_jobs(name: str, part: str, stages: Sequence[Stage], roll_ups: Sequence[dg.AssetsDefinition]) -> FamilyJobs:
+    """The jobs NAME_pipeline and NAME_roll_ups, and the sensor NAME_boards_after_run. `part`: what a partition is called."""
+    keys = stage_keys(stages)
+    pipeline = dg.define_asset_job(
+        f"{name}_pipeline",
+        selection=dg.AssetSelection.assets(*keys),
+        description=f"All stages for the chosen {part}s, in one run. Roll-ups are a run of their own: `{name}_roll_ups`.",
+    )
+    rolled_up = ", ".join(f"`{one.key.to_user_string()}`" for one in roll_ups)
+    rolling = dg.define_asset_job(
+        f"{name}_roll_ups",
+        selection=dg.AssetSelection.assets(*roll_ups),
+        description=f"{rolled_up}, over all that the {name} family has scored.",
+        run_tags={"dtef/roll_ups": name},
+    )
+    scores = next(dg.AssetKey(one.name) for one in stages if one.name.endswith("scores"))
+    described = f"Brings the roll-ups of the {name} family up to date when a {part} was scored, whatever run did it."
+    return FamilyJobs(pipeline, rolling, boards_after_run(f"{name}_boards_after_run", roll_ups, rolling, scores, described))
+
+
+def stage_keys(stages: Sequence[Stage]) -> list[dg.AssetKey]:
+    """The assets of these stages."""
+    return [dg.AssetKey(one.name) for one in stages]

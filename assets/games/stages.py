@@ -1,0 +1,385 @@
+"""The stages of the games family: of leagues, and of decision points. They look up scenarios and personas, which files and the store have."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.engine.stage_assets import stage_assets
+from assets.games.known_games import known_personas
+from assets.games.scenarios import items_of, pack_of, refuse_unapproved
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.request import Request, Response
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.families import family_named
+from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Stage, Tables, few_failures, unique
+from dtef_pipeline.games.adapter_faults import adapters_named
+from dtef_pipeline.games.decision_points import points_to_ask
+from dtef_pipeline.games.decision_rows import DecisionPlan, PointAsked, answer_rows, answer_table, merged_answers
+from dtef_pipeline.games.entrants import entrants, models_among, opponent_named
+from dtef_pipeline.games.episode import GameEpisode, replay_fault
+from dtef_pipeline.games.episode_items import NO_OPPONENT, item_rows
+from dtef_pipeline.games.episode_rows import EpisodeColumns, merged_episodes
+from dtef_pipeline.games.episode_scores import episode_scores, merged_scores
+from dtef_pipeline.games.matches import BaselineGames, LeaguePlan, Match
+from dtef_pipeline.games.opening_rows import prompt_rows
+from dtef_pipeline.games.pack_faults import require_weighable
+from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.settings import DECISION_STAGE_SETTINGS, GAMES_STAGE_SETTINGS, DecisionSettings, GamesSettings
+from dtef_pipeline.games.strategy_values import StrategyOptions, merged_values, strategy_rows
+from dtef_pipeline.games.tables import DECISION_ANSWERS, EPISODE_TURNS, EPISODES
+from dtef_pipeline.games.turn_rows import merged_turns, turn_rows, turn_table
+
+REPLAYED_EPISODES = 20
+"""Episodes of a partition that the check replays."""
+
+
+def _pack(inputs: Inputs, versions: Mapping[str, int]) -> Pack:
+    return pack_of(inputs.outside, inputs.key, versions)
+
+
+def make_items(inputs: Inputs, settings: GamesSettings) -> Tables:
+    """The episodes of a scenario that are to be played, and those of earlier runs."""
+    pack = _pack(inputs, settings.scenario_versions)
+    return {"scenario_items": item_rows(pack, items_of(pack, settings), inputs.earlier("scenario_items"))}
+
+
+GAMES_ITEMS_STAGE = Stage(
+    "scenario_items",
+    """What is played: one row per episode of a scenario, with its seed, the seat of the player under test, and its opponent.
+
+    Every seed is played in all seats, so that luck with the deal is the same for both sides; a seed is a cluster. Where a scenario can tell, the
+    fewest moves that solve the deal stand beside it. Items of earlier runs stay, as long as settings and limits are what they were.""",
+    make_items,
+    settings=GAMES_STAGE_SETTINGS["scenario_items"],
+    alone=True,
+    around=adapters_named,
+    checks=(
+        unique(
+            "scenario_items_unique",
+            "An item id stands once in its version of a scenario.",
+            "scenario_items",
+            ("version", "item_id"),
+        ),
+    ),
+    preview=("item_id", "seed", "seat", "opponent", "max_turns", "optimum"),
+)
+
+
+def make_prompts(inputs: Inputs, settings: GamesSettings) -> Tables:
+    """What models are told before their first text, and what they were told in earlier runs."""
+    pack = _pack(inputs, settings.scenario_versions)
+    personas = known_personas(inputs.outside.settings, settings.persona_versions)
+    players = entrants(pack, inputs.models, personas, settings.players, settings.personas)
+    earlier = inputs.earlier("episode_prompts")
+    return {"episode_prompts": prompt_rows(pack, items_of(pack, settings), players, earlier)}
+
+
+GAMES_PROMPTS_STAGE = Stage(
+    "episode_prompts",
+    """What a model is told before its first text: one row per item and persona that a model plays, with the messages and their hash.
+
+    The system message holds the persona, the rules and the form of a reply, the other one what the seat sees of the deal, and nothing else. A
+    seat that does not begin is told more once its turn has come. Baselines are told nothing, and have no rows.""",
+    make_prompts,
+    after=("scenario_items",),
+    settings=GAMES_STAGE_SETTINGS["episode_prompts"],
+    alone=True,
+    around=adapters_named,
+    checks=(
+        unique(
+            "episode_prompts_unique",
+            "An item has one row per persona and version.",
+            "episode_prompts",
+            ("version", "item_id", "persona"),
+        ),
+    ),
+    preview=("item_id", "persona", "prompt_id", "messages"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _MatchPlayed:
+    """A match of models, and its episode."""
+
+    match: Match
+    episode: GameEpisode
+
+    def next(self, history: Sequence[Response]) -> Request | None:
+        return self.episode.next(history)
+
+
+@dataclass(frozen=True)
+class _League:
+    """What is played of a scenario."""
+
+    inputs: Inputs
+    plan: LeaguePlan
+    optima: Mapping[int, float | None]
+
+    def episodes(self) -> Iterator[_MatchPlayed]:
+        """Those in which a model is asked."""
+        return (_MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.asks_nobody)
+
+    def rows(self, some: Sequence[_MatchPlayed], played: Sequence[Played]) -> Tables:
+        columns, turns = EpisodeColumns(self.plan, self.optima), list[dict[str, Any]]()
+        for one, came in zip(some, played, strict=True):
+            one.episode.next(came.responses)
+            trace = one.episode.trace()
+            columns.add(one.match, trace, came)
+            turns += turn_rows(self.plan, one.match, one.episode, trace, came)
+        return {"episodes": columns.table(), "episode_turns": turn_table(turns)}
+
+    def written(self, new: Tables) -> Tables:
+        """The new rows, the games of baselines, and what earlier runs played by the same rules."""
+        episodes = pa.concat_tables([self._of_baselines(), new["episodes"]])
+        earlier, before = self.inputs.earlier("episodes"), self.inputs.earlier("episode_turns")
+        rows = merged_episodes(EPISODES.empty_table() if earlier is None else earlier, episodes, self.plan)
+        stored = EPISODE_TURNS.empty_table() if before is None else before
+        return {"episodes": rows, "episode_turns": merged_turns(stored, new["episode_turns"], self.plan, rows)}
+
+    def _of_baselines(self) -> pa.Table:
+        columns, games = EpisodeColumns(self.plan, self.optima), BaselineGames(self.plan.pack)
+        for match in self.plan.matches():
+            if match.asks_nobody:
+                columns.add(match, games.trace(match.item.seed, match.by_seat(self.plan.n_seats)))
+        return columns.table()
+
+
+def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
+    """What is played of a scenario, by whom."""
+    pack = _pack(inputs, settings.scenario_versions)
+    personas = known_personas(inputs.outside.settings, settings.persona_versions)
+    require_weighable([pack])
+    items = items_of(pack, settings)
+    players = entrants(pack, inputs.models, personas, settings.players, settings.personas)
+    names = {item.opponent for item in items} - {NO_OPPONENT}
+    opponents = {name: opponent_named(pack, inputs.models, personas, name) for name in names}
+    everybody = [*players, *opponents.values()]
+    refuse_unapproved(everybody, allowed=settings.unapproved)
+    stored = inputs.read("scenario_items", ["seed", "version", "optimum"])
+    own = stored.filter(pc.equal(stored["version"], pack.manifest.version))
+    optima = dict(zip(own["seed"].to_pylist(), own["optimum"].to_pylist(), strict=True))
+    plan = LeaguePlan(pack, items, players, opponents, settings.draws, settings.snapshot)
+    league = _League(inputs, plan, optima)
+    asked = sum(not match.asks_nobody for match in plan.matches())
+    # How many moves there will be is not known, and episodes share requests: what is expected is what is known so far.
+    return EpisodePlan(models_among(everybody), {}, asked, league.episodes, league.rows, league.written)
+
+
+def _pack_if_known(inputs: Inputs) -> Pack | None:
+    """The pack of a partition; None: its scenario is not known any more, so nothing can be checked by it."""
+    try:
+        return _pack(inputs, inputs.given.get("scenario_versions", {}))
+    except ConfigError:
+        return None
+
+
+def _sums_unlike_zero(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
+    pack = _pack_if_known(inputs)
+    if pack is None or not pack.scenario.zero_sum:
+        return
+    for row in rows.filter(pc.equal(rows["version"], pack.manifest.version)).to_pylist():
+        if abs(sum(row["rewards"])) > 1e-9:
+            yield f"{row['item_id']} {row['model']}: {row['rewards']}"
+
+
+def _other_replays(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
+    if (pack := _pack_if_known(inputs)) is None:
+        return
+    own = rows.filter(pc.equal(rows["version"], pack.manifest.version))
+    step = max(1, -(-len(own) // REPLAYED_EPISODES))
+    for row in own.take(np.arange(0, len(own), step)).to_pylist():
+        if fault := replay_fault(pack, int(row["cluster"]), row["trace"], row["trace_hash"]):
+            yield f"{row['item_id']} {row['model']}: {fault}"
+
+
+GAMES_EPISODES_STAGE = Stage(
+    "episodes",
+    """What was played: one row per (item, persona, model variant, draw) of a scenario and snapshot, with outcome, reward and trace.
+
+    Models are asked turn by turn, the episodes of all scenarios of the run side by side. Every text is committed to the response store before
+    the next is asked for, so a rerun continues where a run stopped and asks nothing twice. An episode whose budget ended is `skipped_budget`;
+    the texts that it has are kept in `episode_turns`, which has one row per text of a model, the opponent's too. Baselines play without asking
+    anybody.""",
+    plan_episodes,
+    after=("episode_prompts",),
+    settings=GAMES_STAGE_SETTINGS["episodes"],
+    version="2",
+    asks=True,
+    around=adapters_named,
+    checks=(
+        unique(
+            "episodes_unique",
+            "No episode counts twice: a draw of an item by a player has one row per snapshot.",
+            "episodes",
+            ("episode_id", "snapshot"),
+        ),
+        few_failures("games_calls_succeed", "episode_turns", "call_status", "calls"),
+        Check(
+            "rewards_sum_to_zero",
+            "In a scenario that says so, the rewards of all seats sum to 0 in every episode.",
+            "episodes",
+            ("item_id", "model", "version", "rewards"),
+            _sums_unlike_zero,
+            blocking=True,
+        ),
+        Check(
+            "episodes_replay",
+            "A sample of the episodes, spread over each scenario, plays again byte for byte.",
+            "episodes",
+            ("item_id", "model", "version", "cluster", "trace", "trace_hash"),
+            _other_replays,
+            blocking=True,
+        ),
+    ),
+    preview=("item_id", "persona", "model", "draw", "status", "outcome", "reward", "illegal"),
+    counted=("status", "model"),
+    at_a_time=10_000,
+)
+
+
+def score_episodes(inputs: Inputs, settings: GamesSettings) -> Tables:
+    """What each episode says of each metric."""
+    pack = _pack(inputs, settings.scenario_versions)
+    new = episode_scores(inputs.read("episodes"), pack)
+    return {"episode_scores": merged_scores(inputs.earlier("episode_scores"), new, pack)}
+
+
+def _impossible_scores(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    outside = pc.or_(pc.less(rows["value"], 0), pc.greater(rows["value"], 1))
+    silent = pc.equal(pc.is_valid(rows["value"]), pc.is_valid(rows["reason"]))
+    for row in rows.filter(pc.or_(pc.and_(pc.fill_null(outside, False), rows["unit_scale"]), silent)).to_pylist():
+        yield f"{row['item_id']} {row['model']} {row['metric']}: {row['value']}"
+
+
+GAMES_SCORES_STAGE = Stage(
+    "episode_scores",
+    """What each episode says of each metric: one row per episode and metric, of the seat under test, as a numerator and a denominator.
+
+    A metric of many episodes is the sum of `total` over the sum of `of`; volatility is the standard deviation of its totals. What was not
+    observed is unscored, with the reason, and never 0. No model is asked.""",
+    score_episodes,
+    after=("episodes",),
+    settings=GAMES_STAGE_SETTINGS["episode_scores"],
+    version="2",
+    checks=(
+        unique(
+            "episode_scores_unique",
+            "An episode has one score per metric.",
+            "episode_scores",
+            ("episode_id", "metric", "snapshot"),
+        ),
+        Check(
+            "episode_scores_have_reasons",
+            "A value that is not there has a reason, and a metric on 0-1 lies there.",
+            "episode_scores",
+            ("item_id", "model", "metric", "unit_scale", "value", "reason"),
+            _impossible_scores,
+            blocking=True,
+        ),
+    ),
+    preview=("item_id", "persona", "model", "metric", "status", "value", "unit", "reason"),
+    counted=("status", "metric"),
+)
+
+
+def plan_decisions(inputs: Inputs, settings: DecisionSettings) -> EpisodePlan:
+    """What models are asked in the decision points of a scenario."""
+    pack = _pack(inputs, {})
+    players = entrants(pack, inputs.models, known_personas(inputs.outside.settings), settings.models, settings.personas)
+    refuse_unapproved(players, allowed=settings.unapproved)
+    points = points_to_ask(pack.scenario, settings.sample)
+    asked = [one for one in players if one.model is not None]
+    plan = DecisionPlan(pack, points, asked, settings.draws, settings.snapshot)
+
+    def rows(some: Sequence[PointAsked], played: Sequence[Played]) -> Tables:
+        return {"decision_answers": answer_table(list(answer_rows(plan, some, played)))}
+
+    def written(new: Tables) -> Tables:
+        earlier = inputs.earlier("decision_answers")
+        before = DECISION_ANSWERS.empty_table() if earlier is None else earlier
+        return {"decision_answers": merged_answers(before, new["decision_answers"], plan)}
+
+    inputs.describe(decision_points=len(points))
+    expected = Counter({name: times * len(points) * settings.draws for name, times in _names(asked).items()})
+    return EpisodePlan(models_among(asked), expected, plan.size, plan.asked, rows, written)
+
+
+def _names(players: Sequence[Any]) -> Counter[str]:
+    return Counter(player.model_name for player in players)
+
+
+DECISIONS_STAGE = Stage(
+    "decision_answers",
+    """What models do in every situation of a small game: one row per (decision point, persona, model variant, draw) and snapshot.
+
+    A decision point is all that a seat can know when it is to move, told with the words of an episode. Kuhn poker has 12, Leduc poker 936, of
+    which a sample is asked unless `sample` says otherwise. A text that is no legal command has the reason beside it. Scenarios without
+    decision points have an empty table. Responses are stored before they are used: a rerun asks nothing twice.""",
+    plan_decisions,
+    settings=DECISION_STAGE_SETTINGS["decision_answers"],
+    version="2",
+    asks=True,
+    around=adapters_named,
+    checks=(
+        unique(
+            "decision_answers_unique",
+            "No draw counts twice: a draw of a decision point by a player has one row per snapshot.",
+            "decision_answers",
+            ("version", "point", "persona", "model_variant", "draw", "snapshot"),
+        ),
+        few_failures("decision_calls_succeed", "decision_answers", "call_status", "calls"),
+    ),
+    preview=("point", "persona", "model", "draw", "call_status", "command", "illegal_kind"),
+    counted=("model", "illegal_kind"),
+)
+
+
+def value_strategies(inputs: Inputs, settings: DecisionSettings) -> Tables:
+    """What the strategies of players are worth that follow from their answers."""
+    pack = _pack(inputs, {})
+    options = StrategyOptions(settings.fill, settings.resamples, settings.seed)
+    new = strategy_rows(pack, inputs.read("decision_answers"), settings.snapshot, options)
+    return {"strategy_values": merged_values(inputs.earlier("strategy_values"), new, pack)}
+
+
+def _impossible_values(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    silent = pc.and_(pc.is_null(rows["value"]), pc.is_null(rows["reason"]))
+    below = pc.and_(pc.less(rows["value"], 0), pc.not_equal(rows["quantity"], "value"))
+    for row in rows.filter(pc.or_(silent, pc.fill_null(below, False))).to_pylist():
+        yield f"{row['model']} {row['quantity']}: {row['value']}"
+
+
+VALUES_STAGE = Stage(
+    "strategy_values",
+    """What a player's whole strategy is worth, without the luck of cards: one row per player and quantity, baselines among them.
+
+    From the answers in all decision points follow the exact value against each baseline and the exploitability (0 is perfect play, `scale` play
+    at random). Intervals say what other draws might have given. A point where no response could be read
+    makes the values null, with the reason. No model is asked.""",
+    value_strategies,
+    after=("decision_answers",),
+    settings=DECISION_STAGE_SETTINGS["strategy_values"],
+    version="2",
+    checks=(
+        Check(
+            "strategy_values_have_reasons",
+            "A value that is not there has a reason, and no strategy is better than perfect.",
+            "strategy_values",
+            ("model", "quantity", "value", "reason"),
+            _impossible_values,
+            blocking=True,
+        ),
+    ),
+    preview=("persona", "model", "quantity", "opponent", "value", "low", "high", "scale", "reason"),
+)
+
+GAMES_STAGES = (GAMES_ITEMS_STAGE, GAMES_PROMPTS_STAGE, GAMES_EPISODES_STAGE, GAMES_SCORES_STAGE)
+DECISION_STAGES = (DECISIONS_STAGE, VALUES_STAGE)
+games_stage_assets = stage_assets(family_named("games"), GAMES_STAGES)
+decision_stage_assets = stage_assets(family_named("games"), DECISION_STAGES, "games_decisions", DecisionSettings)
