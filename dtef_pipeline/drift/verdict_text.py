@@ -74,14 +74,14 @@ def early_words(known: int, needed: int) -> str:
     return f"too early: {known} of {needed} snapshots"
 
 
-_TOO_EARLY = re.compile(re.escape(early_words(0, 0)).replace("0", r"\d+"))
+_EARLY_IN_REASON = re.compile(re.escape(early_words(0, 0)).replace("0", r"\d+"))
 
 
 def too_early(row: Mapping[str, Any]) -> str | None:
     """`too early: 3 of 6 snapshots` where nobody can tell yet whether a series drifts; None where one can, or it is not compared."""
     if row["verdict"] is None or row["log10_e"] is not None:
         return None
-    found = _TOO_EARLY.search(row["reason"] or "")
+    found = _EARLY_IN_REASON.search(row["reason"] or "")
     return found[0] if found else None
 
 
