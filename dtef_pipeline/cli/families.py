@@ -27,7 +27,7 @@ from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Row, Subject
-from dtef_pipeline.drift.verdict_text import by_verdict, moved_judges, reaches, series_words, told_too_early
+from dtef_pipeline.drift.verdict_text import by_verdict, moved_judges, reaches, series_words, too_early
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES, SHARED_TABLES, TABLES, Family
 from dtef_pipeline.report.page_files import INDEX_PAGE
@@ -285,7 +285,7 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
     ]:
         share = f"{len(without)} of {len(rows)} series, which could not be compared"
         say(f"warning: --fail-on {fail_on} says nothing about {share}: {and_more(without, SERIES_NAMED)}", err=True)
-    early = [f"{who} ({words})" for who, row in named if fail_on == "drift" and (words := told_too_early(row))]
+    early = [f"{who} ({words})" for who, row in named if fail_on == "drift" and (words := too_early(row))]
     if early:
         share = f"{len(early)} of {len(rows)} series"
         say(f"warning: --fail-on drift cannot tell yet of {share}: {and_more(early, SERIES_NAMED)}", err=True)

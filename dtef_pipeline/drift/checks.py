@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import among, in_order
@@ -97,7 +96,7 @@ def drift_checks(
     """
     options = options or WatchOptions()
     order = in_order(_first_responses(scores)) if order is None else order
-    frame = _frame(_asked_of_models(scores, subject), subject.keys, options)
+    frame = _frame(_watched(scores, subject), subject.keys, options)
     asked = _Asked(frame, _compared(subject.keys))
     found: list[_Series] = []
     for keys, places in _groups(frame, (*subject.keys.space[:levels], *subject.keys.series)):
@@ -116,17 +115,11 @@ def _first_responses(scores: pa.Table) -> dict[str, datetime | None]:
     return dict(zip(firsts["snapshot"].to_pylist(), firsts["answered_at_min"].to_pylist(), strict=True))
 
 
-def _asked_of_models(scores: pa.Table, subject: Subject) -> pa.Table:
-    """The rows that a model was asked for and that a verdict may be about: what is computed does not drift."""
+def _watched(scores: pa.Table, subject: Subject) -> pa.Table:
+    """The rows that a verdict may be about, in their order."""
     with _database().cursor() as connection:
-        connection.register("scores", scores)
-        for column, where in (("model_variant", subject.computed), (subject.keys.space[-1], subject.apart)):
-            left_out = [
-                value for (value,) in connection.execute(f"SELECT DISTINCT {column} FROM scores WHERE {where}").fetchall()
-            ]
-            if left_out:
-                scores = scores.filter(pc.invert(pc.is_in(scores[column], pa.array(left_out, pa.string()))))
-    return scores
+        connection.register("scores", scores.select(list(columns_needed(subject.keys))))
+        return connection.sql(f"SELECT * FROM scores WHERE {subject.watched}").to_arrow_table()
 
 
 @cache
@@ -142,9 +135,7 @@ def _known(time: Any) -> datetime | None:
 def _frame(scores: pa.Table, keys: Keys, options: WatchOptions) -> pd.DataFrame:
     """The rows that count; columns that are compared row by row are categories in the order of their labels, which sorts and groups fast."""
     compared = ("snapshot", *_compared(keys))
-    rows = scores.select(list(columns_needed(keys)))
-    fair = rows if keys.left_out is None else rows.filter(pc.invert(pc.field(keys.left_out)))
-    frame = fair.to_pandas(categories=list(compared))
+    frame = scores.to_pandas(categories=list(compared))
     for name in compared:
         frame[name] = frame[name].cat.set_categories(sorted(frame[name].cat.categories))
     return _since(frame, options) if options.since else frame

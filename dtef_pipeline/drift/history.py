@@ -50,8 +50,7 @@ class Histories:
         self._connection, self._keys, self._only = connection, subject.keys, list(only)
         self._by, self._item = ", ".join(subject.keys.series), ", ".join(subject.keys.tested)
         self._chosen = f"(len($only) = 0 OR list_contains($only, {subject.keys.space[0]}))"
-        fair = f"NOT {subject.keys.left_out}" if subject.keys.left_out else "true"
-        self._wanted = f"{fair} AND NOT ({subject.computed}) AND NOT ({subject.apart}) AND {self._chosen}"
+        self._wanted = f"{subject.watched} AND {self._chosen}"
         self._table = f"drift_{uuid.uuid4().hex}"
         self.order = snapshot_order(connection)
         self.all = self._series(options)

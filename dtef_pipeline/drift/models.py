@@ -263,7 +263,7 @@ class _Compared:
             parts.append(parted(since, [change.what for change in boundary], self._subject))
         later = self._snapshots[self._snapshots.index(self._comparable.snapshots[0]) :]
         members = {snapshot.label for snapshot in self._comparable.snapshots}
-        named = {*self._pairs.snapshots, *self._standing.told()}
+        named = {*self._pairs.snapshots, *self._standing.named()}
         left_out = [
             f"{snapshot.label} ({'too few answers' if snapshot.label in members else self._subject.unlike})"
             for snapshot in later

@@ -70,6 +70,12 @@ class Subject:
     unlike: str = "asked something else"
     """What a snapshot did that cannot be compared with the others."""
 
+    @property
+    def watched(self) -> str:
+        """SQL that is true in rows of `scores` which a verdict may be about: models were asked, and it was a fair test."""
+        fair = f"NOT {self.keys.left_out} AND " if self.keys.left_out else ""
+        return f"{fair}NOT ({self.computed}) AND NOT ({self.apart})"
+
     def named(self, row: Row) -> dict[str, Any]:
         """The columns that name the series of a row which has those of `Keys.series`."""
         return {"family": self.family, **{name: row[name] for name in ("model", "model_variant")}, "way": self.way(row)}

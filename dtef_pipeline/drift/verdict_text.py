@@ -74,20 +74,20 @@ def early_words(known: int, needed: int) -> str:
     return f"too early: {known} of {needed} snapshots"
 
 
-_TOLD_EARLY = re.compile(re.escape(early_words(0, 0)).replace("0", r"\d+"))
+_EARLY_IN_REASON = re.compile(re.escape(early_words(0, 0)).replace("0", r"\d+"))
 
 
-def told_too_early(row: Mapping[str, Any]) -> str | None:
+def too_early(row: Mapping[str, Any]) -> str | None:
     """`too early: 3 of 6 snapshots` where nobody can tell yet whether a series drifts; None where one can, or it is not compared."""
     if row["verdict"] is None or row["log10_e"] is not None:
         return None
-    found = _TOLD_EARLY.search(row["reason"] or "")
+    found = _EARLY_IN_REASON.search(row["reason"] or "")
     return found[0] if found else None
 
 
 def early_series(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """`told_too_early` of each row of which it is."""
-    return list(filter(None, map(told_too_early, rows)))
+    """`too_early` of each row of which it is."""
+    return list(filter(None, map(too_early, rows)))
 
 
 def all_moved(row: Mapping[str, Any]) -> bool:

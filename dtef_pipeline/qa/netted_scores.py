@@ -43,12 +43,13 @@ def _netted(row: Row, anchored: pa.Table, options: WatchOptions) -> dict[str, An
         return {"judges_note": f"{_NOT_JUDGED_AGAIN} on both sides of the shift"}
     net = net_of(Shift(row["shift"], row["shift_low"], row["shift_high"]), part)
     nights = f"; judge shown answers {other}" if (other := other_nights(judge, row)) else ""
-    told = f"net of the judge: {_told(net)}; on the same stored answers the judge moved by {_told(part)}{nights}; {_KEPT_JUDGEMENTS}"
+    moved = f"on the same stored answers the judge moved by {_shift_words(part)}{nights}"
+    words = f"net of the judge: {_shift_words(net)}; {moved}; {_KEPT_JUDGEMENTS}"
     return {
         "net_shift": net.value,
         "net_low": net.low,
         "net_high": net.high,
-        "judges_note": told,
+        "judges_note": words,
     }
 
 
@@ -60,7 +61,7 @@ def _not_netted(judge: JudgeDrift | None) -> str:
     return f"not net of the judge: {NOT_SETTLED}{f'; on stored answers the judge itself moved by {moved}' if moved else ''}"
 
 
-def _told(shift: Shift) -> str:
+def _shift_words(shift: Shift) -> str:
     interval = "" if shift.low is None or shift.high is None else f" (95 %: {shift.low:+.4f} to {shift.high:+.4f})"
     return f"{shift.value:+.4f}{interval}"
 

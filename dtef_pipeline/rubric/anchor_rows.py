@@ -94,7 +94,7 @@ def net_of_judge_drifts(
     moved = [one.judge for one in judges if one.moved]
     share = part / shift if moved else 0.0
     cause: Literal["model", "judges", "both"] = "judges" if share >= _MOSTLY else "both" if share > _HARDLY else "model"
-    return NetDrift(cause, shift - part, f"{_told(cause, shift, part, moved)}{_other_nights(judges, row)}")
+    return NetDrift(cause, shift - part, f"{_cause_words(cause, shift, part, moved)}{_other_nights(judges, row)}")
 
 
 def _not_settled(judges: Sequence[JudgeDrift]) -> NetDrift:
@@ -115,7 +115,7 @@ def _other_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
     return f"; judges shown answers: {and_more(told, _JUDGES_NAMED)}"
 
 
-def _told(cause: Literal["model", "judges", "both"], shift: float, part: float, moved: Sequence[str]) -> str:
+def _cause_words(cause: Literal["model", "judges", "both"], shift: float, part: float, moved: Sequence[str]) -> str:
     names = and_more(list(moved), _JUDGES_NAMED)
     numbers = f"{part:+.4f} of {shift:+.4f}; net of the judges {shift - part:+.4f}"
     if cause == "judges":

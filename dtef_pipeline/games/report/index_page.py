@@ -9,11 +9,12 @@ import pandas as pd
 
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
-from dtef_pipeline.games.report.drift_part import games_drift_chapter
 from dtef_pipeline.games.report.league_rows import MADE_BY_LEAGUE, ScenarioResults, not_played
 from dtef_pipeline.games.report.look import games_file, games_style
 from dtef_pipeline.games.report.player_board import PLAYERS_HOW, metric_boards, metric_name
 from dtef_pipeline.games.same_games import PLAYED_COVERAGE
+from dtef_pipeline.games.watched_play import GAMES_WATCHED
+from dtef_pipeline.report.drift_chapter import drift_chapters
 from dtef_pipeline.report.isolated import inline, missing
 from dtef_pipeline.report.markup import Column, as_is, long_text, named, paragraph, section, table, text, whole, with_interval
 from dtef_pipeline.report.page import Chapter, build_report
@@ -76,7 +77,7 @@ def games_index(
         Chapter("scenarios", "Scenarios", _scenarios(played, pages, manifests)),
         *further,
         Chapter("unscored", "Not scored", _unscored(rows, played)),
-        games_drift_chapter(rows),
+        *drift_chapters(rows, GAMES_WATCHED, "scenarios"),
     ]
     return build_report("DTEF: games in words", _GAMES_INTRODUCTION, chapters)
 

@@ -7,11 +7,11 @@ from types import MappingProxyType
 
 import duckdb
 
+from dtef_pipeline.drift.verdict_tables import DRIFT_TABLES
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.report.chosen_episodes import ChosenEpisode, chosen_episodes
-from dtef_pipeline.games.report.drift_part import GAMES_DRIFT_SHOWN
 from dtef_pipeline.games.report.episode_page import episode_page
 from dtef_pipeline.games.report.index_page import games_index
 from dtef_pipeline.games.report.league_rows import played_scenarios
@@ -29,7 +29,7 @@ GAME_PAGES_READ = (
     "strategy_values",
     "episode_scores",
     "episode_turns",
-    *GAMES_DRIFT_SHOWN,
+    *DRIFT_TABLES,
     *PREFERENCE_READ,
 )
 """The tables that the pages are made of."""

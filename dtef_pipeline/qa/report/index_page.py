@@ -12,10 +12,11 @@ import pyarrow as pa
 from dtef_pipeline.qa.qa_paired import QA_PAIRED
 from dtef_pipeline.qa.report.beside_boards import PUBLISHED_PARTS, costs_section, published_section, retrieval_section
 from dtef_pipeline.qa.report.boards_part import bars_section, boards_of, boards_section
-from dtef_pipeline.qa.report.drift_part import drift_chapters
 from dtef_pipeline.qa.report.explorer import explorer_style
 from dtef_pipeline.qa.report.part_rows import PartName
 from dtef_pipeline.qa.report.quality import quality_section
+from dtef_pipeline.qa.watched_scores import QA_WATCHED
+from dtef_pipeline.report.drift_chapter import drift_chapters
 from dtef_pipeline.report.isolated import inline, missing
 from dtef_pipeline.report.markup import Column, estimate, is_unknown, named, section, table, text, whole
 from dtef_pipeline.report.page import Chapter, build_report
@@ -56,7 +57,7 @@ def index_page(rows: StoredRows, connection: duckdb.DuckDBPyConnection, latest: 
         *(Chapter(part.anchor, part.title, published_section(rows, part)) for part in PUBLISHED_PARTS),
         Chapter("retrieval", "Retrieval", retrieval_section(rows)),
         Chapter("quality", "Distribution of scores", quality_section(latest)),
-        *drift_chapters(rows),
+        *drift_chapters(rows, QA_WATCHED, "parts"),
         Chapter("costs", "Costs", costs_section(rows)),
         *preference_chapters(connection, "qa", QA_PAIRED.metrics),
     ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.report.drift_chapter import drift_chapters
 from dtef_pipeline.report.isolated import inline, missing
 from dtef_pipeline.report.markup import Column, named, section, table, text, three, whole
 from dtef_pipeline.report.page import Chapter, build_report
@@ -15,10 +16,11 @@ from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.rubric.board import TEST_TAG
 from dtef_pipeline.rubric.levels import RUN_KEYS
 from dtef_pipeline.rubric.report.marks import own_file
-from dtef_pipeline.rubric.report.shared_tables import agreement_section, champions_section, drift_section
+from dtef_pipeline.rubric.report.shared_tables import agreement_section, champions_section
 from dtef_pipeline.rubric.report.slider import board_section
 from dtef_pipeline.rubric.report.spending import all_costs_section
 from dtef_pipeline.rubric.runs_compared import averaged_runs, unlike_runs
+from dtef_pipeline.rubric.watched_drift import WATCHED
 
 _BLUEPRINTS_HOW = (
     "Every blueprint that was read, with the run that its page shows. Best: the model with the highest hybrid score in that run. A blueprint "
@@ -71,7 +73,7 @@ def index_page(
         Chapter("blueprints", "Blueprints", _blueprints(scores, runs, pages, known)),
         Chapter("champions", "Champions", champions_section(rows)),
         Chapter("agreement", "Agreement", agreement_section(rows)),
-        Chapter("drift", "Drift", drift_section(rows)),
+        *drift_chapters(rows, WATCHED, "blueprints"),
         Chapter("costs", "Costs", all_costs_section(rows, runs)),
         *further,
     ]

@@ -14,11 +14,9 @@ from dtef_pipeline.report.markup import (
     dollars,
     estimate,
     fold,
-    long_text,
     named,
     note,
     p_value,
-    paragraph,
     percent,
     section,
     signed,
@@ -29,7 +27,6 @@ from dtef_pipeline.report.markup import (
 )
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.text.counted import counted
 
 _CHAMPIONS_HOW = (
     "Of each dimension that analysts grade from 1 to 10, the model with the best mean grade over the latest graded run of each blueprint, "
@@ -41,17 +38,6 @@ _AGREEMENT_HOW = (
     "what chance makes, below 0 is worse than chance. From 0.8 on conclusions may rest on the judges, from 0.667 on tentative ones. "
     "Intervals draw whole prompts anew. That judges agree does not show that they are right: human labels do."
 )
-_DRIFT_HOW = (
-    "Whether a model still scores as it did on the same test, by the same judges: only variants at temperature 0, and only runs of one run "
-    "label, are compared. The documented rule flags a gap between the lowest and the highest run of at least 0.05 and 10 %. Net of judges: "
-    "stored answers are judged again each night, and where these move too, it is the judge that has drifted and not the model."
-)
-
-
-def _flag(value: object) -> str:
-    return "flagged" if value is True or value == 1 else ""
-
-
 _CHAMPION_COLUMNS = (
     Column("dimension", "Dimension", text),
     Column("model", "Champion", named),
@@ -138,33 +124,10 @@ _BESIDE_AGREEMENT = (
     ("rubric_corrected", "Scores corrected by people's labels", _LABELLED_COLUMNS),
 )
 """Tables that stand beneath the agreement where there are any."""
-_RULE_COLUMNS = (
-    Column("verdict", "Verdict", text),
-    Column("flagged", "Rule", _flag, "Whether the documented rule flags it"),
-    Column("shift", "Shift", as_is, "Mean paired change since the drift began, else since the baseline; 95 % interval beneath"),
-    Column("net_shift", "Shift net of judges", as_is),
-    Column("lowest", "Lowest", estimate),
-    Column("lowest_snapshot", "in", inline),
-    Column("highest", "Highest", estimate),
-    Column("highest_snapshot", "in", inline),
-    Column("gap", "Gap", estimate),
-    Column("n_snapshots", "Runs", whole),
-    Column("n_items", "Compared on", whole, "Prompts, each with each of its system prompts; of a judge anchors"),
-    Column("reason", "Reason", long_text),
-)
-_DRIFT_COLUMNS = (
-    Column("partition", "Blueprint", named),
-    Column("model", "Model", named),
-    Column("model_variant", "Variant", named),
-    *_RULE_COLUMNS,
-)
-_JUDGE_DRIFT_COLUMNS = (Column("judge", "Judge", named), *_RULE_COLUMNS)
 _SHOWN_ENDS = (
     ("alpha", "low", "high"),
     ("gamma", "low", "high"),
     ("corrected", "corrected_low", "corrected_high"),
-    ("shift", "shift_low", "shift_high"),
-    ("net_shift", "net_shift_low", "net_shift_high"),
 )
 _FIRST_TO_BE_SHOWN = {"overall": 0, "judges": 1, "criterion": 2, "language": 3, "blueprint": 4}
 
@@ -237,58 +200,6 @@ def _with_whole(found: pd.DataFrame) -> pd.DataFrame:
     return found.assign(blueprint=found["blueprint"].fillna("all blueprints")) if "blueprint" in found else found
 
 
-def drift_section(rows: StoredRows) -> str:
-    of_family = {"family": "rubric"}
-    models, judges = rows.frame("drift_rule", of_family), rows.frame("judge_drift", of_family)
-    made = "`dtef rollup --family rubric` makes drift_rule from two runs or more of a blueprint under one run label"
-    body = (
-        _compared_first(_flagged_first(models), "Models, by blueprint")
-        if len(models)
-        else missing("No drift of models to show", made)
-    )
-    watched = rows.frame("drift", of_family)
-    if len(watched):
-        body += "<h3>Models over all blueprints</h3>" + _compared_first(watched, "Models, by evidence")
-    anchored = "`dtef rollup --family rubric` makes judge_drift from anchors: stored answers that are judged again each night"
-    body += "<h3>Judges on stored answers</h3>" + (
-        _as_published(_flagged_first(judges), _JUDGE_DRIFT_COLUMNS, "Judges")
-        if len(judges)
-        else missing("No drift of judges to show", anchored)
-    )
-    return section("drift", "Drift", _DRIFT_HOW, _moved_judges(judges) + body)
-
-
-def _compared_first(found: pd.DataFrame, caption: str) -> str:
-    """The rows that were compared as a table; those that were not, and why, in a part that opens."""
-    numbers = [name for name in ("gap", "shift", "net_shift") if name in found]
-    compared = found[numbers].notna().any(axis=1)
-    if not numbers or compared.all():
-        return _as_published(found, _DRIFT_COLUMNS, caption)
-    left = found[~compared]
-    shown = (
-        _as_published(found[compared], _DRIFT_COLUMNS, caption) if compared.any() else paragraph("No runs were compared yet.")
-    )
-    heading = f"Not compared, and why ({counted(len(left), 'row')})"
-    return shown + fold(escape(heading), _as_published(left, _DRIFT_COLUMNS, f"{caption}: not compared"))
-
-
-def _moved_judges(judges: pd.DataFrame) -> str:
-    """A warning where judges have moved on stored answers: what looks like the drift of a model may be theirs."""
-    moved = [row["judge"] for row in judges.to_dict("records") if row.get("verdict") == "drift" or row.get("flagged") is True]
-    if not moved:
-        return ""
-    names = ", ".join(map(inline, moved))
-    return (
-        f'<div role="note"><strong>Judges have moved on stored answers: {names}.</strong> A drift of models that these judged may be '
-        f"the judges' alone.</div>"
-    )
-
-
-def _flagged_first(found: pd.DataFrame) -> pd.DataFrame:
-    by = [name for name in ("flagged", "gap") if name in found]
-    return found.sort_values(by, ascending=False, kind="stable") if by else found
-
-
 def _as_published(found: pd.DataFrame, columns: Sequence[Column], caption: str) -> str:
     """The known columns; of a table without any of them, all."""
     known = [column for column in columns if column.name in found and _says_anything(found[column.name], column)]
@@ -308,7 +219,7 @@ def _as_published(found: pd.DataFrame, columns: Sequence[Column], caption: str) 
 
 
 def _says_anything(values: pd.Series, column: Column) -> bool:
-    return bool(values.eq(True).any() if column.shown is _flag else values.notna().any())
+    return bool(values.notna().any())
 
 
 def _is_markup(values: pd.Series) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -13,21 +12,9 @@ import pytest
 from dtef_pipeline.report.charts import Mark
 from dtef_pipeline.report.leaderboard import MODEL_COLUMN, RANK, Beneath, Board, BoardColumn, leaderboard
 from dtef_pipeline.report.markup import Group, paragraph, percent, section
-from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.page import Chapter, build_report
-from dtef_pipeline.survey.drift_subject import SUBJECT
 
 ROOM = Path(str(files("dtef_pipeline.report")))
-GAMES = Names(
-    place={"league": "League", "scenario": "Scenario"},
-    asked={"opponent": "Against"},
-    usual={},
-    whole_way="against {opponent}",
-    part="scenario",
-    cell="game",
-    reference="baseline/random",
-    subject=replace(SUBJECT, keys=replace(SUBJECT.keys, noun="deal", cluster_noun="deal"), way="against {opponent}"),
-)
 BOARD = Board(
     how="Games won.",
     columns=[
@@ -52,18 +39,6 @@ ROWS = pd.DataFrame(
         "tier": [1, 2],
     }
 )
-PAIR = {
-    "model": "a",
-    "model_variant": "a",
-    "other_model": "b",
-    "other_variant": "b",
-    "difference": 0.5,
-    "p_adjusted": 0.01,
-    "verdict": "better",
-    "note": "",
-    "n_deals": 12,
-    "n_games": 24,
-}
 
 
 def chapter(anchor: str, *, style: str = "", script: str = "") -> Chapter:

@@ -10,10 +10,15 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule_table import rule_table
+from dtef_pipeline.qa.watched_scores import QA_WATCHED
+from dtef_pipeline.report.drift_chapter import drift_chapters
+from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.rubric.watched_drift import WATCHED
+from tests.made.read_page import ReadPage
 
 NIGHTS = [f"2026-01-{night:02d}" for night in range(1, 15)]
 PROMPTS = [f"p{prompt}" for prompt in range(30)]
@@ -110,3 +115,18 @@ def test_without_anchors_nothing_is_said_of_judges() -> None:
     found = model_drift(tables(0.2), WATCHED)
     assert found.net_of_judges(WATCHED, anchored(0.0).slice(0, 0), WatchOptions()).checks.equals(found.checks)
     assert set(found.checks["cause"].to_pylist()) == {None}
+
+
+def test_the_pages_show_models_with_timelines_what_is_the_judges_and_the_judges() -> None:
+    shown, found = anchored(0.25), model_drift(tables(0.2), WATCHED)
+    netted = found.net_of_judges(WATCHED, shown, WatchOptions())
+    made = {"drift": netted.checks, "drift_series": netted.series, "drift_rule": rule_table(tables(0.2), WATCHED)}
+    with duckdb.connect() as connection:
+        for name, table in (made | {"judge_drift": judge_drift(WATCHED, shown, WatchOptions())}).items():
+            connection.register(name, table)
+        models, judges = (ReadPage(one.markup).text for one in drift_chapters(StoredRows(connection), WATCHED, "blueprints"))
+        assert [one.anchor for one in drift_chapters(StoredRows(connection), QA_WATCHED, "parts")] == ["drift"], "of one family"
+    assert "a shift of the judges, not of the model" in models
+    assert "Single blueprints: 1 flagged of 2 compared (2 series in all)." in models
+    assert "Blueprints that the documented rule flags" in models
+    assert "Judge standard(j): watch since 2026-01-08 on 40 stored answers" in judges

@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.report.stored_rows import StoredRows
-from dtef_pipeline.rubric.report.shared_tables import agreement_part, agreement_section, champions_section, drift_section
+from dtef_pipeline.rubric.report.shared_tables import agreement_part, agreement_section, champions_section
 from dtef_pipeline.rubric.rolled_up import champions
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import connected
@@ -71,43 +71,6 @@ def test_judges_on_models_of_their_own_maker_are_shown() -> None:
     favoured = pd.DataFrame([{"judge": "standard(j)", "model": "m", "gamma": 0.2, "low": 0.1, "high": 0.3, "maker": "OpenAI"}])
     text = ReadPage(agreement_section(rows_of(rubric_agreement=agreement(), rubric_self_preference=favoured))).text
     assert "Judges on models of their own maker" in text
-
-
-def test_drift_of_judges_stands_beside_that_of_models() -> None:
-    rule = {"lowest": 0.5, "highest": 0.7, "gap": 0.2, "flagged": True, "reason": "0.2 apart"}
-    models = pd.DataFrame(
-        [{"partition": "b", "model": "still", **rule, "gap": 0.0, "flagged": False}, {"partition": "b", "model": "m", **rule}]
-    )
-    judges = pd.DataFrame([{"judge": "standard(j)", **rule}])
-    text = ReadPage(drift_section(rows_of(drift_rule=models, judge_drift=judges))).text
-    assert "Judges have moved on stored answers: standard(j)." in text
-    assert text.index("0.2 apart") < text.index("still", text.index("Models, by blueprint"))
-    assert "have moved" not in ReadPage(drift_section(rows_of(judge_drift=judges.assign(flagged=False)))).text
-    assert "judge_drift" in ReadPage(drift_section(rows_of(drift_rule=models))).text
-
-
-def test_a_table_of_other_columns_is_shown_as_it_is() -> None:
-    text = ReadPage(drift_section(rows_of(drift_rule=pd.DataFrame({"unheard": ["x<y"]})))).text
-    assert "unheard" in text
-    assert "x<y" in text
-
-
-def test_runs_that_were_not_compared_stand_apart_with_the_reason() -> None:
-    rows = [
-        {"partition": "b", "model": "moved", "flagged": True, "gap": 0.2, "reason": ""},
-        {"partition": "b", "model": "alone", "flagged": False, "gap": None, "reason": "1 snapshot, 2 are needed"},
-    ]
-    markup = drift_section(rows_of(drift_rule=pd.DataFrame(rows)))
-    first, apart = markup.split("Not compared, and why (1 row)")
-    assert ("moved" in first, "alone" in first, "alone" in apart, "1 snapshot, 2 are needed" in apart) == (
-        True,
-        False,
-        True,
-        True,
-    )
-    assert "Rule" in first
-    assert "Rule" not in apart.split("</table>")[0]
-    assert "No runs were compared yet." in drift_section(rows_of(drift_rule=pd.DataFrame(rows[1:])))
 
 
 def test_the_row_of_all_blueprints_says_so() -> None:
