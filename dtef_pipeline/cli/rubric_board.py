@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.boards.cuts import of_cut
 from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up, require_table
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import TableView, filled_columns, print_rows, print_table
@@ -31,6 +32,7 @@ from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.report.verdicts import criteria_counted
 from dtef_pipeline.rubric.runs_compared import averaged_runs, compare_over_blueprints, several_policies, unlike_runs
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
+from dtef_pipeline.rubric.tables import RUBRIC_CUTS
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
 from dtef_pipeline.rubric.watched_drift import DRIFT_READS, WATCHED, net_drift, watched_drift
 from resources.gateway.progress import waiting
@@ -76,6 +78,8 @@ def _rows(warehouse: Warehouse, view: RubricView, blueprints: Sequence[str]) -> 
     frame = pd.DataFrame(
         warehouse.rows(view.table).to_pandas(types_mapper={pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}.get)
     )
+    if view.table == "rubric_board":
+        frame = of_cut(frame, view.name, RUBRIC_CUTS)
     return _of_blueprints(frame, blueprints) if blueprints else frame
 
 
