@@ -51,7 +51,7 @@ def show(warehouse: Warehouse, by: str, suites: Sequence[str], output: str, *, s
         print_rows(view, retrieval_means(frame), output, (), told, ends=view.ends)
     else:
         print_rows(view, frame, output, _exposed(frame), meanings_of(view.table), ends=view.ends)
-    if output == "table" and view.table == "qa_board" and not served:
+    if output == "table" and view.name == "overall" and not served:
         say_mixed(warehouse, "qa_responses", remedy=SERVED_REMEDY)
 
 

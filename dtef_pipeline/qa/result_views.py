@@ -67,7 +67,7 @@ QA_VIEWS = (
     ),
     QaView(
         "part",
-        "qa_board_part",
+        "qa_board",
         "the same in each part of a suite, such as a subject",
         ("suite", "part", *_BOARD_WAYS, *_RANKED_COLUMNS, *_COUNT_COLUMNS),
         ("part", "rank", "model", "score"),
@@ -77,7 +77,7 @@ QA_VIEWS = (
     ),
     QaView(
         "cluster",
-        "qa_board_cluster",
+        "qa_board",
         "the same for each transcript or subject",
         ("suite", "cluster", *_BOARD_WAYS, *_RANKED_COLUMNS, *_COUNT_COLUMNS),
         ("cluster", "rank", "model", "score"),

@@ -37,7 +37,7 @@ from dtef_pipeline.rubric.levels import (
     weighted_mean,
     with_key_types,
 )
-from dtef_pipeline.rubric.tables import RUBRIC_BOARD
+from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_CUTS
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios, why_none
 from dtef_pipeline.statistics.proportions import unit_interval
 from dtef_pipeline.statistics.rank_bounds import rank_bounds_of_means
@@ -304,7 +304,7 @@ def rubric_board(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     runs = latest_runs(scores, order)
     connection.register("runs", runs)
     boards["criterion"] = criterion_board(connection.execute(_POINTS).df(), runs)
-    return stack_cuts(boards, RUBRIC_BOARD)
+    return stack_cuts(boards, RUBRIC_BOARD, RUBRIC_CUTS)
 
 
 def rubric_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
