@@ -22,7 +22,6 @@ GAMES_TABLES: Mapping[str, TableSpec] = {
     "decision_answers": TableSpec(tables.DECISION_ANSWERS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
     "strategy_values": TableSpec(tables.STRATEGY_VALUES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
     "persona_results": TableSpec(tables.PERSONA_RESULTS, remake=_BY_GAMES_ROLL_UP),
-    "matchups": TableSpec(tables.MATCHUPS, remake=_BY_GAMES_ROLL_UP),
     "games_drift": TableSpec(tables.GAMES_DRIFT, remake=_BY_GAMES_ROLL_UP),
     "games_model_drift": TableSpec(tables.GAMES_MODEL_DRIFT, remake=_BY_GAMES_ROLL_UP),
     "games_drift_series": TableSpec(tables.GAMES_DRIFT_SERIES, remake=_BY_GAMES_ROLL_UP),

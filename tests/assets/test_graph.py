@@ -77,7 +77,7 @@ ASSETS = {
     "episode_prompts": (["scenario_items"], "games", TEAM, ["parquet"], "1", "league_scenario"),
     "episodes": (["episode_prompts"], "games", TEAM, ["litellm", "parquet"], "2", "league_scenario"),
     "episode_scores": (["episodes"], "games", TEAM, ["parquet"], "2", "league_scenario"),
-    "persona_results": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "4", None),
+    "persona_results": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "5", None),
     "games_drift": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "3", None),
     "games_report": (["games_drift", "persona_results", "preference_scores"], "games", TEAM, ["html"], "3", None),
     "decision_answers": ([], "games", TEAM, ["litellm", "parquet"], "2", "league_scenario"),

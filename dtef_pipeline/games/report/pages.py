@@ -25,7 +25,6 @@ GAMES_PAGES_FOLDER = "games_report"
 GAME_PAGES_READ = (
     "episodes",
     "persona_results",
-    "matchups",
     "strategy_values",
     "episode_scores",
     "episode_turns",

@@ -81,8 +81,7 @@ def test_a_run_of_games_is_the_persona_in_the_scenario(tmp_path: Path, monkeypat
     use(tmp_path, monkeypatch)
     house = Warehouse(settings_in(tmp_path).warehouse)
     with house.connect(only=GAME_RESULTS_READS) as connection:
-        for name, table in game_results(connection).items():
-            house.write(name, table)
+        house.write("persona_results", game_results(connection))
     (shown,) = strict(ok("games", "board", "--scenario", KUHN, "--player", "alpha", "--format", "json"))
     said = by_metric(plain, "alpha")["expected_return"]
     assert [said[name] for name in ("value", "low", "high", "n")] == [
