@@ -8,7 +8,6 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dtef_pipeline.qa.mean_columns import MEAN_COLUMNS, PASS_COLUMNS
-from dtef_pipeline.qa.model import QA_STATUSES
 from dtef_pipeline.qa.tables import OF_ONE_PART, OF_ONE_RESPONSE, QA_CLUSTER, QA_CONDITION, QA_JUDGEMENTS, QA_SCORES
 from dtef_pipeline.tables import (
     CUT_FIELD,
@@ -29,7 +28,6 @@ OF_ONE_BOARD = ("suite", "condition", "metric", "measured_by")
 _SUITE_FIELD, _PART_FIELD = OF_ONE_PART
 _BOARD_FIELDS = (_SUITE_FIELD, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD)
 _MEAN_FIELDS = {column.name: column for column in MEAN_COLUMNS}
-_COUNTED_STATUSES = tuple(field(f"n_{status}", pa.int64(), f"Responses of the status {status}") for status in QA_STATUSES)
 _OF_ITEMS = tuple(
     _MEAN_FIELDS[name] for name in ("parse_rate", "score", "score_low", "score_high", "interval_kind", "score_given_parsed")
 )
