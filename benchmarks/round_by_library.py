@@ -137,12 +137,12 @@ def _views(tables: Any, targets: str) -> dict[str, Any]:
     from dtef_pipeline.boards.held import held
     from dtef_pipeline.survey.boards.published import PUBLISHED
     from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-    from dtef_pipeline.survey.boards.views import view
+    from dtef_pipeline.survey.boards.views import published_tables
 
     options = SurveyBoardOptions(targets=targets)
     with held(tables) as connection:
         evidence = load_evidence(connection, options)
-        made = {one.table: view(connection, one.name, options, evidence) for one in PUBLISHED}
+        made = published_tables([one.table for one in PUBLISHED], connection, options, evidence)
     return {table: frame.assign(targets=targets) for table, frame in made.items()}
 
 

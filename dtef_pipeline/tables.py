@@ -50,9 +50,18 @@ def in_schema(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
     return pa.table(arrays, schema=schema)
 
 
+def in_schema_or_null(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+    """As `in_schema`; columns that the rows lack are null."""
+    arrays = [
+        pa.array(rows[one.name], one.type, from_pandas=True) if one.name in rows else pa.nulls(len(rows), one.type)
+        for one in schema
+    ]
+    return pa.table(arrays, schema=schema)
+
+
 def family_rows(rows: pd.DataFrame, schema: pa.Schema, family: str) -> pa.Table:
     """A family's rows of a table over all families: columns that the family lacks are null."""
-    return in_schema(rows.assign(family=family).reindex(columns=schema.names), schema)
+    return in_schema_or_null(rows.assign(family=family), schema)
 
 
 STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing", "budget")
@@ -62,6 +71,7 @@ READ_ENOUGH = 0.9
 """Share of a model's responses that could be read, below which it is warned of."""
 
 FAMILY_FIELD = field("family", pa.string(), "Family of evaluations that the row is of")
+CUT_FIELD = field("cut", pa.string(), "What the boards are cut by, such as overall; columns that only other cuts have are null")
 SNAPSHOT_FIELD = field("snapshot", pa.string(), "Label of one evaluation pass: base, or the date of a night")
 PROMPT_FIELD = field("prompt_id", pa.string(), "Hash of everything the model sees, and of the target")
 MODEL_FIELDS = (

@@ -259,7 +259,7 @@ def test_all_stages_roll_ups_and_readers_work(made: Path, store: Store) -> None:
     house = Warehouse(store.url("command/warehouse"))
     for table in stages:
         assert house.values(table, "round") == ["T1", "T2"], table
-    assert {"leaderboard", "comparisons", "costs", "breakdown_round"} <= set(house.tables())
+    assert {"leaderboard", "comparisons", "costs", "breakdowns"} <= set(house.tables())
     assert [info.is_file for info in [house.fs.get_file_info(f"{house.root}/report.html")]] == [True]
     assert not any(path.suffix == ".parquet" for path in made.rglob("*"))  # nothing strayed to the disk
     board = ok("leaderboard", "--round", "T1", "--format", "csv")

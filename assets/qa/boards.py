@@ -3,6 +3,7 @@
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 from pydantic import Field
 
 from assets.qa.files import QA_GROUP
@@ -24,13 +25,14 @@ class QaBoardConfig(dg.Config):
     )
 
 
-@dg.asset(deps=OF_SCORES, **{**roll_up("qa_board", code_version="3"), **QA_GROUP})
+@dg.asset(deps=OF_SCORES, **{**roll_up("qa_board", code_version="4"), **QA_GROUP})
 def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean score in each suite: one row per suite, condition, metric, what it was measured by, and model variant.
 
     Of each part the latest snapshot counts that scored at least half of its items. `score` is the mean over items, `macro_score` that over
-    subjects or transcripts; a model is ranked that was asked nine tenths of the items. Beside it stand `qa_board_part`, `qa_board_cluster`,
-    `qa_results` (every snapshot), `qa_pass_at_k` (programs) and the family's part of `comparisons` (every two models, paired by item).
+    subjects or transcripts; a model is ranked that was asked nine tenths of the items. The
+    column `cut` tells this board (`overall`) from those of each part, and of each transcript or subject. Beside it stand `qa_pass_at_k`
+    (programs) and the family's part of `comparisons` (every two models, paired by item).
     """
     require_qa_scores(store)
     exposure = known_suites(config.suites).exposure
@@ -48,7 +50,8 @@ def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: St
         "n_items",
         "note",
     ]
-    return published(store, boards, family="qa", board=markdown(boards["qa_board"], shown, most=30))
+    overall = boards["qa_board"].filter(pa.compute.equal(boards["qa_board"]["cut"], "overall"))
+    return published(store, boards, family="qa", board=markdown(overall, shown, most=30))
 
 
 def require_qa_scores(store: Store) -> None:

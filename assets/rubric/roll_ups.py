@@ -11,7 +11,8 @@ from assets.stage.family_costs import define_costs
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published, require_made
 from assets.stage.resources import Store
-from dtef_pipeline.rubric.board import BOARD_READS, rubric_boards
+from dtef_pipeline.rubric.board import BOARD_READS
+from dtef_pipeline.rubric.board import rubric_board as board_of_all
 from dtef_pipeline.rubric.corrected_rows import CORRECTED_READS, corrected_tables
 from dtef_pipeline.rubric.rolled_up import (
     CHAMPIONS_READ,
@@ -110,23 +111,23 @@ def require_scored(store: Store) -> None:
     require_made(store, "rubric_scores", "blueprint", "dtef rubric run")
 
 
-@dg.asset(deps=[dg.AssetKey("rubric_scores")], **{**roll_up("rubric_board", code_version="2"), **RUBRIC_GROUP})
+@dg.asset(deps=[dg.AssetKey("rubric_scores")], **{**roll_up("rubric_board", code_version="3"), **RUBRIC_GROUP})
 def rubric_board(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean hybrid score over the latest run of every blueprint, each blueprint once.
 
-    A model is ranked from 10 blueprints on; one with fewer is listed without a rank. Intervals are of other blueprints of this kind. Beside it
-    stand the boards of tags, of each blueprint, prompt and criterion (`rubric_board_tag`, `rubric_board_blueprint`, `rubric_board_prompt`,
-    `rubric_board_criterion`), and the family's part of `comparisons` (every two models). Blueprints with the tag `test` are in those of their
-    own alone.
+    The column `cut` tells this board (`overall`) from those of tags, of each blueprint, prompt and criterion.
+
+    A model is ranked from 10 blueprints on; one with fewer is listed without a rank. Intervals are of other blueprints of this kind. Blueprints
+    with the tag `test` are in boards of their own alone. Beside it stands the family's part of `comparisons` (every two models).
     """
     require_scored(store)
-    boards: dict[str, pa.Table] = store.warehouse.query(rubric_boards, only=BOARD_READS)
-    boards["comparisons"] = store.warehouse.query(comparisons_table, only=BOARD_READS)
-    overall = boards["rubric_board"]
+    rows = store.warehouse.query(board_of_all, only=BOARD_READS)
+    compared = store.warehouse.query(comparisons_table, only=BOARD_READS)
+    overall = rows.filter(pa.compute.equal(rows["cut"], "overall"))
     shown = ["rank", "model", "score", "low", "high", "coverage", "similarity", "n_parts", "note"]
     return published(
         store,
-        boards,
+        {"rubric_board": rows, "comparisons": compared},
         family="rubric",
         board=markdown(overall, shown, most=30),
         rubric_board_rows=len(overall),

@@ -1,34 +1,32 @@
 """Roll-ups over all rounds and segments: boards, the tests of what they show, and costs."""
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import dagster as dg
-import pandas as pd
 import pyarrow as pa
 from pydantic import Field
 
 from assets.stage.family_costs import define_costs
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.roll_up import Connection, Make, clean, publish
+from assets.stage.roll_up import Make, clean, publish
 from assets.stage.schema_metadata import column_schema
 from assets.survey.aggregate import segment_results
-from dtef_pipeline.boards.boards import BoardEvidence
 from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.cuts import of_cut
 from dtef_pipeline.report.charts import as_markdown_image
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.linked import question_batteries
-from dtef_pipeline.survey.boards.published import PUBLISHED
+from dtef_pipeline.survey.boards.published import BREAKDOWNS
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
-from dtef_pipeline.survey.boards.views import CODED, HELD, view
+from dtef_pipeline.survey.boards.views import CODED, HELD, published_tables
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.report.charts import board_chart, context_curves, segment_heat_map
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.tables import described
-
-BREAKDOWNS = tuple(view.table for view in PUBLISHED if view.is_board and view.table != "leaderboard")
 
 
 class BoardConfig(dg.Config):
@@ -56,13 +54,8 @@ def publish_views(store: Store, config: BoardConfig, make: Make) -> dict[str, pa
 
 
 def of_views(*tables: str) -> Make:
-    """Makes published tables, given by name, of the views that they store."""
-    views = {one.table: one.name for one in PUBLISHED if one.table in tables}
-
-    def make(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> Mapping[str, pd.DataFrame]:
-        return {table: view(connection, by, options, evidence) for table, by in views.items()}
-
-    return make
+    """Makes published tables, given by name."""
+    return partial(published_tables, tables)
 
 
 @dg.asset(deps=[segment_results], **roll_up(code_version="11"))
@@ -93,14 +86,15 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     )
 
 
-@dg.asset(deps=[segment_results], **roll_up(code_version="11"))
+@dg.asset(deps=[segment_results], **roll_up(code_version="12"))
 def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """The leaderboard by round, segment, attribute and question, the consistency over segments, and the ranks under every metric.
 
-    One table each: `breakdown_round`, `breakdown_segment`, `breakdown_attribute`, `breakdown_question`, `consistency`, `metric_ranks`.
+    The column `cut` says what a row is of: `round`, `segment`, `attribute` or `question`. Beside it stand the tables `consistency` and
+    `metric_ranks`.
     """
-    written = publish_views(store, config, of_views(*BREAKDOWNS))
-    segments = clean(written["breakdown_segment"]).to_pandas()
+    written = publish_views(store, config, of_views(BREAKDOWNS, "consistency", "metric_ranks"))
+    segments = of_cut(clean(written[BREAKDOWNS]).to_pandas(), "segment", KEYS.groups)
     return dg.MaterializeResult(
         metadata={
             **{f"{table}_rows": len(rows) for table, rows in written.items()},

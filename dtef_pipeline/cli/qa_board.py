@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.qa.known_suites import known_suites
+from dtef_pipeline.boards.family_views import FamilyView
 from dtef_pipeline.boards.served import split_served
 from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up
 from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, reads_tables, say_mixed
@@ -16,7 +17,7 @@ from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.report.pages import qa_pages
 from dtef_pipeline.qa.result_tables import QA_BOARDS
-from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE, QaView
+from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE
 from dtef_pipeline.qa.retrieval_means import RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, retrieval_means
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
@@ -46,11 +47,11 @@ def show(warehouse: Warehouse, by: str, suites: Sequence[str], output: str, *, s
         print_rows(view, retrieval_means(frame), output, (), told, ends=view.ends)
     else:
         print_rows(view, frame, output, _exposed(frame), meanings_of(view.table), ends=view.ends)
-    if output == "table" and view.table == "qa_board" and not served:
+    if output == "table" and view.name == "overall" and not served:
         say_mixed(warehouse, "qa_responses", remedy=SERVED_REMEDY)
 
 
-def _split_boards(warehouse: Warehouse, view: QaView) -> pa.Table:
+def _split_boards(warehouse: Warehouse, view: FamilyView) -> pa.Table:
     """The table of the view, made anew with a row for each served model."""
     if view.table not in (made := {*QA_BOARDS, "comparisons"}):
         allowed = ", ".join(one.name for one in QA_VIEW_BY_NAME.values() if one.table in made)

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.boards.cuts import of_cut
+from dtef_pipeline.boards.family_views import FamilyView
 from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up, require_table
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import filled_columns, print_rows, print_table
@@ -22,12 +24,12 @@ from dtef_pipeline.rubric.board_views import (
     CHAMPIONS_VIEW,
     COMPARE_VIEW,
     CORRECTED_VIEW,
-    RubricView,
 )
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.report.verdicts import criteria_counted
 from dtef_pipeline.rubric.runs_compared import averaged_runs, compare_over_blueprints, several_policies, unlike_runs
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
+from dtef_pipeline.rubric.tables import RUBRIC_CUTS
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
 from dtef_pipeline.rubric.watched_drift import WATCHED
 from resources.gateway.progress import waiting
@@ -63,9 +65,9 @@ def _board(warehouse: Warehouse, by: str, blueprints: Sequence[str], output: str
         say_mixed(warehouse, "rubric_responses")
 
 
-def _rows(warehouse: Warehouse, view: RubricView, blueprints: Sequence[str]) -> pd.DataFrame:
-    if blueprints and not view.of_blueprints:
-        names = [one.name for one in BOARD_VIEWS if one.of_blueprints]
+def _rows(warehouse: Warehouse, view: FamilyView, blueprints: Sequence[str]) -> pd.DataFrame:
+    if blueprints and not view.of_partitions:
+        names = [one.name for one in BOARD_VIEWS if one.of_partitions]
         raise ConfigError(f"--blueprint with --by {view.name}: allowed with --by {', '.join(names[:-1])} or {names[-1]}")
     if view.name == COMPARE_VIEW:
         return _compared(warehouse, blueprints)
@@ -73,6 +75,8 @@ def _rows(warehouse: Warehouse, view: RubricView, blueprints: Sequence[str]) -> 
     frame = pd.DataFrame(
         warehouse.rows(view.table).to_pandas(types_mapper={pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}.get)
     )
+    if view.table == "rubric_board":
+        frame = of_cut(frame, view.name, RUBRIC_CUTS)
     return _of_blueprints(frame, blueprints) if blueprints else frame
 
 
@@ -102,7 +106,7 @@ def _chosen(connection: duckdb.DuckDBPyConnection, known: Sequence[str], pattern
     return fitting(known, patterns, "--blueprint") if patterns else [one for one in known if one not in tests]
 
 
-def _lines_of(warehouse: Warehouse, view: RubricView, blueprints: Sequence[str]) -> Iterator[str]:
+def _lines_of(warehouse: Warehouse, view: FamilyView, blueprints: Sequence[str]) -> Iterator[str]:
     """What is to be known of a whole view."""
     if view.name == "agreement":
         n = len(warehouse.rows("rubric_disagreed", columns=["blueprint"]))
@@ -115,7 +119,7 @@ def _lines_of(warehouse: Warehouse, view: RubricView, blueprints: Sequence[str])
         yield from several_policies(_runs_averaged(warehouse, view, blueprints)["policy"])
 
 
-def _runs_averaged(warehouse: Warehouse, view: RubricView, patterns: Sequence[str]) -> pd.DataFrame:
+def _runs_averaged(warehouse: Warehouse, view: FamilyView, patterns: Sequence[str]) -> pd.DataFrame:
     """The latest run of each blueprint that the rows are of."""
 
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""The tables `persona_results` and `matchups`: means over episodes of the latest snapshot, by player, metric and opponent."""
+"""The table `persona_results`: means over episodes of the latest snapshot, by player, metric and opponent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dtef_pipeline.games.metrics import (
 )
 from dtef_pipeline.games.players import BASELINE_PREFIX, NO_PERSONA
 from dtef_pipeline.games.seed_intervals import GroupMeans, SeedSums, group_means_of
-from dtef_pipeline.games.tables import MATCHUPS, PERSONA_RESULTS
+from dtef_pipeline.games.tables import PERSONA_RESULTS
 from dtef_pipeline.tables import in_schema
 
 if TYPE_CHECKING:
@@ -139,13 +139,12 @@ _OF_METRIC_COLUMNS = ("metric", "family", "unit", "direction", "weight")
 _GROUP_COLUMNS = (*_PLAYER_COLUMNS, "opponent", *_OF_METRIC_COLUMNS)
 
 
-def game_results(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
-    """PERSONA_RESULTS and MATCHUPS by their names. `connection` has GAME_RESULTS_READS.
+def game_results(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """PERSONA_RESULTS. `connection` has GAME_RESULTS_READS.
 
     Of each scenario, version and player one snapshot counts: the latest that has played half as many episodes as the fullest one.
     """
-    frame = results_of(connection, latest_scores(connection))
-    return {"persona_results": in_schema(frame, PERSONA_RESULTS), "matchups": in_schema(_matchups(frame), MATCHUPS)}
+    return in_schema(results_of(connection, latest_scores(connection)), PERSONA_RESULTS)
 
 
 def results_of(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFrame:
@@ -284,8 +283,8 @@ def _weighed_part(metric: str, direction: str, weight: float) -> str:
     return f"{weight:g} x {metric if direction == 'higher' else f'(1 - {metric})'}"
 
 
-def _matchups(frame: pd.DataFrame) -> pd.DataFrame:
-    """The mean reward of each player against each opponent."""
+def matchups(frame: pd.DataFrame) -> pd.DataFrame:
+    """Of rows of PERSONA_RESULTS the mean reward of each player against each opponent."""
     own = frame[(frame["metric"] == EXPECTED_RETURN) & (frame["opponent"] != ALL_OPPONENTS)]
     return own.assign(player=player_names(own["persona"].tolist(), own["model"].tolist()))
 

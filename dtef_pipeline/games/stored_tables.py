@@ -22,7 +22,6 @@ GAMES_TABLES: Mapping[str, TableSpec] = {
     "decision_answers": TableSpec(tables.DECISION_ANSWERS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
     "strategy_values": TableSpec(tables.STRATEGY_VALUES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
     "persona_results": TableSpec(tables.PERSONA_RESULTS, remake=_BY_GAMES_ROLL_UP),
-    "matchups": TableSpec(tables.MATCHUPS, remake=_BY_GAMES_ROLL_UP),
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""
 # An opening of an episode is the same request as its decision point: it counts once.

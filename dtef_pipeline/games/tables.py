@@ -194,24 +194,6 @@ PERSONA_RESULTS = pa.schema(
 )  # fmt: skip
 """One row per scenario, version, persona, model variant, metric and opponent, of the latest snapshot; and one of all opponents."""
 
-MATCHUPS = pa.schema(
-    [
-        *OF_ONE_SCENARIO,
-        field("player", pa.string(), "Player under test: baseline/random, a model, or persona@model"),
-        GAME_PERSONA,
-        *MODEL_FIELDS,
-        SNAPSHOT_FIELD,
-        GAME_OPPONENT,
-        field("unit", pa.string(), "Unit of the reward"),
-        field("n_episodes", pa.int64(), "Episodes played to their end"),
-        field("n_clusters", pa.int64(), "Seeds, each in all seats: what the interval goes by"),
-        field("mean", pa.float64(), "Mean reward of an episode of the player, in the unit; null: see the reason"),
-        *_MEAN_ENDS,
-    ]
-)  # fmt: skip
-"""One row per scenario, player and opponent, of the latest snapshot."""
-
-
 DECISION_ANSWERS = pa.schema(
     [
         *OF_ONE_SCENARIO,

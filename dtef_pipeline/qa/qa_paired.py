@@ -10,7 +10,7 @@ _QA_METRICS = MetricSource(
     SELECT suite AS partition, model_variant AS player, 'higher' AS direction,
            suite || ': ' || metric || ' [' || concat_ws(', ', condition, nullif(measured_by, '')) || ']' AS metric,
            score AS value, score_low AS low, score_high AS high, n_items AS n
-    FROM qa_board
+    FROM qa_board WHERE cut = 'overall'
     """,
 )
 QA_PAIRED = PairedSource(

@@ -8,12 +8,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dtef_pipeline.qa.mean_columns import MEAN_COLUMNS, PASS_COLUMNS
-from dtef_pipeline.qa.model import QA_STATUSES
 from dtef_pipeline.qa.tables import OF_ONE_PART, OF_ONE_RESPONSE, QA_CLUSTER, QA_CONDITION, QA_JUDGEMENTS, QA_SCORES
 from dtef_pipeline.tables import (
+    CUT_FIELD,
     METRIC_FIELD,
     MODEL_FIELDS,
-    SNAPSHOT_FIELD,
     field,
 )
 
@@ -23,7 +22,6 @@ OF_ONE_BOARD = ("suite", "condition", "metric", "measured_by")
 _SUITE_FIELD, _PART_FIELD = OF_ONE_PART
 _BOARD_FIELDS = (_SUITE_FIELD, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD)
 _MEAN_FIELDS = {column.name: column for column in MEAN_COLUMNS}
-_COUNTED_STATUSES = tuple(field(f"n_{status}", pa.int64(), f"Responses of the status {status}") for status in QA_STATUSES)
 _OF_ITEMS = tuple(
     _MEAN_FIELDS[name] for name in ("parse_rate", "score", "score_low", "score_high", "interval_kind", "score_given_parsed")
 )
@@ -66,27 +64,13 @@ _COVERED = (
     *(one for one in _OF_ITEMS if one.name in ("parse_rate", "score_given_parsed")),
 )
 
-QA_RESULTS = pa.schema(
-    [
-        *OF_ONE_PART,
-        QA_CONDITION,
-        METRIC_FIELD,
-        MEASURED_BY_FIELD,
-        *MODEL_FIELDS,
-        SNAPSHOT_FIELD,
-        _MEAN_FIELDS["n_items"],
-        _MEAN_FIELDS["n_total"],
-        _MEAN_FIELDS["n_scored"],
-        *_COUNTED_STATUSES,
-        *_OF_ITEMS,
-        _NOTE_FIELD,
-    ]
-)
-"""One row per part, condition, metric, what it was measured by, model variant and snapshot."""
-
 QA_BOARD = pa.schema(
     [
-        *_BOARD_FIELDS,
+        CUT_FIELD,
+        _SUITE_FIELD,
+        _PART_FIELD,
+        QA_CLUSTER,
+        *_BOARD_FIELDS[1:],
         *_RANKED,
         *_OF_CLUSTERS,
         field("n_parts", pa.int64(), "Parts of the suite with a scored response"),
@@ -97,17 +81,13 @@ QA_BOARD = pa.schema(
         _NOTE_FIELD,
     ]
 )
-"""One row per suite, condition, metric, what it was measured by, and model variant."""
-
-QA_BOARD_PART = pa.schema(
-    [*OF_ONE_PART, *_BOARD_FIELDS[1:], *_RANKED, *_COUNTED_RESPONSES, *_COVERED, SNAPSHOT_FIELD, _NOTE_FIELD]
-)
-"""One row per part of a suite, condition, metric, what it was measured by, and model variant."""
-
-QA_BOARD_CLUSTER = pa.schema(
-    [_SUITE_FIELD, QA_CLUSTER, *_BOARD_FIELDS[1:], *_RANKED, *_COUNTED_RESPONSES, *_COVERED, _SNAPSHOTS_FIELD, _NOTE_FIELD]
-)
-"""One row per transcript or subject, condition, metric, what it was measured by, and model variant."""
+"""One row per cut, board (condition, metric and what it was measured by, in a suite, a part, or a transcript or subject) and model variant."""
+QA_CUTS = {
+    "overall": (*(column.name for column in _OF_CLUSTERS), "n_parts", "exposure"),
+    "part": ("part",),
+    "cluster": ("cluster",),
+}
+"""By the name of each cut of QA_BOARD, the columns that only this cut has."""
 
 QA_PASS_AT_K = pa.schema(
     [*OF_ONE_PART, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD, *MODEL_FIELDS, *PASS_COLUMNS],
@@ -142,9 +122,6 @@ QA_VALIDITY = pa.schema(
 
 QA_BOARDS = {
     "qa_board": QA_BOARD,
-    "qa_board_part": QA_BOARD_PART,
-    "qa_board_cluster": QA_BOARD_CLUSTER,
-    "qa_results": QA_RESULTS,
     "qa_pass_at_k": QA_PASS_AT_K,
 }
 """The tables that the roll-up `qa_board` writes, by name."""

@@ -2,32 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dtef_pipeline.boards.family_views import FamilyView, views_shown
 
-
-class QaView(NamedTuple):
-    """Rows of one of the tables that roll-ups make, or the means of `qa_retrieval`."""
-
-    name: str
-    """What `--by` calls it."""
-    table: str
-    """The table it is stored as."""
-    shows: str
-    """What its rows say, in the words of the help."""
-    columns: tuple[str, ...]
-    kept: tuple[str, ...]
-    first_out: tuple[str, ...] = ()
-    estimate: str = "score"
-    ends: tuple[str, str] = ("low", "high")
-    """The columns with the ends of the estimate's interval."""
-    notes: str = "note"
-    who: tuple[str, ...] = ("model",)
-    check: str = ""
-    """Only rows of this check; empty: all rows."""
-    needs: str = "a score: `dtef qa run --model MODEL` asks and scores"
-    """What there must be for it to have rows, and the command that makes it."""
-
-
+_NEEDS_QA_SCORES = "a score: `dtef qa run --model MODEL` asks and scores"
 _BOARD_WAYS = ("condition", "metric", "measured_by")
 _RANKED_COLUMNS = ("rank", "model", "score", "interval", "rank_low", "rank_high")
 _COUNT_COLUMNS = (
@@ -55,50 +32,52 @@ _CHECK_COLUMNS = ("check", "suite", "condition", "model", "metric", "value", "in
 RETRIEVAL_STAGE_TABLE = "qa_retrieval"
 """Not made by a roll-up: its means are taken when they are shown."""
 QA_VIEWS = (
-    QaView(
+    FamilyView(
         "overall",
         "qa_board",
         "each model's mean score in a suite: over items, and over subjects or transcripts (macro)",
         ("suite", *_BOARD_WAYS, *_RANKED_COLUMNS, "macro_score", "n_parts", *_COUNT_COLUMNS),
         ("suite", "rank", "model", "score"),
-        _FIRST_OUT_OF_SCORES,
+        first_out=_FIRST_OUT_OF_SCORES,
         ends=_SCORE_ENDS,
         who=("suite", "model"),
+        needs=_NEEDS_QA_SCORES,
     ),
-    QaView(
+    FamilyView(
         "part",
-        "qa_board_part",
+        "qa_board",
         "the same in each part of a suite, such as a subject",
         ("suite", "part", *_BOARD_WAYS, *_RANKED_COLUMNS, *_COUNT_COLUMNS),
         ("part", "rank", "model", "score"),
-        _FIRST_OUT_OF_SCORES,
+        first_out=_FIRST_OUT_OF_SCORES,
         ends=_SCORE_ENDS,
         who=("part", "model"),
+        needs=_NEEDS_QA_SCORES,
     ),
-    QaView(
+    FamilyView(
         "cluster",
-        "qa_board_cluster",
+        "qa_board",
         "the same for each transcript or subject",
         ("suite", "cluster", *_BOARD_WAYS, *_RANKED_COLUMNS, *_COUNT_COLUMNS),
         ("cluster", "rank", "model", "score"),
-        _FIRST_OUT_OF_SCORES,
+        first_out=_FIRST_OUT_OF_SCORES,
         ends=_SCORE_ENDS,
         who=("cluster", "model"),
         needs="items that hang together, such as questions on one transcript",
     ),
-    QaView(
+    FamilyView(
         "pass-at-k",
         "qa_pass_at_k",
         "the chance that of k programs for an item one or more pass its tests",
         ("suite", "part", "condition", "measured_by", "model", "k", "pass_at_k", "interval", "n_items", "n_too_few"),
         ("model", "k", "pass_at_k"),
-        ("measured_by", "n_too_few", "condition"),
+        first_out=("measured_by", "n_too_few", "condition"),
         estimate="pass_at_k",
         ends=("pass_low", "pass_high"),
         who=("part", "model"),
         needs="a program that was run: `dtef qa run --part 'humaneval/*' --model MODEL --draws 10`",
     ),
-    QaView(
+    FamilyView(
         "comparisons",
         "comparisons",
         "every two models on the items that both have a score for: paired differences, adjusted over all pairs of a suite",
@@ -107,45 +86,44 @@ QA_VIEWS = (
             *("n_items", "n_clusters", "p_adjusted"),
         ),
         ("model", "other_model", "verdict", "difference"),
-        ("n_clusters", "measured_by", "other_score", "score"),
+        first_out=("n_clusters", "measured_by", "other_score", "score"),
         estimate="difference",
         who=("suite", "model", "other_model"),
         needs="two models with a score for the same item: `dtef qa run --model A --model B` asks both",
     ),
-    QaView(
+    FamilyView(
         "validity",
         "qa_validity",
         "whether scores rest on something besides the answer: order of options, judges' agreement, makers, failures, length",
         _CHECK_COLUMNS,
         ("check", "model", "value", "warn"),
-        ("n", "metric", "condition"),
+        first_out=("n", "metric", "condition"),
         estimate="value",
         who=("check", "model"),
         needs="a judgement, or items asked with rotated options: `dtef qa run --order rotated-1`",
     ),
-    QaView(
+    FamilyView(
         "position",
         "qa_validity",
         "how far each model's mean moves with the order of the options",
         _CHECK_COLUMNS[1:],
         ("model", "value", "warn"),
-        ("n", "metric"),
+        first_out=("n", "metric"),
         estimate="value",
         who=("suite", "model"),
         check="position_bias",
         needs="items asked in several orders: `dtef qa run --order rotated-1`, beside a run in the file's order",
     ),
-    QaView(
+    FamilyView(
         "retrieval",
         RETRIEVAL_STAGE_TABLE,
         "how well the chunks of documents with the evidence were found: recall, precision, hit, MRR and nDCG",
         ("suite", "part", "condition", "recall", "precision", "hit", "mrr", "ndcg", "n_items"),
         ("part", "condition", "recall"),
-        ("ndcg", "hit", "precision"),
+        first_out=("ndcg", "hit", "precision"),
         who=("suite", "part"),
         needs="items about documents that name quotes: `dtef qa run` looks for these, also without a model",
     ),
 )
 QA_VIEW_BY_NAME = {view.name: view for view in QA_VIEWS}
-QA_VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<10}  {view.shows}" for view in QA_VIEWS)])
-"""To follow the options of a command that takes `--by`."""
+QA_VIEWS_SHOWN = views_shown(QA_VIEWS)

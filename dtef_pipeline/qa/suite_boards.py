@@ -14,15 +14,16 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.boards.families import BETTER, OTHER
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE
-from dtef_pipeline.qa.latest_scores import latest_scores, qa_scores, qa_snapshot_order
+from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
 from dtef_pipeline.qa.model import QA_STATUSES
 from dtef_pipeline.qa.models_paired import board_grids, compare_boards, compare_grid
 from dtef_pipeline.qa.result_means import codes, pass_rates, result_means
-from dtef_pipeline.qa.result_tables import OF_ONE_BOARD, QA_BOARDS, QA_PASS_AT_K
+from dtef_pipeline.qa.result_tables import OF_ONE_BOARD, QA_BOARD, QA_CUTS, QA_PASS_AT_K
 from dtef_pipeline.qa.scoring import EXISTENCE_METRICS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes
 from dtef_pipeline.statistics.rank_bounds import rank_bounds
@@ -44,7 +45,7 @@ _MACRO = ("macro_score", "macro_low", "macro_high")
 
 
 def qa_results(scores: pa.Table) -> pd.DataFrame:
-    """QA_RESULTS of rows of `qa_scores`, as of `latest_scores.qa_scores`: every part, model variant and snapshot by itself."""
+    """Means of rows of `qa_scores`, as of `latest_scores.qa_scores`, with every part, model variant and snapshot by itself."""
     names = [*BOARD_KEYS[BY_PART], *MODEL, "snapshot"]
     found = _means(scores, names)
     group, _ = codes(scores, names)
@@ -60,7 +61,7 @@ def suite_board(
     exposure: Mapping[str, str] | None = None,
     order: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """The boards by `by` (a key of BOARD_KEYS), best model first: columns as of QA_BOARD, QA_BOARD_PART and QA_BOARD_CLUSTER.
+    """The boards by `by` (a key of BOARD_KEYS), best model first: columns as of QA_BOARD.
 
     `scores`: as of `latest_scores`, one snapshot per part. `exposure`: by suite, whether its answers may be in the training data. `order`: the
     snapshots, the earliest first. Models are ranked by `score`, the mean over items, from RANKED_FROM of the board's items on: an item counts
@@ -185,20 +186,23 @@ def _ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence[str]) -> pd.
 
 QA_BOARD_READS = ("qa_scores",)
 """The tables that results and boards are made of."""
-_VIEW_OF_BOARD = {"qa_board": OVERALL, "qa_board_part": BY_PART, "qa_board_cluster": BY_CLUSTER}
 _PROGRAMS = "code"
 """The type of items whose responses are programs."""
 
 
 def qa_boards(connection: duckdb.DuckDBPyConnection, *, exposure: Mapping[str, str] | None = None) -> dict[str, pa.Table]:
-    """Every table of QA_BOARDS, and `comparisons`, by name. `connection` has the tables of QA_BOARD_READS; `exposure`: as of `suite_board`."""
+    """`qa_board`, `qa_pass_at_k` and the family's rows of `comparisons`, by name.
+
+    `connection` has the tables of QA_BOARD_READS; `exposure`: as of `suite_board`.
+    """
     latest, order = latest_scores(connection), qa_snapshot_order(connection)
-    frames = {table: suite_board(latest, view, exposure=exposure, order=order) for table, view in _VIEW_OF_BOARD.items()}
-    frames["qa_results"] = qa_results(qa_scores(connection))
-    frames["qa_pass_at_k"] = _pass_rates(latest)
+    boards = {view: suite_board(latest, view, exposure=exposure, order=order) for view in BOARD_KEYS}
     compared = compare_boards(latest).rename(columns={"suite": "first_level"})
-    boards = {name: in_schema(frames[name], schema) for name, schema in QA_BOARDS.items()}
-    return {**boards, "comparisons": family_rows(compared, COMPARISONS, "qa")}
+    return {
+        "qa_board": stack_cuts(boards, QA_BOARD, QA_CUTS),
+        "qa_pass_at_k": in_schema(_pass_rates(latest), QA_PASS_AT_K),
+        "comparisons": family_rows(compared, COMPARISONS, "qa"),
+    }
 
 
 def _pass_rates(latest: pa.Table) -> pd.DataFrame:

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import among, order_in
+from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL, MODEL_LEVEL
 from dtef_pipeline.rubric.levels import (
@@ -36,12 +37,11 @@ from dtef_pipeline.rubric.levels import (
     weighted_mean,
     with_key_types,
 )
-from dtef_pipeline.rubric.tables import RUBRIC_BOARDS
+from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_CUTS
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios, why_none
 from dtef_pipeline.statistics.proportions import unit_interval
 from dtef_pipeline.statistics.rank_bounds import rank_bounds_of_means
 from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.tables import in_schema
 from dtef_pipeline.text.counted import counted
 
 MIN_BLUEPRINTS = 10
@@ -286,12 +286,6 @@ def _best_first(found: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 BOARD_READS = ("rubric_scores", "rubric_blueprints", "rubric_runs", "rubric_points")
 """The tables that boards are made of."""
-_VIEW_OF = {
-    "rubric_board": "overall",
-    "rubric_board_tag": "tag",
-    "rubric_board_blueprint": "blueprint",
-    "rubric_board_prompt": "prompt",
-}
 _POINTS = """
     SELECT points.* EXCLUDE (criterion_id) FROM (
         SELECT blueprint, snapshot, prompt, model, model_variant, temperature, system_index, draw, block, path, position, criterion_id, score
@@ -300,17 +294,17 @@ _POINTS = """
 """
 
 
-def rubric_boards(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
-    """Every board by the name of its table. `connection` has the tables of BOARD_READS."""
+def rubric_board(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """RUBRIC_BOARD. `connection` has the tables of BOARD_READS."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores").df()
     order = rubric_snapshot_order(connection)
     told = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
     tags = {blueprint: list(named or ()) for blueprint, named in told}
-    boards = {name: board(scores, order, tags, view) for name, view in _VIEW_OF.items()}
+    boards = {cut: board(scores, order, tags, cut) for cut in _VIEWS}
     runs = latest_runs(scores, order)
     connection.register("runs", runs)
-    boards["rubric_board_criterion"] = criterion_board(connection.execute(_POINTS).df(), runs)
-    return {name: in_schema(rows, RUBRIC_BOARDS[name]) for name, rows in boards.items()}
+    boards["criterion"] = criterion_board(connection.execute(_POINTS).df(), runs)
+    return stack_cuts(boards, RUBRIC_BOARD, RUBRIC_CUTS)
 
 
 def rubric_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:

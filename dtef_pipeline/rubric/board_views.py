@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dtef_pipeline.boards.family_views import FamilyView, views_shown
 
 COMPARE_VIEW, CHAMPIONS_VIEW, CORRECTED_VIEW = "comparisons", "champions", "corrected"
 """The views that are made in a way of their own."""
 
 
-class RubricView(NamedTuple):
-    """Rows over the latest run of each blueprint."""
-
-    name: str
-    """What `--by` calls it."""
-    table: str
-    """The table it is stored as; empty: it is made of the scores each time."""
-    shows: str
-    """What its rows say, in the words of the help."""
-    columns: tuple[str, ...]
-    """Columns shown to people, where any row says something in them."""
-    kept: tuple[str, ...]
-    """Those of the columns that are shown however narrow the terminal is."""
-    first_out: tuple[str, ...] = ()
-    """Those that a narrow terminal is the first to do without."""
-    estimate: str = "score"
-    """The column whose interval, from `low` to `high`, is shown as one column."""
-    notes: str = "note"
-    """The column of what is to be known of a row, such as why it has no interval."""
-    who: tuple[str, ...] = ("model",)
-    """The columns that name the row in front of such a note."""
-    of_blueprints: bool = False
-    """Whether `--blueprint` chooses among its rows."""
-    needs: str = "a score: `dtef rubric run` asks, judges and scores"
-    """What there must be for it to have rows, and the command that makes it."""
-
-
+_NEEDS_RUBRIC_SCORES = "a score: `dtef rubric run` asks, judges and scores"
 _COLUMNS_RANKED = (
     *("rank", "model", "score", "interval", "coverage", "similarity", "n_parts", "n_planned", "n_responses_scored", "n_scored"),
 )
@@ -44,32 +18,39 @@ _NEEDS_A_JUDGE = (
 )
 
 
-def _ranked(name: str, table: str, shows: str, *groups: str, needs: str = "") -> RubricView:
-    view = RubricView(name, table, shows, (*groups, *_COLUMNS_RANKED), _KEPT_OF_RANKED, _FIRST_OUT_OF_RANKED)
-    view = view._replace(of_blueprints="blueprint" in groups)
-    return view._replace(needs=needs) if needs else view
+def _ranked(name: str, shows: str, *groups: str, needs: str = _NEEDS_RUBRIC_SCORES) -> FamilyView:
+    """A cut of the board."""
+    columns = (*groups, *_COLUMNS_RANKED)
+    view = FamilyView(name, "rubric_board", shows, columns, _KEPT_OF_RANKED, needs, _FIRST_OUT_OF_RANKED)
+    return view._replace(of_partitions="blueprint" in groups)
 
 
 BOARD_VIEWS = (
-    _ranked("overall", "rubric_board", "each model's mean score over blueprints; ranked from 10 blueprints on"),
+    _ranked("overall", "each model's mean score over blueprints; ranked from 10 blueprints on"),
     _ranked(
         "tag",
-        "rubric_board_tag",
         "the same over the blueprints of each tag",
         "tag",
         needs="a blueprint with a tag: write `tags:` in the header of a file, then `dtef rubric add` and `dtef rollup --family rubric`",
     ),
-    _ranked("blueprint", "rubric_board_blueprint", "each model's score in each blueprint", "blueprint"),
-    _ranked("prompt", "rubric_board_prompt", "each model's score on each prompt", "blueprint", "prompt"),
+    _ranked("blueprint", "each model's score in each blueprint", "blueprint"),
+    _ranked("prompt", "each model's score on each prompt", "blueprint", "prompt"),
     _ranked(
         "criterion",
-        "rubric_board_criterion",
         "each model's mean point on each criterion",
         *("blueprint", "prompt", "block", "path", "position"),
         needs="a scored criterion: `dtef rubric run` scores those of the blueprints",
     ),
-    RubricView(CORRECTED_VIEW, "rubric_corrected", "scores corrected by people's labels", (), (), of_blueprints=True),
-    RubricView(
+    FamilyView(
+        CORRECTED_VIEW,
+        "rubric_corrected",
+        "scores corrected by people's labels",
+        (),
+        (),
+        _NEEDS_RUBRIC_SCORES,
+        of_partitions=True,
+    ),
+    FamilyView(
         COMPARE_VIEW,
         "comparisons",
         "every two models on the prompts that both have a score for: paired differences, adjusted over all pairs",
@@ -78,37 +59,37 @@ BOARD_VIEWS = (
             *("n_clusters", "n_items", "p_adjusted"),
         ),
         ("model", "other_model", "verdict", "difference"),
-        ("n_clusters", "n_items", "other_score", "score"),
+        first_out=("n_clusters", "n_items", "other_score", "score"),
         estimate="difference",
         who=("model", "other_model"),
-        of_blueprints=True,
+        of_partitions=True,
         needs="two models with a score for the same prompt: `dtef rubric run --model A --model B` asks both",
     ),
-    RubricView(
+    FamilyView(
         CHAMPIONS_VIEW,
         "rubric_champions",
         "the models with the best mean grade of each dimension; rank 1 is its champion",
         ("dimension", "rank", "model", "mean", "n_blueprints", "n_steady", "n_latest"),
         ("dimension", "rank", "model", "mean"),
-        ("n_latest", "n_steady"),
+        first_out=("n_latest", "n_steady"),
         notes="reason",
         who=("model", "dimension"),
         needs="a grade: a collection `analyst` in the models file sums up blueprints and grades their models at `dtef rubric run`",
     ),
-    RubricView(
+    FamilyView(
         "agreement",
         "rubric_agreement",
         "how far judges agree (Krippendorff's alpha): overall, by blueprint, pair of judges, kind of criterion and language",
         ("cut", "value", "alpha", "interval", "reading", "n_units", "n_values", "n_clusters"),
         ("cut", "value", "alpha", "reading"),
-        ("n_values", "n_units"),
+        first_out=("n_values", "n_units"),
         estimate="alpha",
         notes="reason",
         who=("value",),
-        of_blueprints=True,
+        of_partitions=True,
         needs=_NEEDS_A_JUDGE,
     ),
-    RubricView(
+    FamilyView(
         "judges",
         "rubric_judges",
         "what became of each judge's calls: replies that say no class, failed calls, mean class, cost",
@@ -117,17 +98,17 @@ BOARD_VIEWS = (
             *("calls", "cost_usd", "flagged"),
         ),
         ("judge", "n", "unreadable"),
-        ("n_failed", "calls", "n_scored", "partial"),
+        first_out=("n_failed", "calls", "n_scored", "partial"),
         who=("judge",),
         needs=_NEEDS_A_JUDGE,
     ),
-    RubricView(
+    FamilyView(
         "self-preference",
         "rubric_self_preference",
         "whether judges favour models of their own maker",
         ("judge", "model", "maker", "gamma", "interval", "p_adjusted", "n", "n_prompts", "flagged"),
         ("judge", "model", "gamma"),
-        ("n", "n_prompts", "maker"),
+        first_out=("n", "n_prompts", "maker"),
         estimate="gamma",
         notes="reason",
         who=("judge", "model"),
@@ -135,13 +116,7 @@ BOARD_VIEWS = (
     ),
 )
 BOARD_VIEW_BY_NAME = {view.name: view for view in BOARD_VIEWS}
-_OF_ALL_BLUEPRINTS = ", ".join(view.name for view in BOARD_VIEWS if not view.of_blueprints)
-BOARD_VIEWS_SHOWN = "\n".join(
-    [
-        "\b",
-        "What --by shows:",
-        *(f"  {view.name:<15}  {view.shows}" for view in BOARD_VIEWS),
-        f"Not with --blueprint, as their rows are over all blueprints: {_OF_ALL_BLUEPRINTS}",
-    ]
+_OF_ALL_BLUEPRINTS = ", ".join(view.name for view in BOARD_VIEWS if not view.of_partitions)
+BOARD_VIEWS_SHOWN = views_shown(
+    BOARD_VIEWS, f"Not with --blueprint, as their rows are over all blueprints: {_OF_ALL_BLUEPRINTS}"
 )
-"""To follow the options of a command that takes `--by`."""

@@ -11,15 +11,15 @@ _RUBRIC_METRICS = (
         f"""
         SELECT 'all' AS partition, model_variant AS player, 'higher' AS direction, 'hybrid score' AS metric,
                score AS value, low, high, n_responses_scored AS n
-        FROM rubric_board JOIN {_VARIANTS} USING (model)
+        FROM rubric_board JOIN {_VARIANTS} USING (model) WHERE cut = 'overall'
         """,
     ),
     MetricSource(
-        ("rubric_board_blueprint", "rubric_responses"),
+        ("rubric_board", "rubric_responses"),
         f"""
         SELECT blueprint AS partition, model_variant AS player, 'higher' AS direction, blueprint || ': hybrid score' AS metric,
                score AS value, low, high, n_responses_scored AS n
-        FROM rubric_board_blueprint JOIN {_VARIANTS} USING (model)
+        FROM rubric_board JOIN {_VARIANTS} USING (model) WHERE cut = 'blueprint'
         """,
     ),
 )

@@ -12,7 +12,7 @@ from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHORS
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.tables import TableSpec
 
-RESULTS_OF_ALL = (*tables.RUBRIC_BOARDS, *roll_up_tables.RUBRIC_ROLLED_UP, *roll_up_tables.RUBRIC_CORRECTIONS)
+RESULTS_OF_ALL = ("rubric_board", *roll_up_tables.RUBRIC_ROLLED_UP, *roll_up_tables.RUBRIC_CORRECTIONS)
 """The tables that follow from the scores of all blueprints."""
 _BY_ADD = "dtef rubric run {options} {models} --max-calls 0 --from ingest"
 _BY_RUBRIC_RUN = "dtef rubric run {options} {models} --max-calls 0"
@@ -49,7 +49,7 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     **{name: TableSpec(schema, remake=_BY_ROLL_UP) for name, schema in roll_up_tables.RUBRIC_CORRECTIONS.items()},
     **{
         name: TableSpec(schema, remake=_BY_ROLL_UP)
-        for name, schema in {**tables.RUBRIC_BOARDS, **roll_up_tables.RUBRIC_ROLLED_UP}.items()
+        for name, schema in {"rubric_board": tables.RUBRIC_BOARD, **roll_up_tables.RUBRIC_ROLLED_UP}.items()
     },
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.embeddings import EMBEDDING_FIELDS
 from dtef_pipeline.judging.consensus import CONSENSUS_COLUMNS
-from dtef_pipeline.tables import MODEL_FIELDS, REPLY, SAMPLE_FIELDS, SNAPSHOT_FIELD, field
+from dtef_pipeline.tables import CUT_FIELD, MODEL_FIELDS, REPLY, SAMPLE_FIELDS, SNAPSHOT_FIELD, field
 
 BLUEPRINT_FIELD = field("blueprint", pa.string(), "Id of the blueprint, from its path: / is written __")
 PROMPT_OF_BLUEPRINT = field("prompt", pa.string(), "Id of the prompt, unique within its blueprint")
@@ -265,50 +265,56 @@ RUBRIC_SCORES = pa.schema(
 )
 """One row per cell, per variant and per model of a blueprint and snapshot."""
 
-_BOARD = (
-    field(
-        "rank", pa.int64(), "Rank by score, from 1; equal scores share the better one; null: not ranked, for the reason in note"
-    ),
-    MODEL_FIELDS[0],
-    field("score", pa.float64(), "Mean hybrid score, 0-1: higher is better; null: unscored"),
-    field("low", pa.float64(), "Lower end of the 95 % interval of score; null: too few blueprints or prompts"),
-    field("high", pa.float64(), "Upper end of the 95 % interval of score; null: too few blueprints or prompts"),
-    field("rank_low", pa.float64(), "Best rank that it may truly have: 1 and how many models are significantly better"),
-    field(
-        "rank_high",
-        pa.float64(),
-        "Worst rank that it may truly have: all ranks but those of models that it is significantly better than",
-    ),
-    field("coverage", pa.float64(), "Mean share of the criteria that are met, 0-1: higher is better"),
-    field("similarity", pa.float64(), "Mean cosine similarity to ideal answers, -1 to 1: higher is closer; null: no ideal"),
-    field("at_0", pa.float64(), "Score where similarity weighs nothing, 0-1"),
-    field("slope", pa.float64(), "Change of the score as the weight of similarity goes from 0 to 1, -1 to 1"),
-    field("n_parts", pa.int64(), "Blueprints with a score; within a blueprint prompts, of a prompt variants"),
-    field("n_planned", pa.int64(), "Blueprints that were planned; within a blueprint prompts, of a prompt variants"),
-    field("n_responses", pa.int64(), "Responses that were planned"),
-    field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
-    field("note", pa.string(), "Reason why there is no rank or no interval; empty: there are both"),
+RUBRIC_BOARD = pa.schema(
+    [
+        CUT_FIELD,
+        field("tag", pa.string(), "Tag of blueprints, in its normal form"),
+        BLUEPRINT_FIELD,
+        SNAPSHOT_FIELD,
+        PROMPT_OF_BLUEPRINT,
+        *_OF_CRITERION,
+        field(
+            "rank",
+            pa.int64(),
+            "Rank by score, from 1; equal scores share the better one; null: not ranked, for the reason in note",
+        ),
+        MODEL_FIELDS[0],
+        field(
+            "score", pa.float64(), "Mean hybrid score, at a criterion mean of its points, 0-1: higher is better; null: unscored"
+        ),
+        field("low", pa.float64(), "Lower end of the 95 % interval of score; null: too few blueprints or prompts"),
+        field("high", pa.float64(), "Upper end of the 95 % interval of score; null: too few blueprints or prompts"),
+        field("rank_low", pa.float64(), "Best rank that it may truly have: 1 and how many models are significantly better"),
+        field(
+            "rank_high",
+            pa.float64(),
+            "Worst rank that it may truly have: all ranks but those of models that it is significantly better than",
+        ),
+        field("coverage", pa.float64(), "Mean share of the criteria that are met, 0-1: higher is better"),
+        field("similarity", pa.float64(), "Mean cosine similarity to ideal answers, -1 to 1: higher is closer; null: no ideal"),
+        field("at_0", pa.float64(), "Score where similarity weighs nothing, 0-1"),
+        field("slope", pa.float64(), "Change of the score as the weight of similarity goes from 0 to 1, -1 to 1"),
+        field("n_parts", pa.int64(), "Blueprints with a score; within a blueprint prompts, of a prompt variants"),
+        field(
+            "n_planned",
+            pa.int64(),
+            "Blueprints that were planned; within a blueprint prompts, of a prompt variants, at a criterion points",
+        ),
+        field("n_responses", pa.int64(), "Responses that were planned"),
+        field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
+        field("note", pa.string(), "Reason why there is no rank or no interval; empty: there are both"),
+        field("n_scored", pa.int64(), "Points of the criterion that have a score"),
+    ]
 )
-_OF_RUN = (BLUEPRINT_FIELD, SNAPSHOT_FIELD)
-RUBRIC_BOARDS = {
-    "rubric_board": pa.schema(_BOARD),
-    "rubric_board_tag": pa.schema([field("tag", pa.string(), "Tag of blueprints, in its normal form"), *_BOARD]),
-    "rubric_board_blueprint": pa.schema([*_OF_RUN, *_BOARD]),
-    "rubric_board_prompt": pa.schema([*_OF_RUN, PROMPT_OF_BLUEPRINT, *_BOARD]),
-    "rubric_board_criterion": pa.schema(
-        [
-            *_OF_RUN,
-            PROMPT_OF_BLUEPRINT,
-            *_OF_CRITERION,
-            _BOARD[0],
-            MODEL_FIELDS[0],
-            field("score", pa.float64(), "Mean of the model's points, 0-1: higher is better; null: unscored"),
-            field("n_planned", pa.int64(), "Points of the model, over temperatures, system prompts and draws"),
-            field("n_scored", pa.int64(), "Points that have a score"),
-        ]
-    ),
+"""Models ranked over all blueprints, by tag, in each blueprint, at each prompt and at each criterion. One row per cut and model."""
+RUBRIC_CUTS = {
+    "overall": (),
+    "tag": ("tag",),
+    "blueprint": ("blueprint", "snapshot"),
+    "prompt": ("blueprint", "snapshot", "prompt"),
+    "criterion": ("blueprint", "snapshot", "prompt", *(one.name for one in _OF_CRITERION), "n_scored"),
 }
-"""By name: models ranked over all blueprints, by tag, in each blueprint, at each prompt and at each criterion. One row per model."""
+"""By the name of each cut of RUBRIC_BOARD, the columns that only some cuts have."""
 
 RUBRIC_RUNS = pa.schema(
     [

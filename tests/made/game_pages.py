@@ -83,7 +83,7 @@ def played_league(names: Sequence[str], seeds: Sequence[int] = range(1, 7), most
     scores = [episode_scores(table, one) for table, one in zip(episodes, packs, strict=True)]
     tables = {"episodes": pa.concat_tables(episodes), "episode_scores": pa.concat_tables(scores)}
     connection = connected_games({**tables, "episode_turns": EPISODE_TURNS.empty_table()})
-    return {**tables, **game_results(connection)}
+    return {**tables, "persona_results": game_results(connection)}
 
 
 def connected_games(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:

@@ -16,7 +16,7 @@ from dtef_pipeline.rubric.aggregate import prompt_parts, scores
 from dtef_pipeline.rubric.coverage import coverage
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
-from dtef_pipeline.rubric.tables import RUBRIC_BOARDS, RUBRIC_SCORES
+from dtef_pipeline.rubric.tables import RUBRIC_SCORES
 
 CLASSES = ("CLASS_UNMET", "CLASS_PARTIALLY_MET", "CLASS_MODERATELY_MET", "CLASS_MAJORLY_MET", "CLASS_EXACTLY_MET")
 JUDGES = ("standard(gpt-4.1-mini)", "prompt-aware(gpt-4.1-mini)")
@@ -34,7 +34,7 @@ class RubricTables:
     """Rows as they come, and the tables of them."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in RUBRIC_TABLES if name not in RUBRIC_BOARDS}
+        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in RUBRIC_TABLES if name != "rubric_board"}
         self.extra: dict[str, pd.DataFrame] = {}
 
     def add(self, table: str, **row: Any) -> None:

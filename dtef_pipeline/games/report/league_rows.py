@@ -16,7 +16,7 @@ from dtef_pipeline.games.contract import GameMetric
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import BESIDE_METRICS, metrics_of
 from dtef_pipeline.games.packs import Pack, pack_if_installed
-from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, matchups, player_names
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import ranked_players, versions_shown
@@ -101,8 +101,8 @@ def played_scenarios(
     personas: Mapping[str, Persona] = MappingProxyType({}),
 ) -> list[ScenarioResults]:
     """All scenarios with episodes or results, by name. `connection`: that of `rows`; `personas`: those that are known, by id and version."""
-    every, met = rows.frame("persona_results"), rows.frame("matchups")
-    results, shared = every, every.iloc[:0]
+    every = rows.frame("persona_results")
+    results, shared, met = every, every.iloc[:0], matchups(every) if len(every) else every
     if len(every):
         own = versions_shown(every, manifests)
         covered = whole_coverage(own, np.nan)

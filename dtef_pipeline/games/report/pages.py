@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import duckdb
 
-from dtef_pipeline.drift.verdict_tables import DRIFT_TABLES
+from dtef_pipeline.drift.verdict_tables import DRIFT_SCHEMAS
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
@@ -25,11 +25,10 @@ GAMES_PAGES_FOLDER = "games_report"
 GAME_PAGES_READ = (
     "episodes",
     "persona_results",
-    "matchups",
     "strategy_values",
     "episode_scores",
     "episode_turns",
-    *DRIFT_TABLES,
+    *DRIFT_SCHEMAS,
     *PREFERENCE_READ,
 )
 """The tables that the pages are made of."""

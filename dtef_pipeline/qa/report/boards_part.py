@@ -117,7 +117,7 @@ def _place(about: dict[str, Any]) -> tuple[int, str, str, str]:
 
 def boards_section(rows: StoredRows) -> str:
     """The section of all suites."""
-    found = rows.frame("qa_board")
+    found = rows.frame("qa_board", {"cut": "overall"})
     if not len(found) or not set(OF_ONE_BOARD) <= set(found):
         return section("boards", "Boards", _BOARDS_HOW, missing("No boards yet", MADE_BY_RUN))
     return section("boards", "Boards", _BOARDS_HOW, "".join(_suite(suite, own) for suite, own in _by_suite(found)))
@@ -143,7 +143,7 @@ def folded_boards(found: pd.DataFrame, name: str) -> str:
 
 def part_board_section(rows: StoredRows, suite: str, part: str) -> str:
     """The section of one part's boards."""
-    found = rows.frame("qa_board_part", {"suite": suite, "part": part})
+    found = rows.frame("qa_board", {"cut": "part", "suite": suite, "part": part})
     body = folded_boards(found, part) if len(found) else missing("No board of this part yet", MADE_BY_RUN)
     return section("board", "Board", _BOARDS_HOW.replace("in each suite", "in this part"), body)
 
@@ -180,8 +180,6 @@ def _rank_range(row: dict[Any, Any]) -> str:
 
 
 def _snapshots(row: dict[Any, Any]) -> str:
-    if not is_unknown(row.get("snapshot")):
-        return inline(row["snapshot"])
     held = row.get("snapshots")
     return "" if held is None or is_unknown(held) else ", ".join(inline(one) for one in held)
 
@@ -201,14 +199,12 @@ def bars_section(rows: StoredRows) -> str:
 
 
 def _more(hidden: int) -> str:
-    return (
-        paragraph(f"{hidden} more figures are not drawn; the table qa_board_cluster has their numbers.") if hidden > 0 else ""
-    )
+    return paragraph(f"{hidden} more figures are not drawn; the table qa_board has their numbers.") if hidden > 0 else ""
 
 
 def _by_cluster(rows: StoredRows) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """Of each suite with several subjects or transcripts its rows, what these are called, and in `place` the name of each."""
-    clusters, parts = rows.frame("qa_board_cluster"), rows.frame("qa_board_part")
+    clusters, parts = (rows.frame("qa_board", {"cut": cut}) for cut in ("cluster", "part"))
     held = dict(_by_suite(clusters)) if len(clusters) else {}
     of_parts = dict(_by_suite(parts)) if len(parts) else {}
     for suite in sorted({*held, *of_parts}):

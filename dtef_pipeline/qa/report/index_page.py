@@ -70,7 +70,7 @@ def _parts(rows: StoredRows, pages: Mapping[PartName, str]) -> str:
         return section("parts", "Parts", _PARTS_HOW, nothing)
     items = _counted(rows, "qa_items", "1 = 1")
     errors = _counted(rows, "qa_findings", "level = 'error'")
-    boards = rows.frame("qa_board_part")
+    boards = rows.frame("qa_board", {"cut": "part"})
     held = {(str(suite), str(part)): own for (suite, part), own in boards.groupby(["suite", "part"])} if len(boards) else {}
     listed = [_listed(name, page, items.get(name, 0), errors.get(name, 0), held.get(name)) for name, page in pages.items()]
     frame = pd.DataFrame(listed)

@@ -48,6 +48,8 @@ _DEVIATION = ("deviation", "interval", "p_adjusted", "verdict")
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
 _COMPARED_IN = ("n_pairs", "n_items", "n_clusters", "note")
 _FOUND_IN = ("n_pairs", "n_questions", "n_batteries", "note")
+BREAKDOWNS = "breakdowns"
+"""The table of all boards that are cut in one way; its column `cut` has the names of their views."""
 PUBLISHED = (
     View(
         "overall",
@@ -58,7 +60,7 @@ PUBLISHED = (
     ),
     View(
         "round",
-        "breakdown_round",
+        BREAKDOWNS,
         "the same within each round",
         ("round",),
         ("round", "rank", *_MODEL_AND_SCORE),
@@ -66,21 +68,21 @@ PUBLISHED = (
     ),
     View(
         "segment",
-        "breakdown_segment",
+        BREAKDOWNS,
         "the same within each segment, such as country:kenya",
         ("segment",),
         ("segment", *_MODEL_AND_SCORE, "questions"),
     ),
     View(
         "attribute",
-        "breakdown_attribute",
+        BREAKDOWNS,
         "the same within each attribute of segments, such as country",
         ("attribute",),
         ("attribute", "rank", *_MODEL_AND_SCORE),
     ),
     View(
         "question",
-        "breakdown_question",
+        BREAKDOWNS,
         "the same within each question",
         ("round", "question_id", "question"),
         ("round", "question", "model", "score"),

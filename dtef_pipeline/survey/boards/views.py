@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import duckdb
 import pandas as pd
@@ -16,7 +16,7 @@ from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import consistency_board, consistency_components, ranked_by, with_fewer_segments
 from dtef_pipeline.survey.boards.noise import DRAWN_FROM
-from dtef_pipeline.survey.boards.published import BY_NAME
+from dtef_pipeline.survey.boards.published import BREAKDOWNS, BY_NAME, PUBLISHED
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
 from dtef_pipeline.survey.boards.segment_gaps import segment_gaps
 from dtef_pipeline.survey.keys import KEYS
@@ -68,6 +68,16 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Board
         notes += [why_no_tier(frame, compared, KEYS), contradictions(frame, compared, KEYS)]
         frame = frame[[name for name in LEADERBOARD if name in frame]]
     return frame.assign(note=["; ".join(filter(None, parts)) for parts in zip(*notes, strict=True)])
+
+
+def published_tables(
+    tables: Sequence[str], connection: Connection, options: BoardOptions, evidence: BoardEvidence | None = None
+) -> dict[str, pd.DataFrame]:
+    """Published tables, by name, of the views that they store."""
+    made = [(one, view(connection, one.name, options, evidence)) for one in PUBLISHED if one.table in tables]
+    cuts = [frame.assign(cut=one.name) for one, frame in made if one.table == BREAKDOWNS]
+    whole = {one.table: frame for one, frame in made if one.table != BREAKDOWNS}
+    return {**whole, BREAKDOWNS: pd.concat(cuts, ignore_index=True)} if cuts else whole
 
 
 def _consistency(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:

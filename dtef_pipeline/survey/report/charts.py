@@ -43,7 +43,7 @@ def board_chart(frame: pd.DataFrame) -> str:
 
 
 def segment_heat_map(frame: pd.DataFrame) -> str:
-    """Segments down, models across. Takes rows of `breakdown_segment`; it stands alone."""
+    """Segments down, models across. Takes rows of the breakdown by segment; it stands alone."""
     return heat_map(one_group(frame), ["attribute", "segment"], "segments")
 
 

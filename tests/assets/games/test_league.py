@@ -107,11 +107,12 @@ def test_two_models_play_each_other_and_share_their_requests(league: League) -> 
 def test_results_stand_per_player_and_opponent(league: League) -> None:
     league.run("baseline/all", "legal", seeds="1-8", opponents=["careful", "waits"])
     assert league.roll_up("persona_results").failures == ()
-    results, matchups = league.rows("persona_results"), league.rows("matchups")
+    results = league.rows("persona_results")
+    met = [row for row in results if row["metric"] == "expected_return" and row["opponent"] != "all"]
     assert {row["opponent"] for row in results} == {"all", "baseline/careful", "baseline/waits"}
     # Five players, two opponents.
-    assert len(matchups) == 5 * 2
-    same = next(row for row in matchups if row["player"] == row["opponent"] == "baseline/careful")
+    assert len(met) == 5 * 2
+    same = next(row for row in met if row["model"] == row["opponent"] == "baseline/careful")
     assert (same["mean"], same["low"], same["n_episodes"], same["n_clusters"]) == (0, None, 16, 8)
     assert "same value" in same["reason"]
     own = {row["metric"]: row for row in results if row["model"] == "baseline/random" and row["opponent"] == "all"}

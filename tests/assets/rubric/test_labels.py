@@ -185,6 +185,10 @@ class TestImport:
         assert "no rubric_corrected" in dtef("rubric", "board", "--by", "corrected").stderr
 
 
+def cut_of(rubric: RubricPipeline, cut: str) -> list[dict[str, Any]]:
+    return [row for row in rubric.rows("rubric_board") if row["cut"] == cut]
+
+
 def people_by_hand(rubric: RubricPipeline, said: dict[str, float], items: dict[tuple[Any, ...], str]) -> dict[str, float]:
     """The board's number by model, if people had decided all points that judges decide: loops over points, paths, prompts, blueprints."""
     weight = {(row["blueprint"], row["prompt"]): row["weight"] for row in rubric.rows("rubric_prompts")}
@@ -227,11 +231,11 @@ class TestCorrected:
         overall = found[found["blueprint"].isna()].set_index("model")
         by_hand = people_by_hand(judged, said, items)
         assert overall["corrected"].to_dict() == pytest.approx(by_hand)
-        assert overall["judged"].to_dict() == pytest.approx({row["model"]: row["score"] for row in judged.rows("rubric_board")})
+        assert overall["judged"].to_dict() == pytest.approx({row["model"]: row["score"] for row in cut_of(judged, "overall")})
         assert (overall["here_high"] - overall["here_low"]).max() == pytest.approx(0, abs=1e-9)
         assert (overall["n_prompts"].tolist(), overall["n_prompts_labelled"].tolist()) == ([15, 15], [14, 14])
         of_one = found[found["blueprint"] == "one"].set_index("model")
-        board = {row["model"]: row["score"] for row in judged.rows("rubric_board_blueprint") if row["blueprint"] == "one"}
+        board = {row["model"]: row["score"] for row in cut_of(judged, "blueprint") if row["blueprint"] == "one"}
         assert of_one["judged"].to_dict() == pytest.approx(board)
         known = judged.table("rubric_known_classes").to_pandas()
         assert known["n"].sum() == len([row for row in judged.rows("rubric_judgements") if row["class"]])

@@ -65,7 +65,7 @@ class TestTables:
         models = {row["model"]: row["hybrid"] for row in found if row["level"] == "model"}
         assert models == {at: near(score) for at, score in hand.models.items()}
         paths.roll_up(["rubric_board"])
-        board = {row["model"]: (row["score"], row["rank"]) for row in paths.rows("rubric_board")}
+        board = {row["model"]: (row["score"], row["rank"]) for row in paths.rows("rubric_board") if row["cut"] == "overall"}
         assert board == {model: (near(score), None) for model, score in hand.models.items()}
 
     def test_judgements_keep_every_reply_and_none_that_could_not_be_read_is_a_zero(self, paths: RubricPipeline) -> None:

@@ -11,9 +11,9 @@ from fastapi.testclient import TestClient
 
 from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, game_results
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
-from dtef_pipeline.rubric.board import BOARD_READS, rubric_boards
+from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
 from resources.evaluations.evaluation_store import AskedRun, Evaluation, EvaluationStore
-from resources.warehouse import Warehouse
+from resources.warehouse import Warehouse, part_of_family
 from tests.dtef_pipeline.api.asked_runs import (
     CALM,
     KUHN,
@@ -81,8 +81,7 @@ def test_a_run_of_games_is_the_persona_in_the_scenario(tmp_path: Path, monkeypat
     use(tmp_path, monkeypatch)
     house = Warehouse(settings_in(tmp_path).warehouse)
     with house.connect(only=GAME_RESULTS_READS) as connection:
-        for name, table in game_results(connection).items():
-            house.write(name, table)
+        house.write("persona_results", game_results(connection))
     (shown,) = strict(ok("games", "board", "--scenario", KUHN, "--player", "alpha", "--format", "json"))
     said = by_metric(plain, "alpha")["expected_return"]
     assert [said[name] for name in ("value", "low", "high", "n")] == [
@@ -110,7 +109,7 @@ def test_a_run_of_questions_has_the_numbers_of_the_board(tmp_path: Path, monkeyp
     house = Warehouse(settings_in(tmp_path).warehouse)
     with house.connect(only=QA_BOARD_READS) as connection:
         for name, table in qa_boards(connection).items():
-            house.write(name, table)
+            house.write(name, table, **part_of_family(name, "qa"))
     shown = {row["model"]: row for row in strict(ok("qa", "board", "--by", "part", "--format", "json"))}["m"]
     assert [own[name] for name in ("value", "low", "high")] == [shown[name] for name in ("score", "score_low", "score_high")]
 
@@ -129,8 +128,7 @@ def test_a_run_of_rubrics_has_the_numbers_of_the_board(tmp_path: Path, monkeypat
             assert own["coverage"]["value"] == pytest.approx(row["coverage"])
     use(tmp_path, monkeypatch)
     with house.connect(only=BOARD_READS) as connection:
-        for name, table in rubric_boards(connection).items():
-            house.write(name, table)
+        house.write("rubric_board", rubric_board(connection))
     board = {row["model"]: row for row in strict(ok("rubric", "board", "--by", "blueprint", "--format", "json"))}
     for model in ("openai/model-0", "openai/model-1"):
         said, shown = by_metric(body, model)["score"], board[model]

@@ -19,7 +19,7 @@ def kept_league(folder: Path, monkeypatch: pytest.MonkeyPatch, seeds: range) -> 
     """A warehouse of games of Kuhn poker, as the one of the commands."""
     house = Warehouse(folder / "warehouse")
     for name, rows in played_league(["poker/kuhn"], seeds).items():
-        at = {} if name in ("persona_results", "matchups") else {**LEAGUE_SPACE.levels("poker/kuhn"), "snapshot": "base"}
+        at = {} if name in ("persona_results",) else {**LEAGUE_SPACE.levels("poker/kuhn"), "snapshot": "base"}
         house.write(name, rows, **at)
     use(folder, monkeypatch)
 

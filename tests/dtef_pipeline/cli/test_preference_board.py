@@ -34,6 +34,7 @@ def voted(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     schema = TABLES["qa_board"].schema
     assert schema is not None
     base = dict.fromkeys(schema.names) | {
+        "cut": "overall",
         "suite": "made",
         "condition": "plain",
         "metric": "accuracy",

@@ -11,7 +11,7 @@ from tests.dtef_pipeline.cli.commands import CHOSEN, dtef, ok, query, refused, u
 from tests.dtef_pipeline.cli.conftest import Base
 
 RUN = ("run", "--round", "S1", *CHOSEN, "--questions", "3")
-MADE_BY_ROLL_UPS = {"leaderboard", "breakdown_segment", "comparisons", "segment_gaps", "reliability", "costs", "drift"}
+MADE_BY_ROLL_UPS = {"leaderboard", "breakdowns", "comparisons", "segment_gaps", "reliability", "costs", "drift"}
 
 
 def tables(state: Path) -> set[str]:

@@ -13,7 +13,7 @@ import pytest
 from assets.rubric.roll_ups import rubric_champions
 from assets.stage.resources import Store
 from dtef_pipeline.families import TABLES
-from dtef_pipeline.rubric.board import BOARD_READS, rubric_boards
+from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, agreement_tables, validity_tables
@@ -151,8 +151,7 @@ def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scal
     made = made_tables(4, 3, 3)
     made.rows["rubric_runs"][0] |= {"judges": [f"{judge}[scale:10]" for judge in JUDGES], "judge_hash": "k" * 32}
     kept = keep(made, state / "warehouse")
-    for name, rows in kept.query(rubric_boards, only=BOARD_READS).items():
-        kept.write(name, rows)
+    kept.write("rubric_board", kept.query(rubric_board, only=BOARD_READS))
     told = "cannot be compared: 5 classes (3 blueprints); 10 classes (1 blueprint)"
     for by in ("overall", "tag", "comparisons"):
         assert told in " ".join(ok("rubric", "board", "--by", by).split())

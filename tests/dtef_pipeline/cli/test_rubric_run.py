@@ -16,7 +16,7 @@ from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.reading import read_blueprint
-from dtef_pipeline.rubric.tables import RUBRIC_BOARDS, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_SCORES
+from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_SCORES
 from resources.warehouse import Warehouse
 from tests.assets.rubric.reviews import graded
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
@@ -221,6 +221,5 @@ def test_what_is_wrong_is_said_with_what_is_allowed(arguments: list[str], told: 
         house.write(table, rows, blueprint="greetings")
     house.write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="greetings", snapshot="base")
     house.write("rubric_responses", RUBRIC_RESPONSES.empty_table(), blueprint="greetings", snapshot="base")
-    for table, schema in RUBRIC_BOARDS.items():
-        house.write(table, schema.empty_table())
+    house.write("rubric_board", RUBRIC_BOARD.empty_table())
     assert told in refused("rubric", *arguments)

@@ -20,7 +20,7 @@ BAD = {"metric": "bad", "family": "efficacy", "unit": "share", "direction": "low
 
 
 def composites(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    found = game_results(connected_scores(rows))["persona_results"].to_pylist()
+    found = game_results(connected_scores(rows)).to_pylist()
     return {(row["model"], row["opponent"]): row for row in found if row["metric"] == "composite"}
 
 

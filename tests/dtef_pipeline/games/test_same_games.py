@@ -39,7 +39,7 @@ def overall(results: pd.DataFrame) -> dict[str, dict[str, Any]]:
 
 def test_a_player_that_lacks_games_is_marked_with_what_it_lacks() -> None:
     connection = connected_scores(lopsided())
-    results = game_results(connection)["persona_results"].to_pandas()
+    results = game_results(connection).to_pandas()
     found = with_coverage(connection, results)
     by_player = overall(found)
     assert by_player["wide"]["coverage"] == 1
@@ -57,7 +57,7 @@ def test_a_player_that_lacks_games_is_marked_with_what_it_lacks() -> None:
 def test_shared_games_are_those_that_every_player_has_and_the_order_may_turn() -> None:
     rows = lopsided()
     connection = connected_scores(rows)
-    results = game_results(connection)["persona_results"].to_pandas()
+    results = game_results(connection).to_pandas()
     own = overall(results)
     items = {f"{seed}/{seat}/baseline/a" for seed in FEW for seat in (0, 1)}
     found = overall(shared_results(connection, results))
@@ -72,15 +72,14 @@ def test_shared_games_are_those_that_every_player_has_and_the_order_may_turn() -
 def test_players_without_a_common_game_have_no_shared_rows() -> None:
     rows = [*scored_games("one", "baseline/a", {1: (1, 2)}), *scored_games("other", "baseline/a", {2: (1, 2)})]
     connection = connected_scores(rows)
-    results = game_results(connection)["persona_results"].to_pandas()
+    results = game_results(connection).to_pandas()
     assert not len(shared_results(connection, results))
     assert set(with_coverage(connection, results)["coverage"]) == {0.5}
 
 
 def test_the_page_gives_no_place_to_who_lacks_games_and_has_a_board_of_the_same_games() -> None:
     connection = connected_scores(lopsided())
-    for name, table in game_results(connection).items():
-        connection.register(name, table)
+    connection.register("persona_results", game_results(connection))
     (found,) = played_scenarios(StoredRows(connection), {}, connection)
     board = metric_boards(found)
     assert "other games than others: it has 6 of 24" in board
@@ -94,7 +93,7 @@ def test_the_page_gives_no_place_to_who_lacks_games_and_has_a_board_of_the_same_
 def test_the_page_says_how_many_episodes_were_played_and_takes_results_of_earlier_versions() -> None:
     """A board after a budget looked like one of all episodes."""
     connection = connected_scores(lopsided())
-    results = game_results(connection)["persona_results"].drop_columns(["refused_rate", "default_rate"])
+    results = game_results(connection).drop_columns(["refused_rate", "default_rate"])
     connection.register("persona_results", results)
     who = {"league": "poker", "scenario": "made", "version": 1, "persona": "", "model": "small", "model_variant": "small"}
     rows = [{**who, "snapshot": "base", "opponent": "baseline/a", "status": status} for status in ("played", "skipped_budget")]

@@ -12,24 +12,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
-from dtef_pipeline.qa.result_tables import QA_BOARDS
-from dtef_pipeline.qa.suite_boards import qa_boards, suite_board
-from dtef_pipeline.tables import COMPARISONS, in_schema
+from dtef_pipeline.qa.latest_scores import latest_scores, qa_scores, qa_snapshot_order
+from dtef_pipeline.qa.result_tables import QA_BOARD, QA_BOARDS, QA_CUTS
+from dtef_pipeline.qa.suite_boards import qa_boards, qa_results, suite_board
+from dtef_pipeline.tables import COMPARISONS
 from tests.made.qa_scores import connected, night, score_row, table_of
 
 Row = Mapping[str, Any]
 
 
 def boards(rows: Sequence[Row], **told: Any) -> dict[str, list[dict[str, Any]]]:
-    return {name: table.to_pylist() for name, table in qa_boards(connected(rows), **told).items()}
+    made = {name: table.to_pylist() for name, table in qa_boards(connected(rows), **told).items()}
+    cuts = {cut: [row for row in made["qa_board"] if row["cut"] == cut] for cut in QA_CUTS}
+    return {**made, **cuts}
+
+
+def results(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = qa_results(qa_scores(connected(rows))).to_dict("records")
+    return found
 
 
 def board(rows: Sequence[Row], by: str = "overall") -> list[dict[str, Any]]:
-    connection, schema = connected(rows), QA_BOARDS["qa_board" if by == "overall" else f"qa_board_{by}"]
+    connection = connected(rows)
     frame = suite_board(latest_scores(connection), by, order=qa_snapshot_order(connection))
-    return in_schema(frame, schema).to_pylist()
+    return stack_cuts({by: frame}, QA_BOARD, QA_CUTS).to_pylist()
 
 
 def world(levels: Mapping[str, float], parts: Mapping[str, int], seed: int = 0, **given: Any) -> list[dict[str, Any]]:
@@ -76,9 +84,9 @@ def test_what_differs_in_condition_metric_or_measure_stands_on_boards_of_its_own
     ways = [{}, {"condition": "cot"}, {"metric": "strict"}, {"measured_by": "judge x"}, {"suite": "own"}]
     rows = [score_row(at / 4, item_id=f"i{item}", **way) for at, way in enumerate(ways) for item in range(3)]
     found = boards(rows)
-    assert sorted(row["score"] for row in found["qa_board"]) == [0, 0.25, 0.5, 0.75, 1]
-    assert {row["rank"] for row in found["qa_board"]} == {1}
-    assert len(found["qa_results"]) == 5
+    assert sorted(row["score"] for row in found["overall"]) == [0, 0.25, 0.5, 0.75, 1]
+    assert {row["rank"] for row in found["overall"]} == {1}
+    assert len(results(rows)) == 5
 
 
 def test_equal_scores_share_the_best_of_their_places() -> None:
@@ -99,7 +107,7 @@ def test_the_latest_snapshot_of_each_part_counts() -> None:
     (row,) = board(rows)
     assert row["score"] == 0.75
     assert row["snapshots"] == ["2026-01-01", "2026-01-02"]
-    assert len(boards(rows)["qa_results"]) == 4
+    assert len(results(rows)) == 4
 
 
 def test_a_night_of_a_few_items_hides_no_whole_snapshot() -> None:
@@ -111,7 +119,7 @@ def test_a_night_of_a_few_items_hides_no_whole_snapshot() -> None:
 def test_what_has_no_score_is_counted_by_status_and_left_out_of_every_mean() -> None:
     status = ("ok", "unparseable", "refused", "judge_failed", "skipped_budget", "sandbox_unavailable", "error")
     rows = [score_row(1.0, item_id=f"i{at}", status=one) for at, one in enumerate(status)]
-    (row,) = boards(rows)["qa_results"]
+    (row,) = results(rows)
     assert {row[f"n_{one}"] for one in status} == {1}
     assert (row["n_total"], row["n_scored"], row["score"], row["parse_rate"], row["score_given_parsed"]) == (
         7,
@@ -178,7 +186,7 @@ def test_boards_by_transcript_have_each_of_them_and_no_item_that_is_by_itself() 
 def test_ranges_of_ranks_tell_far_apart_models_apart_and_near_ones_not() -> None:
     levels = {"best": 0.95, "near": 0.5, "nearer": 0.5, "worst": 0.05}
     made = boards(world(levels, {f"s{at}": 15 for at in range(8)}))
-    found = {row["model"]: row for row in made["qa_board"]}
+    found = {row["model"]: row for row in made["overall"]}
     assert (found["best"]["rank_low"], found["best"]["rank_high"]) == (1, 1)
     assert (found["worst"]["rank_low"], found["worst"]["rank_high"]) == (4, 4)
     assert {found[one]["rank_high"] for one in ("near", "nearer")} == {3}
@@ -190,7 +198,7 @@ def test_ranges_of_ranks_tell_far_apart_models_apart_and_near_ones_not() -> None
 def test_a_sentence_on_training_data_stands_beside_its_suite_alone() -> None:
     rows = [score_row(1.0), score_row(1.0, suite="own")]
     found = boards(rows, exposure={"mmlu": "public since 2020-09: answers may be in the training data"})
-    assert {row["suite"]: row["exposure"][:6] for row in found["qa_board"]} == {"mmlu": "public", "own": ""}
+    assert {row["suite"]: row["exposure"][:6] for row in found["overall"]} == {"mmlu": "public", "own": ""}
 
 
 def test_pass_at_k_is_of_programs_alone() -> None:
@@ -293,7 +301,7 @@ def test_the_order_of_rows_and_the_names_of_models_change_no_number() -> None:
     assert boards(shuffled) == first
     other = {"a": "zeta", "b": "y", "c": "x"}
     renamed = boards([{**row, "model": other[row["model"]], "model_variant": other[row["model"]]} for row in rows])
-    for table in ("qa_board", "qa_board_part", "qa_board_cluster"):
+    for table in QA_CUTS:
         names = [name for name in _NUMBERS if name in first[table][0]]
         wanted = {_who(row, other): [row[name] for name in names] for row in first[table]}
         for row in renamed[table]:

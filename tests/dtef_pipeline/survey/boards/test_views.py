@@ -19,6 +19,7 @@ from dtef_pipeline.cli.boards import lines_of_unranked, lines_of_view, reasons_w
 from dtef_pipeline.cli.dtef import leaderboard as command
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.families import TABLES
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME
 from dtef_pipeline.report.column_lines import heading
 from dtef_pipeline.report.terminal import intervals
@@ -30,7 +31,6 @@ from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEAN
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import LEADERBOARD, view
 from dtef_pipeline.survey.scoring.references import reference_scores
-from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
 from tests.made.scores import scores_table, survey_rows
 
 OPTIONS = SurveyBoardOptions()
@@ -95,8 +95,8 @@ def test_the_command_offers_every_view() -> None:
 
 
 def test_every_view_is_stored_under_its_table() -> None:
-    assert {view.table for view in PUBLISHED} <= set(SURVEY_TABLES)
-    assert {view.table for view in PUBLISHED if SURVEY_TABLES[view.table].schema is None} == set(MEANINGS)
+    assert {view.table for view in PUBLISHED} <= set(TABLES)
+    assert {view.table for view in PUBLISHED if TABLES[view.table].schema is None} == set(MEANINGS)
 
 
 def test_an_unknown_view_is_refused_with_those_there_are(connection: duckdb.DuckDBPyConnection) -> None:
