@@ -76,10 +76,12 @@ class SpaceRuns:
     """One run for all partitions; otherwise one for each range of neighbours (a whole round is one)."""
 
 
-OF_ROUNDS = SpaceRuns(SPACE.name, "run `dtef ingest` on the round first", together=False)
+OF_ROUNDS = SpaceRuns(SPACE.name, "run `dtef add` on the round first", together=False)
 OF_BLUEPRINTS = SpaceRuns(RUBRIC_SPACE.name, "`dtef rubric add` makes a blueprint known", together=True)
 OF_SCENARIOS = SpaceRuns(LEAGUE_SPACE.name, "`dtef games run` makes a scenario known", together=True)
 OF_PARTS = SpaceRuns(QA_SPACE.name, "`dtef qa add` makes a part known", together=True)
+SPACES = {"survey": OF_ROUNDS, "rubric": OF_BLUEPRINTS, "qa": OF_PARTS, "games": OF_SCENARIOS}
+"""By family."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.stage.noted_files import remove_files
 from assets.stage.partitions import OWNERS
 from assets.stage.ranges import ranges
 from assets.stage.versions import content_version, observation_tags, observed_versions
@@ -38,7 +39,7 @@ def known_keys(instance: dg.DagsterInstance) -> list[str]:
 survey_files = dg.AssetSpec(
     "survey_files",
     description="""The survey as it stands in the file or folder of its round: one partition per segment, observed when a round is registered
-    (`dtef ingest`, or the sensor `new_round`). Its data version is a hash of the segment's rows: where it is newer than what
+    (`dtef add`, or the sensor `new_round`). Its data version is a hash of the segment's rows: where it is newer than what
     `survey_responses` was made from, that partition is stale at once, and each later stage as the one before it is made again.
     The observation says what changed.""",
     group_name="pipeline",
@@ -133,6 +134,14 @@ def register_round(
     return Registered(keys, retired, source, found)
 
 
+def remove_round(instance: dg.DagsterInstance, sources: Sources[Survey], round_id: str) -> None:
+    """Take a round away: its partitions, its rows in every table, and the note of where it comes from. Responses stay stored."""
+    keys = [key for key in known_keys(instance) if split_partition_key(key)[0] == round_id]
+    remove_files(instance, sources.warehouse, survey_files.key, SPACE, lambda warehouse, key: None, keys)
+    sources.warehouse.drop_first(SPACE, round_id)
+    sources.forget(round_id)
+
+
 def refuse_losses(
     sources: Sources[Survey],
     survey: Survey,
@@ -175,7 +184,7 @@ def _replacing(survey: Survey, min_n: int, allowed: Collection[str], design_effe
         *([f"--design-effect {design_effect:g}"] if design_effect is not None else ()),
         "--replace",
     ]
-    return f"dtef ingest {shlex.quote(survey.path)} --round {survey.round} {' '.join(options)}"
+    return f"dtef add {shlex.quote(survey.path)} --round {survey.round} {' '.join(options)}"
 
 
 def _changes(sources: Sources[Survey], round_id: str, rows: pa.Table) -> Changes | None:

@@ -1,4 +1,4 @@
-"""`dtef rubric anchors` and `dtef qa anchors`: have stored responses judged again, and show whether a judge has moved."""
+"""`dtef anchors`: have stored responses judged again, and show whether a judge has moved."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ Given = Mapping[str, Any]
 class Anchored:
     """What a family says of its anchors."""
 
+    usual_n: int
+    """How many anchors there are where no number is named."""
     anchor: str
     """The column of its table of anchors that names what was judged."""
     judged: str
@@ -53,8 +55,6 @@ class Anchored:
     judges: Callable[[Given, Settings, Warehouse], set[str]]
     """Names of the models that judge. Raises what is to be mended before anything is started."""
     drift_rows: Callable[[pa.Table, WatchOptions], pa.Table]
-    shows: str
-    """The command that shows what the nights say."""
 
 
 def run(family: str, given: Given) -> int:
@@ -62,7 +62,7 @@ def run(family: str, given: Given) -> int:
     warehouse, settings = open_warehouse(), Settings.from_environment()
     check_home_path(settings)
     require_safe(given["snapshot"])
-    given = ANCHORED[family].with_panel(given, settings)
+    given = ANCHORED[family].with_panel({**given, "n": given["n"] or ANCHORED[family].usual_n}, settings)
     names = ANCHORED[family].judges(given, settings, warehouse)
     costs, calls = (
         owned_budgets(given[name], names, known_models(settings, COMPUTED_MODELS)) for name in ("max_cost_usd", "max_calls")
@@ -70,7 +70,7 @@ def run(family: str, given: Given) -> int:
     asked = {name: value for name, value in given.items() if name not in ("max_cost_usd", "max_calls") and value is not None}
     if not _judge_again(warehouse, family, {**asked, **budgets_given(costs, calls)}):
         return 1
-    say(f"`{ANCHORED[family].shows}` says which judges have moved")
+    say(f"`dtef anchors --family {family} --show` says which judges have moved")
     return 0
 
 
@@ -100,7 +100,7 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
     """A line per judge. Raises WarehouseError where none was ever asked."""
     judged, anchored = warehouse.rows(f"{family}_anchors"), ANCHORED[family]
     if not len(judged):
-        raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef {family} anchors` makes them")
+        raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef anchors --family {family}` makes them")
     options = panel_drift(Settings.from_environment(), warehouse).options
     frame = anchored.drift_rows(judged, options).to_pandas()
     if output != "table":
@@ -117,6 +117,9 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
 
 
 def _with_scale(given: Given, settings: Settings) -> Given:
+    if given["judges_file"] is not None:
+        raise ConfigError("--judges: allowed with --family qa; judges of rubrics are named by --judge APPROACH=MODEL")
+    given = {name: value for name, value in given.items() if name != "judges_file"}
     return {**given, "judges": list(given["judges"]), "scale": panel_or_usual(settings).scale}
 
 
@@ -155,6 +158,9 @@ def _rubric_drift(judged: pa.Table, options: WatchOptions) -> pa.Table:
 
 def _with_judge_settings(given: Given, settings: Settings) -> Given:
     """With the judge's budget and price."""
+    if len(given["judges"]) > 1:
+        raise ConfigError(f"--judge {', '.join(given['judges'])}: allowed with --family qa: one")
+    given = {**{name: value for name, value in given.items() if name != "judges"}, "judge": next(iter(given["judges"]), None)}
     panel = qa_panel(settings)
     switches = panel.switches if panel else {}
     file = given["judges_file"] and str(given["judges_file"])
@@ -179,8 +185,6 @@ def _qa_drift(judged: pa.Table, options: WatchOptions) -> pa.Table:
 
 
 ANCHORED = {
-    "rubric": Anchored("item", "class", ("judge",), _with_scale, _rubric_judges, _rubric_drift, "dtef rubric anchors --show"),
-    "qa": Anchored(
-        "anchor", "score", ("judge_model", "evaluator"), _with_judge_settings, _qa_judges, _qa_drift, "dtef qa anchors --show"
-    ),
+    "rubric": Anchored(200, "item", "class", ("judge",), _with_scale, _rubric_judges, _rubric_drift),
+    "qa": Anchored(50, "anchor", "score", ("judge_model", "evaluator"), _with_judge_settings, _qa_judges, _qa_drift),
 }

@@ -19,7 +19,7 @@ from pyarrow.fs import LocalFileSystem
 from assets.stage.panel_drift import judges_in, panel_drift, scored_in
 from dtef_pipeline.cli.boards import render_drift
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_stale
-from dtef_pipeline.cli.started_runs import dagster_instance, roll_up_family
+from dtef_pipeline.cli.started_runs import roll_up_family
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.subject import Subject
@@ -35,11 +35,10 @@ from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from dtef_pipeline.text.unknown_cost import row_cost_in_words
-from resources.blueprint_files import clear_tables
 from resources.gateway.progress import waiting
 from resources.settings import Settings
 from resources.warehouse import Warehouse
-from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, remove_pages, write_pages
+from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, write_pages
 
 Pages = Callable[[duckdb.DuckDBPyConnection], Iterable[tuple[str, str]]]
 """(file name, HTML) of each page of a report."""
@@ -66,8 +65,6 @@ class CommandFamily:
     """The command that has models asked."""
     names: Names
     """What drift is called."""
-    board: Callable[[str, str], None]
-    """Shows the view of this name in a form of output."""
     costs_by: tuple[str, ...]
     """What costs are added up by where nothing is named."""
     rule_view: TableView
@@ -104,16 +101,12 @@ def family_record(name: str) -> CommandFamily:
     return found
 
 
-def leaderboard(name: str, by: str, output: str) -> None:
-    family_record(name).board(by, output)
+def refresh_boards(name: str, metric: str | None) -> int:
+    """Make the roll-ups of a family anew; the exit code: 1 where one failed, or a file was left out. `metric`: of surveys, the score."""
+    if name == "survey":
+        from dtef_pipeline.cli import run
 
-
-def rollup(name: str) -> int:
-    """The exit code: 1 where a roll-up failed, or a file was left out."""
-    if name == "preference":
-        from dtef_pipeline.cli import preference_board
-
-        return preference_board.rollup()
+        return run.refresh_boards(metric or "js")
     return roll_up_family(name)
 
 
@@ -126,6 +119,17 @@ def fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> lis
         if not any(fnmatchcase(one, pattern) for one in known):
             raise ConfigError(f"{given_as} {pattern!r} fits none; known: {nearest(pattern, known)}")
     return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]
+
+
+def of_models(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd.DataFrame:
+    """The rows of the models that fit any of the patterns; all without one. Raises ConfigError where rows are about no model."""
+    if not patterns:
+        return frame
+    if "model" not in frame:
+        raise ConfigError(f"--model with --by {by}: allowed where rows are about models")
+    return frame[frame["model"].isin(fitting(sorted(frame["model"].dropna().unique()), patterns, "--model"))].reset_index(
+        drop=True
+    )
 
 
 def meanings_of(table: str) -> dict[str, str]:
@@ -141,8 +145,8 @@ def require_table(warehouse: Warehouse, table: str, made_by: str) -> None:
 
 def require_rolled_up(warehouse: Warehouse, family: str, table: str, scores: str) -> None:
     """Raises WarehouseError where no roll-up has made a table of `scores`. Says so where scores are newer."""
-    require_table(warehouse, table, f"`dtef {family} run` makes it, and `dtef rollup --family {family}`")
-    say_stale(warehouse, table, scores, f"dtef rollup --family {family}")
+    require_table(warehouse, table, f"`dtef {family} run` makes it, and `dtef {family} board --refresh`")
+    say_stale(warehouse, table, scores, f"dtef {family} board --refresh")
 
 
 @reads_tables
@@ -347,60 +351,3 @@ def _require_own(out: Path, name: str, is_foreign: Callable[[str], bool]) -> Non
         raise ConfigError(
             f"--out {out}: {name} is there already and was not written by dtef; allowed: a folder without it, new or there already"
         )
-
-
-def remove_parts(
-    warehouse: Warehouse,
-    family: Family,
-    patterns: Sequence[str],
-    *,
-    noun: str,
-    adds: str,
-    known: Callable[[Any], Iterable[str]],
-    take_away: Callable[[Any, Warehouse, Sequence[str]], None],
-    counted_rows: Mapping[str, str],
-    results: Iterable[str],
-) -> list[str]:
-    """Take the partitions that fit away, and say what went; their keys.
-
-    `noun`: what a partition is called; `adds`: the command that adds some; `known`, `take_away`: what Dagster's instance knows, and what takes
-    it away; `counted_rows`: the tables whose rows are counted, with what a row is, first that of responses; `results`: the tables over all
-    partitions. Raises ConfigError for a pattern that fits none.
-    """
-    with dagster_instance() as instance:
-        keys = list(dict.fromkeys(known(instance)))
-        if not keys:
-            raise ConfigError(f"no {noun} in {warehouse.root} yet: `{adds}` adds some")
-        keys = fitting(keys, patterns, noun.upper())
-        lines = [_what_goes(warehouse, family, key, counted_rows) for key in keys]
-        take_away(instance, warehouse, keys)
-    told = boards_follow(warehouse, family, results)
-    for line in (
-        *lines,
-        f"stored responses stay: a {noun} that is added again is asked nothing that it was asked before",
-        told,
-    ):
-        say(line)
-    return keys
-
-
-def _what_goes(warehouse: Warehouse, family: Family, key: str, counted_rows: Mapping[str, str]) -> str:
-    """`removed compass__a: 12 responses, 24 judgements, of base, night-2`."""
-    at = family.space.levels(key)
-    snapshots = warehouse.values(next(iter(counted_rows)), "snapshot", **at)
-    if not snapshots:
-        return f"removed {key}, which was never run"
-    rows = [counted(len(warehouse.rows(table, columns=["model"], **at)), noun) for table, noun in counted_rows.items()]
-    return f"removed {key}: {', '.join(rows)}, of {', '.join(snapshots)}"
-
-
-def boards_follow(warehouse: Warehouse, family: Family, results: Iterable[str]) -> str:
-    """What becomes of boards and pages after scores went, in words: they go at once where nothing is scored any more."""
-    boards_left = bool(warehouse.tables([family.scored]))
-    if not boards_left:
-        clear_tables(warehouse, results)
-        remove_pages(warehouse.fs, f"{warehouse.root}/{family.name}_report")
-    warehouse.refresh_database()
-    if boards_left:
-        return f"boards and pages follow at the next `dtef rollup --family {family.name}`"
-    return "nothing is scored any more: boards and pages went too"

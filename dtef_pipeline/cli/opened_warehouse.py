@@ -59,7 +59,7 @@ def _makes_it() -> str:
     """The command by which the family of the present command gets its first tables."""
     context = click.get_current_context(silent=True)
     words = context.command_path.split() if context else []
-    return "dtef qa add SUITE PATH" if "qa" in words else "dtef games run" if "games" in words else "dtef ingest PATH"
+    return "dtef qa add SUITE PATH" if "qa" in words else "dtef games run" if "games" in words else "dtef add PATH"
 
 
 def query_rounds(

@@ -1,4 +1,4 @@
-"""`dtef preference board`, and `dtef rollup --family preference`."""
+"""`dtef preference board`, and `dtef preference board --refresh`."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _without_tau(rows: pd.DataFrame) -> Iterator[str]:
     """How many metrics cannot be compared, for which reason."""
     for reason, some in rows.drop_duplicates(_EACH_AGREEMENT).groupby("reason", sort=True):
         metrics = counted(some["metric"].nunique(), "metric")
-        yield f"not shown: {metrics}, as there is {reason}; --format csv names {'it' if metrics.startswith('1 ') else 'them'}"
+        yield f"not shown: {metrics}, as there is {reason}; --csv names {'it' if metrics.startswith('1 ') else 'them'}"
 
 
 def _lines_of_agreement(shown: pd.DataFrame) -> Iterator[str]:
@@ -179,14 +179,14 @@ def score_frame(warehouse: Warehouse) -> pd.DataFrame:
     """The rows of `preference_scores`; says so where there are votes that they are made without. Raises WarehouseError where there are none."""
     if not warehouse.tables(["preference_scores"]):
         raise WarehouseError(
-            f"no preference_scores in {warehouse.root} yet: `dtef rollup --family preference` makes them of votes"
+            f"no preference_scores in {warehouse.root} yet: `dtef preference board --refresh` makes them of votes"
         )
     frame = _score_rows(warehouse)
     if not len(frame):
-        raise NothingToShowError("nothing to show: there were no votes when `dtef rollup --family preference` ran")
+        raise NothingToShowError("nothing to show: there were no votes when `dtef preference board --refresh` ran")
     if frame["votes_version"].iloc[0] != version_of_votes(_votes_now()):
         say(
-            "note: the votes have changed since this table was made; make it again with `dtef rollup --family preference`",
+            "note: the votes have changed since this table was made; make it again with `dtef preference board --refresh`",
             err=True,
         )
     return frame
@@ -293,7 +293,7 @@ def _votes_now() -> list[PlayersVote]:
 def _check_votes(warehouse: Warehouse, votes: list[PlayersVote], items: tuple[str, ...]) -> None:
     """Raises WarehouseError where there is nothing to make a table of, nor one to empty; ConfigError where no vote fits `items`."""
     if not votes and not warehouse.tables(["preference_scores"]):
-        raise WarehouseError("no votes yet: `dtef preference next` asks a person for some, `dtef preference judge` a model")
+        raise WarehouseError("no votes yet: `dtef preference vote` asks a person for some, `dtef preference vote --judge MODEL` a model")
     if votes and not votes_on_items(votes, items):
         raise ConfigError(
             f"preference.items, in the panel file: no votes on {', '.join(items)}; items: {and_more(sorted({one.item_id for one in votes}), 3)}"

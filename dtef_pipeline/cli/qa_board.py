@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from assets.qa.known_suites import known_suites
 from dtef_pipeline.boards.served import split_served
-from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up
+from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, of_models, require_rolled_up
 from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import TableView, print_rows
 from dtef_pipeline.drift.options import WatchOptions
@@ -31,13 +31,16 @@ from resources.warehouse import Warehouse
 
 
 @reads_tables
-def show(warehouse: Warehouse, by: str, suites: Sequence[str], output: str, *, served: bool = False) -> None:
+def show(
+    warehouse: Warehouse, by: str, models: Sequence[str], suites: Sequence[str], output: str, *, served: bool = False
+) -> None:
     """`served`: whether models that one name stands for have rows of their own."""
     view = QA_VIEW_BY_NAME[by]
     if view.table != RETRIEVAL_STAGE_TABLE:
         require_rolled_up(warehouse, "qa", view.table, "qa_scores")
     rows = _split_boards(warehouse, view) if served else warehouse.rows(view.table)
     frame: pd.DataFrame = rows.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    frame = of_models(frame, models, by)
     if suites:
         frame = _of_suites(frame, suites)
     if view.check:
@@ -98,7 +101,6 @@ QA_COMMANDS = CommandFamily(
     part="part",
     asks="dtef qa run --model MODEL",
     names=QA_NAMES,
-    board=lambda by, output: show(by, (), output),
     costs_by=("role", "suite", "evaluator", "model"),
     rule_view=TableView(
         (

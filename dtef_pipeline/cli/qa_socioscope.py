@@ -1,4 +1,4 @@
-"""`dtef qa socioscope`: scores answers about interviews, and writes results and bar charts."""
+"""`dtef score --corpus`: scores answers about interviews, and writes results and bar charts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import click
 from assets.qa.askable_parts import require_server
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli import qa_files, qa_run
+from dtef_pipeline.cli import family_verbs, qa_files, qa_run
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.started_runs import require_imported
 from dtef_pipeline.cli.terminal import say
@@ -127,7 +127,17 @@ def _refuse_options_of_models() -> None:
 
 def _asked(given: Documented, options: qa_run.QaOptions, specs: Sequence[ModelSpec], added: AddedFiles) -> int:
     """The exit code; results are written for each model that answered, and for none where the run failed."""
-    code = qa_files.add(_SUITE, given.questions, given.corpus, None, False, given.part, given.replace)
+    code = family_verbs.add_files(
+        "qa",
+        "table",
+        suite=_SUITE,
+        path=given.questions,
+        corpus=given.corpus,
+        suites=None,
+        strict=False,
+        part=given.part,
+        replace=given.replace,
+    )
     if code or (code := qa_run.run(replace(options, parts=(escape(given.key),)))):
         return code
     how = _how(options)

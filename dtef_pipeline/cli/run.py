@@ -79,7 +79,7 @@ def run(options: RunOptions) -> int:
             all_answered = after_run(warehouse, chosen, metric)
     if options.no_roll_ups:
         say(
-            "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef rollup`, or the next run"
+            "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef board --refresh`, or the next run"
         )
     if outcome.superseded:
         say(
@@ -90,7 +90,7 @@ def run(options: RunOptions) -> int:
     return 1 if failures or warehouse.skipped else 0 if all_answered else SOME_MODEL_SILENT
 
 
-def rollup(metric: str) -> int:
+def refresh_boards(metric: str) -> int:
     metric = SurveyBoardOptions(metric=metric).metric
     warehouse = open_warehouse()
     check_settings(Settings.from_environment())
@@ -102,7 +102,8 @@ def rollup(metric: str) -> int:
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
     say_skipped(outcome, warehouse)
-    click.echo(f"roll-ups of {', '.join(warehouse.values('scores', 'round'))}, {time.monotonic() - started:.1f} s")
+    seconds = time.monotonic() - started
+    click.echo(f"roll-ups of {', '.join(warehouse.values('scores', 'round'))}, {seconds:.1f} s", err=True)
     return 1 if outcome.failures or warehouse.skipped else 0
 
 

@@ -199,9 +199,8 @@ class StagesRun:
         from assets import launch
         from assets.stage.partitions import SNAPSHOT_TAG
 
-        space = {"rubric": launch.OF_BLUEPRINTS, "qa": launch.OF_PARTS, "games": launch.OF_SCENARIOS}[self.family]
         tags = {**self.command.tags, SNAPSHOT_TAG: self.snapshot}
-        outcome = launch.materialize(self.instance, names, keys, config, tags, space=space)
+        outcome = launch.materialize(self.instance, names, keys, config, tags, space=launch.SPACES[self.family])
         self.outcome, self.done = self.outcome + outcome, outcome.done
 
     def roll_up(self, warehouse: Warehouse) -> None:

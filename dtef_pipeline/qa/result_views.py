@@ -147,5 +147,3 @@ QA_VIEWS = (
     ),
 )
 QA_VIEW_BY_NAME = {view.name: view for view in QA_VIEWS}
-QA_VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<10}  {view.shows}" for view in QA_VIEWS)])
-"""To follow the options of a command that takes `--by`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-COMPARE_VIEW, CHAMPIONS_VIEW, CORRECTED_VIEW = "compare", "champions", "corrected"
+COMPARE_VIEW, CHAMPIONS_VIEW, CORRECTED_VIEW, LABELS_VIEW = "compare", "champions", "corrected", "labels"
 """The views that are made in a way of their own."""
 
 
@@ -57,7 +57,7 @@ BOARD_VIEWS = (
         "rubric_board_tag",
         "the same over the blueprints of each tag",
         "tag",
-        needs="a blueprint with a tag: write `tags:` in the header of a file, then `dtef rubric add` and `dtef rollup --family rubric`",
+        needs="a blueprint with a tag: write `tags:` in the header of a file, then `dtef rubric add` and `dtef rubric board --refresh`",
     ),
     _ranked("blueprint", "rubric_board_blueprint", "each model's score in each blueprint", "blueprint"),
     _ranked("prompt", "rubric_board_prompt", "each model's score on each prompt", "blueprint", "prompt"),
@@ -69,6 +69,7 @@ BOARD_VIEWS = (
         needs="a scored criterion: `dtef rubric run` scores those of the blueprints",
     ),
     RubricView(CORRECTED_VIEW, "rubric_corrected", "scores corrected by people's labels", (), (), of_blueprints=True),
+    RubricView(LABELS_VIEW, "rubric_known_classes", "what people labelled, and how often judges say what they say", (), ()),
     RubricView(
         COMPARE_VIEW,
         "",
@@ -135,13 +136,3 @@ BOARD_VIEWS = (
     ),
 )
 BOARD_VIEW_BY_NAME = {view.name: view for view in BOARD_VIEWS}
-_OF_ALL_BLUEPRINTS = ", ".join(view.name for view in BOARD_VIEWS if not view.of_blueprints)
-BOARD_VIEWS_SHOWN = "\n".join(
-    [
-        "\b",
-        "What --by shows:",
-        *(f"  {view.name:<15}  {view.shows}" for view in BOARD_VIEWS),
-        f"Not with --blueprint, as their rows are over all blueprints: {_OF_ALL_BLUEPRINTS}",
-    ]
-)
-"""To follow the options of a command that takes `--by`."""

@@ -22,7 +22,7 @@ _WATCHED_PLAY = WatchedSeries(
     order=_DRIFTED_PLAY_BY,
     names=GAMES_NAMES,
     how="Whether a player plays the same games as well as it did in earlier snapshots.",
-    made_by="`dtef rollup --family games` compares the snapshots of `dtef games run`",
+    made_by="`dtef games board --refresh` compares the snapshots of `dtef games run`",
     run="dtef games run",
 )
 _PLAYED_TOLD = (

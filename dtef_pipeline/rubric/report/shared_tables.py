@@ -213,7 +213,7 @@ def agreement_part(rows: StoredRows, blueprint: str | None = None) -> str:
     found = rows.frame("rubric_agreement", {} if blueprint is None else {"cut": "blueprint", "value": blueprint})
     if not len(found):
         what = "No agreement yet" if blueprint is None else "No agreement of judges on this blueprint"
-        return missing(what, "`dtef rollup --family rubric` makes rubric_agreement from the judgements of two judges or more")
+        return missing(what, "`dtef rubric board --refresh` makes rubric_agreement from the judgements of two judges or more")
     if blueprint is not None:
         found = found.drop(columns=["cut", "value"])
     elif {"cut", "value"} <= set(found):
@@ -240,7 +240,7 @@ def _with_whole(found: pd.DataFrame) -> pd.DataFrame:
 
 def drift_section(rows: StoredRows) -> str:
     models, judges = rows.frame("rubric_drift"), rows.frame("rubric_judge_drift")
-    made = "`dtef rollup --family rubric` makes rubric_drift from two runs or more of a blueprint under one run label"
+    made = "`dtef rubric board --refresh` makes rubric_drift from two runs or more of a blueprint under one run label"
     body = (
         _compared_first(_flagged_first(models), "Models, by blueprint")
         if len(models)
@@ -250,7 +250,7 @@ def drift_section(rows: StoredRows) -> str:
     if len(watched):
         body += "<h3>Models over all blueprints</h3>" + _compared_first(watched, "Models, by evidence")
     anchored = (
-        "`dtef rollup --family rubric` makes rubric_judge_drift from anchors: stored answers that are judged again each night"
+        "`dtef rubric board --refresh` makes rubric_judge_drift from anchors: stored answers that are judged again each night"
     )
     body += "<h3>Judges on stored answers</h3>" + (
         _as_published(_flagged_first(judges), _JUDGE_DRIFT_COLUMNS, "Judges")

@@ -1,4 +1,4 @@
-"""`dtef rubric anchors` and `dtef qa anchors`: what they refuse before anything runs. What they ask is tested with the stages."""
+"""`dtef anchors --family rubric` and `dtef anchors --family qa`: what they refuse before anything runs. What they ask is tested with the stages."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def test_options_that_need_mending_are_told_before_anything_runs(
 def test_without_anything_judged_there_is_nothing_to_judge_again(house: Warehouse) -> None:
     for table in ("rubric_scores", "qa_judgements"):
         shutil.rmtree(Path(house.root) / table)
-    assert "nothing to judge again" in refused("rubric", "anchors", "--judge", "standard=openai/j")
-    assert "nothing to judge again" in refused("qa", "anchors")
-    assert "no qa_anchors" in refused("qa", "anchors", "--show")
+    assert "nothing to judge again" in refused("anchors", "--family", "rubric", "--judge", "standard=openai/j")
+    assert "nothing to judge again" in refused("anchors", "--family", "qa")
+    assert "no qa_anchors" in refused("anchors", "--family", "qa", "--show")

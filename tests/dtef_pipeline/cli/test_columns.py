@@ -36,10 +36,10 @@ def table_and_lines(printed: str) -> tuple[set[str], dict[str, str]]:
     ],
 )
 def test_every_view_ends_with_a_line_on_each_of_its_columns_that_is_not_plain_english(reading: Path, by: str) -> None:
-    shown, told = table_and_lines(ok("leaderboard", "--by", by))
+    shown, told = table_and_lines(ok("board", "--by", by))
     assert set(told) == shown - {name.replace("_", " ") for name in PLAIN}
     assert not [meaning for meaning in told.values() if len(meaning) < 15 or "null" in meaning]
-    assert "\n\n" not in ok("leaderboard", "--by", by, "--format", "csv")
+    assert "\n\n" not in ok("board", "--by", by, "--csv")
 
 
 def test_costs_drift_and_estimate_end_so_too(reading: Path) -> None:
@@ -67,12 +67,12 @@ def test_every_column_that_can_be_shown_is_plain_or_explained() -> None:
 
 
 def test_a_view_without_rows_says_which_option_left_them_out(reading: Path) -> None:
-    assert "--context 2 leaves only one: leave --context out" in refused("leaderboard", "--by", "context", "--context", "2")
-    assert "nothing is scored for --condition x/y" in refused("leaderboard", "--by", "comparisons", "--condition", "x/y")
+    assert "--context 2 leaves only one: leave --context out" in refused("board", "--by", "context", "--context", "2")
+    assert "nothing is scored for --condition x/y" in refused("board", "--by", "comparisons", "--condition", "x/y")
 
 
 def test_baselines_have_no_verdict_on_context(reading: Path) -> None:
-    lines = ok("leaderboard", "--by", "context").splitlines()
+    lines = ok("board", "--by", "context").splitlines()
     (uniform,) = [line for line in lines if line.strip().startswith("baseline/uniform")]
     assert not re.search("undecided|stereotype|adapting|hurt", uniform)
     assert re.search("undecided|stereotype|adapting|hurt", next(line for line in lines if line.strip().startswith("fake")))

@@ -50,14 +50,14 @@ def house(state: Path) -> Warehouse:
 def test_option_names_the_families_there_are() -> None:
     of_families = {words: option.metavar for words, option in all_options() if option.opts == ["--family"]}
     shown = {words: metavar for words, metavar in of_families.items() if words[0] != "preference"}
-    assert shown.pop(("rollup",)).endswith("games|preference")
-    assert set(shown) == {("costs",), ("leaderboard",), ("drift",), ("report",), ("responses", "show"), ("responses", "forget")}
+    assert shown.pop(("board", "--refresh",)).endswith("games|preference")
+    assert set(shown) == {("costs",), ("board",), ("drift",), ("report",), ("responses"), ("responses")}
     assert set(shown.values()) == {"|".join(family.name for family in FAMILIES)}
     assert "'chess': allowed: survey, rubric" in refused("costs", "--family", "chess")
 
 
 def test_costs_of_rubrics_add_up_by_role_and_what_is_unknown_stays_unknown(house: Warehouse) -> None:
-    rows = strict(ok("costs", "--family", "rubric", "--by", "role", "--format", "json"))
+    rows = strict(ok("costs", "--family", "rubric", "--by", "role", "--json"))
     assert [(row["role"], row["answered"], row["calls"], row["cost_usd"]) for row in rows] == [
         ("candidate", 15, 17, pytest.approx(0.5)),
         ("judge", 80, 81, pytest.approx(3.0)),
@@ -69,7 +69,7 @@ def test_costs_of_rubrics_add_up_by_role_and_what_is_unknown_stays_unknown(house
     assert line["b"].endswith("cost unknown")
     assert line["k"].endswith("$1.0000 and 1 of unknown cost")
     assert line["local"].endswith("no cost")
-    assert len(strict(ok("costs", "--family", "rubric", "--format", "json"))) == len(SPENT)
+    assert len(strict(ok("costs", "--family", "rubric", "--json"))) == len(SPENT)
 
 
 def test_costs_of_rubrics_tell_attempts_of_unknown_cost(house: Warehouse) -> None:
@@ -98,13 +98,13 @@ def test_a_model_at_several_temperatures_costs_one_row_and_its_variants_are_show
     ]
     kept = [dict(zip(names, row, strict=True)) | {"prompt_tokens": 1, "completion_tokens": 1} for row in rows]
     house.write("rubric_costs", pa.Table.from_pylist(kept, schema=RUBRIC_COSTS))
-    told = strict(ok("costs", "--family", "rubric", "--format", "json"))
+    told = strict(ok("costs", "--family", "rubric", "--json"))
     assert [(row["role"], row["model"], row["calls"], row["cost_usd"], row["unpriced"]) for row in told] == [
         ("candidate", "a", 6, pytest.approx(0.7), 1),
         ("candidate", "b", 1, pytest.approx(0.5), 0),
         ("judge", "a", 5, pytest.approx(0.9), 0),
     ]
-    told = strict(ok("costs", "--family", "rubric", "--by", "variant", "--format", "json"))
+    told = strict(ok("costs", "--family", "rubric", "--by", "variant", "--json"))
     assert [(row["model_variant"], row["calls"]) for row in told] == [
         ("openai/a[temperature=0]", 7),
         ("openai/b", 1),
@@ -115,8 +115,8 @@ def test_a_model_at_several_temperatures_costs_one_row_and_its_variants_are_show
 
 
 def test_leaderboard_and_report_of_rubrics_are_those_of_the_rubric_commands(house: Warehouse, tmp_path: Path) -> None:
-    assert ok("leaderboard", "--family", "rubric", "--by", "judges") == ok("rubric", "board", "--by", "judges")
-    assert ok("leaderboard", "--family", "rubric", "--by", "compare") == ok("rubric", "board", "--by", "compare")
+    assert ok("rubric", "board", "--by", "judges") == ok("rubric", "board", "--by", "judges")
+    assert ok("rubric", "board", "--by", "compare") == ok("rubric", "board", "--by", "compare")
     ok("report", "--family", "rubric", "--out", tmp_path / "one")
     ok("report", "--family", "rubric", "--out", tmp_path / "other")
     pages = [{page.name: page.read_text(encoding="utf-8") for page in (tmp_path / name).iterdir()} for name in ("one", "other")]
@@ -138,14 +138,14 @@ def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blu
     shown = ok("drift", "--family", "rubric")
     assert "too early: 2 of 6 snapshots" in shown
     assert "judges" in shown
-    rows = strict(ok("drift", "--family", "rubric", "--by", "blueprint", "--format", "json"))
+    rows = strict(ok("drift", "--family", "rubric", "--by", "blueprint", "--json"))
     assert len(rows) == len(house.read("rubric_drift")) > 0
     gaps = [row["gap"] for row in rows]
     assert gaps == sorted(gaps, reverse=True)
     last_run = {"blueprint": "health__topic-0", "snapshot": "2026-01-03"}
     house.write("rubric_scores", house.read("rubric_scores", **last_run), **last_run)
     said = " ".join(dtef("drift", "--family", "rubric", "--by", "blueprint").stderr.split())
-    assert "scores of 1 snapshot are newer than this table; make it again with `dtef rollup --family rubric`" in said
+    assert "scores of 1 snapshot are newer than this table; make it again with `dtef rubric board --refresh`" in said
     for option in (("--fail-on", "drift"), ("--since", "2026-01-02")):
         said = refused("drift", "--family", "rubric", "--by", "blueprint", *option)
         assert f"{option[0]} with --by blueprint: allowed with --by model" in said
@@ -160,7 +160,7 @@ def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3
         rows = [{**row, "verdict": verdict, "night_verdict": None, "shift": 0.1, "moved": []} for row in checks.to_pylist()]
         made = pa.Table.from_pylist(rows, schema=checks.schema)
         monkeypatch.setattr(rubric_board, "net_drift", lambda *_, made=made: made)
-        result = dtef("drift", "--family", "rubric", "--fail-on", "watch", "--format", "json")
+        result = dtef("drift", "--family", "rubric", "--fail-on", "watch", "--json")
         assert result.exit_code == code
     assert "openai/model-0, judged by standard(" in result.stderr
     assert "ask the same again" in dtef("drift", "--family", "rubric").stdout
@@ -172,7 +172,7 @@ def test_drift_of_rubrics_leaves_out_what_is_before_a_date_of_the_panel_or_of_th
     """The section `drift` of the panel was read for surveys alone, so that a drift of another family could not be accepted."""
 
     def compared(*options: str) -> set[int]:
-        return {row["n_snapshots"] for row in strict(ok("drift", "--family", "rubric", "--format", "json", *options))}
+        return {row["n_snapshots"] for row in strict(ok("drift", "--family", "rubric", "--json", *options))}
 
     assert max(compared()) == 2
     assert max(compared("--since", "2026-01-02")) == 1
@@ -192,16 +192,16 @@ def test_options_of_another_family_are_refused_with_those_that_are_allowed(house
     assert "--round with --family rubric: allowed with it: --by, --format" in refused(
         "costs", "--family", "rubric", "--round", "x"
     )
-    assert "--snapshot with --family rubric" in refused("leaderboard", "--family", "rubric", "--snapshot", "base")
+    assert "--snapshot with --family rubric" in refused("rubric", "board", "--snapshot", "base")
     assert "allowed: role, model, variant" in refused("costs", "--family", "rubric", "--by", "segment")
     assert "'role' with --family survey: allowed: model, round" in refused("costs", "--by", "role")
-    assert "'compare' with --family survey" in refused("leaderboard", "--by", "compare")
+    assert "'compare' with --family survey" in refused("board", "--by", "compare")
 
 
 def test_without_a_table_the_command_says_what_makes_it(state: Path) -> None:
     keep(made_tables(1, 2, 1), state / "warehouse")
-    for words in (("costs",), ("drift", "--by", "blueprint"), ("leaderboard",)):
-        assert "`dtef rubric run` makes it, and `dtef rollup --family rubric`" in refused(*words, "--family", "rubric")
+    for words in (("costs",), ("drift", "--by", "blueprint"), ("board",)):
+        assert "`dtef rubric run` makes it, and `dtef rubric board --refresh`" in refused(*words, "--family", "rubric")
 
 
 def test_responses_are_told_apart_by_what_the_tables_of_each_family_rest_on(house: Warehouse, state: Path) -> None:
@@ -226,20 +226,20 @@ def test_responses_are_told_apart_by_what_the_tables_of_each_family_rest_on(hous
                 (keys[3], ROLES[0], "elsewhere", 1.0),
             )
         )
-    rubric = strict(ok("responses", "show", "--family", "rubric", "--format", "json"))
+    rubric = strict(ok("responses", "--family", "rubric", "--json"))
     assert [(row["model"], row["role"], row["answers"], row["cost_usd"], row["unpriced"]) for row in rubric] == [
         ("j", "judge", 1, 1.0, 0),
         ("m", "candidate", 2, 0.25, 1),
     ]
-    assert strict(ok("responses", "show", "--family", "survey", "--format", "json")) == []
-    assert sum(row["answers"] for row in strict(ok("responses", "show", "--format", "json"))) == 4
+    assert strict(ok("responses", "--family", "survey", "--json")) == []
+    assert sum(row["answers"] for row in strict(ok("responses", "--json"))) == 4
 
 
 def test_responses_of_surveys_are_all_that_there_are_where_only_they_were_asked(reading: Path) -> None:
-    whole = strict(ok("responses", "show", "--format", "json"))
+    whole = strict(ok("responses", "--json"))
     assert whole
-    assert strict(ok("responses", "show", "--family", "survey", "--format", "json")) == whole
-    assert strict(ok("responses", "show", "--family", "rubric", "--format", "json")) == []
+    assert strict(ok("responses", "--family", "survey", "--json")) == whole
+    assert strict(ok("responses", "--family", "rubric", "--json")) == []
 
 
 def test_every_family_says_which_of_its_tables_have_the_keys_of_its_responses() -> None:

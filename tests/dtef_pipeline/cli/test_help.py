@@ -84,7 +84,7 @@ class TestHelp:
             for words, option in all_options()
             if option.opts == ["--metric"] and words[0] not in ("qa", "games", "preference")
         }
-        assert {("run",), ("rollup",), ("experiment",), ("leaderboard",)} <= set(shown)
+        assert {("run",), ("board", "--refresh",), ("experiment",), ("board",)} <= set(shown)
         assert set(shown.values()) == {"|".join(METRICS)}
 
     def test_the_help_of_score_names_all_that_it_writes(self) -> None:
@@ -96,7 +96,7 @@ class TestHelp:
         assert ", ".join(METRICS) in named
 
     @pytest.mark.parametrize(
-        "words", [("run", "--round", "GD4"), ("rollup",), ("experiment", "context-size"), ("leaderboard",)]
+        "words", [("run", "--round", "GD4"), ("board", "--refresh",), ("board", "--experiment", "context-size"), ("board",)]
     )
     def test_an_unknown_metric_is_refused_with_exit_code_2(
         self, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

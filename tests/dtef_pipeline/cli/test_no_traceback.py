@@ -195,7 +195,7 @@ def every_command(file: Path, about: str, among: Sequence[str] = ()) -> Iterator
     place, shares = (list(among).index(about), len(among)) if among else (0, 1)
     for words, command in list(COMMANDS.items())[place::shares]:
         # A survey that can be read, so that the state is what is met.
-        if found := offence(typed(words, command, SAMPLE if words == ("ingest",) else file), about, stdin="{}\n"):
+        if found := offence(typed(words, command, SAMPLE if words == ("add",) else file), about, stdin="{}\n"):
             yield found
 
 
@@ -246,7 +246,7 @@ def test_a_home_whose_settings_are_broken(ingested: Path, no_runs: None) -> None
     found = []
     for about, content in YAML.items():
         (ingested / "dagster" / "dagster.yaml").write_bytes(content)
-        found.append(offence(["ingest", SAMPLE], f"dagster.yaml: {about}"))
+        found.append(offence(["add", SAMPLE], f"dagster.yaml: {about}"))
     assert [one for one in found if one] == []
 
 
@@ -277,9 +277,9 @@ def test_targets_that_cannot_be_written(reading: Path, tmp_path: Path) -> None:
     file.touch()
     targets = [tmp_path, file / "x", tmp_path / "none" / "x", Path("/proc/nope/x"), Path("/dev/full")]
     found = [offence(["report", "--out", target], str(target)) for target in targets]
-    found += [offence(["export-blueprints", "--round", "S1", "--out", target], str(target)) for target in (file, file / "x")]
+    found += [offence(["export", "prompts", "--round", "S1", "--out", target], str(target)) for target in (file, file / "x")]
     for target in (tmp_path / "none" / "x.parquet", file / "x.jsonl", tmp_path / "x.txt"):
-        found.append(offence(["responses", "export", target], str(target)))
+        found.append(offence(["export", "responses", target], str(target)))
     assert [one for one in found if one] == []
 
 

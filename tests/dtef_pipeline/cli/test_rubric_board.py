@@ -57,16 +57,16 @@ def test_agreement_has_alpha_with_its_interval_for_every_cut_and_says_which_crit
     n = len(house.read("rubric_disagreed"))
     assert f"{n} criteria whose judges differ by more than 0.3" in shown
     assert "alpha       Krippendorff's alpha" in shown
-    assert strict(ok("rubric", "board", "--by", "agreement", "--format", "json")) == stored
+    assert strict(ok("rubric", "board", "--by", "agreement", "--json")) == stored
 
 
 def test_agreement_of_chosen_blueprints_is_that_of_the_cut_by_blueprint(house: Warehouse) -> None:
-    rows = strict(ok("rubric", "board", "--by", "agreement", "--blueprint", "*-1", "--format", "json"))
+    rows = strict(ok("rubric", "board", "--by", "agreement", "--blueprint", "*-1", "--json"))
     assert [(row["cut"], row["value"]) for row in rows] == [("blueprint", "health__topic-1")]
 
 
 def test_judges_are_told_by_what_became_of_their_calls_and_flags_are_words(house: Warehouse) -> None:
-    text = ok("rubric", "board", "--by", "judges", "--format", "csv")
+    text = ok("rubric", "board", "--by", "judges", "--csv")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["judge"] for row in rows] == ["prompt-aware(gpt-4.1-mini)", "standard(gpt-4.1-mini)"]
     shown = ok("rubric", "board", "--by", "judges")
@@ -83,18 +83,18 @@ def test_self_preference_says_why_nothing_can_be_told_of_judges_of_one_maker(hou
         "all, all: not told from how strict the judge is: judges of other makers must have judged the same responses" in shown
     )
     assert "and 3 more: no judge of another maker judged the same responses" in shown
-    rows = strict(ok("rubric", "board", "--by", "self-preference", "--format", "json"))
+    rows = strict(ok("rubric", "board", "--by", "self-preference", "--json"))
     assert (rows[0]["judge"], rows[0]["gamma"]) == ("all", None)
 
 
 def test_models_are_compared_pair_by_pair_and_within_one_blueprint_by_its_prompts(house: Warehouse) -> None:
-    rows = strict(ok("rubric", "board", "--by", "compare", "--format", "json"))
+    rows = strict(ok("rubric", "board", "--by", "compare", "--json"))
     assert len(rows) == 6
     assert {row["n_blueprints"] for row in rows} == {6}
     assert all(row["difference"] == pytest.approx(row["score"] - row["other_score"], abs=1e-9) for row in rows)
     shown = ok("rubric", "board", "--by", "compare")
     assert "95 % interval of difference" in shown
-    one = strict(ok("rubric", "board", "--by", "compare", "--blueprint", "health__topic-2", "--format", "json"))
+    one = strict(ok("rubric", "board", "--by", "compare", "--blueprint", "health__topic-2", "--json"))
     assert {row["n_blueprints"] for row in one} == {1}
     assert max(row["n_prompts"] for row in one) == 3
     assert {row["n_prompts"] for row in one} == {2, 3}
@@ -116,7 +116,7 @@ def test_the_key_of_the_panel_makes_the_steadier_model_champion(
     for wanted in (False, True):
         name_panel(tmp_path, monkeypatch, rubric={"consistent_champions": wanted})
         assert dg.materialize([rubric_champions], resources={"store": Store()}).success
-        rows = strict(ok("rubric", "board", "--by", "champions", "--format", "json"))
+        rows = strict(ok("rubric", "board", "--by", "champions", "--json"))
         champions += [row["model"] for row in rows if row["champion"]]
     assert champions == ["openai/bright", "openai/steady"]
 
@@ -125,7 +125,7 @@ def test_table_that_no_roll_up_made_is_said_with_the_command_that_makes_it(state
     keep(made_tables(1, 2, 1), state / "warehouse")
     for by in ("overall", "champions", "agreement", "judges", "self-preference"):
         said = refused("rubric", "board", "--by", by)
-        assert "yet: `dtef rubric run` makes it, and `dtef rollup --family rubric`" in said
+        assert "yet: `dtef rubric run` makes it, and `dtef rubric board --refresh`" in said
 
 
 def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Warehouse) -> None:
@@ -160,5 +160,5 @@ def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scal
     ok("report", "--family", "rubric", "--out", tmp_path / "pages")
     assert told in (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
     assert "classes" not in ok("rubric", "board", "--by", "compare", "--blueprint", "health__topic-[123]")
-    paths = {row["path"] for row in strict(ok("rubric", "board", "--by", "criterion", "--format", "json"))}
+    paths = {row["path"] for row in strict(ok("rubric", "board", "--by", "criterion", "--json"))}
     assert {type(path) for path in paths} == {int, type(None)}, "it was printed as 0.0000"

@@ -89,7 +89,7 @@ def test_prompts_too_few_to_show_a_regression_are_a_warning_where_a_script_asks(
 
 
 def test_json_has_the_interval_and_the_adjusted_p_of_each_model(house: Warehouse) -> None:
-    rows = strict(ok("rubric", "compare", NAME, "night-1", "night-3", "--format", "json"))
+    rows = strict(ok("rubric", "compare", NAME, "night-1", "night-3", "--json"))
     assert [row["model"] for row in rows] == [FALLS, STAYS]
     assert rows[0]["low"] < rows[0]["difference"] < rows[0]["high"] < 0
     assert rows[0]["difference"] == pytest.approx(-0.2055)
@@ -98,7 +98,7 @@ def test_json_has_the_interval_and_the_adjusted_p_of_each_model(house: Warehouse
 
 
 def test_prompt_that_moved_most_stands_first_with_the_model_that_moved_it(house: Warehouse) -> None:
-    text = ok("rubric", "compare", NAME, "night-1", "night-3", "--by", "prompt", "--format", "csv")
+    text = ok("rubric", "compare", NAME, "night-1", "night-3", "--by", "prompt", "--csv")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == 20
     assert (rows[0]["prompt"], rows[0]["moved_model"], rows[0]["n_pairs"]) == ("p7", FALLS, "2")
@@ -109,7 +109,7 @@ def test_prompt_that_moved_most_stands_first_with_the_model_that_moved_it(house:
 
 
 def test_drift_takes_the_two_runs_of_the_documented_rule(house: Warehouse) -> None:
-    rows = strict(ok("rubric", "compare", NAME, "--drift", FALLS, "--format", "json"))
+    rows = strict(ok("rubric", "compare", NAME, "--drift", FALLS, "--json"))
     assert (rows[0]["other_snapshot"], rows[0]["snapshot"]) == ("night-1", "night-3")
     assert "nothing moved" in refused("rubric", "compare", NAME, "--drift", STAYS)
     assert f"known: {FALLS}" in refused("rubric", "compare", NAME, "--drift", "openai/fall")

@@ -25,7 +25,7 @@ def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def calls(*options: str) -> int:
     rows: list[dict[str, Any]] = strict(
-        ok("run", "--estimate", "--round", "S1", "--model", "fake", *options, "--format", "json")
+        ok("run", "--estimate", "--round", "S1", "--model", "fake", *options, "--json")
     )
     return sum(row["calls"] for row in rows)
 
@@ -90,7 +90,7 @@ def test_too_few_batteries_get_no_error_to_expect(server: FakeLLM) -> None:
 @pytest.mark.thorough
 def test_a_board_by_segment_says_where_a_sample_leaves_too_few_batteries(server: FakeLLM) -> None:
     run_stages("--round", "S1", "--model", "fake", "--sample-segments", "2")
-    rows = strict(ok("leaderboard", "--by", "segment", "--round", "S1", "--format", "json"))
+    rows = strict(ok("board", "--by", "segment", "--round", "S1", "--json"))
     own = [row for row in rows if row["model"] == "fake" and row["n_pairs"]]
     assert own
     for row in own:
