@@ -70,7 +70,7 @@ def _source(**noted: Any) -> Source:
     return Source(**{**noted, "allowed": tuple(noted.get("allowed", ()))})
 
 
-_MANIFESTS: Notes[Source] = Notes(
+ROUND_NOTES: Notes[Source] = Notes(
     "sources", _source, lambda source: source.round, "`dtef add PATH --round ROUND` writes it anew", name=str
 )
 
@@ -113,16 +113,12 @@ class Sources(Generic[Read]):
         changed = before is None or replace(before, landing=0, landed=False) != source
         count = before.landing if before else 0
         source = replace(source, landing=count + changed, landed=hashed is not None)
-        _MANIFESTS.write(self.warehouse, source)
+        ROUND_NOTES.write(self.warehouse, source)
         return source
 
     def get(self, round_id: str) -> Source | None:
         """The source of a round; None: it was never ingested. Raises WarehouseError when its manifest is broken."""
-        return _MANIFESTS.read(self.warehouse, round_id)
-
-    def forget(self, round_id: str) -> None:
-        """Take away what is noted of a round; its file stays."""
-        _MANIFESTS.delete(self.warehouse, round_id)
+        return ROUND_NOTES.read(self.warehouse, round_id)
 
     def before(self, round_id: str) -> Source | None:
         """The source that a new one takes the place of; None also where the manifest is broken, which is no reason to keep it."""

@@ -10,7 +10,6 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.stage.noted_files import remove_files
 from assets.stage.partitions import OWNERS
 from assets.stage.ranges import ranges
 from assets.stage.versions import content_version, observation_tags, observed_versions
@@ -132,14 +131,6 @@ def register_round(
     _add_as_neighbours(instance, keys, [key for key in known if key not in gone])
     _observe_files(instance, source, rows, found)
     return Registered(keys, retired, source, found)
-
-
-def remove_round(instance: dg.DagsterInstance, sources: Sources[Survey], round_id: str) -> None:
-    """Take a round away: its partitions, its rows in every table, and the note of where it comes from. Responses stay stored."""
-    keys = [key for key in known_keys(instance) if split_partition_key(key)[0] == round_id]
-    remove_files(instance, sources.warehouse, survey_files.key, SPACE, lambda warehouse, key: None, keys)
-    sources.warehouse.drop_first(SPACE, round_id)
-    sources.forget(round_id)
 
 
 def refuse_losses(

@@ -66,8 +66,6 @@ def main() -> None:
 main.usual = survey
 for _group in (survey, rubric, qa, games, preference):
     main.add_command(_group)
-for _command in (responses, export_file, import_file):
-    main.add_command(_command)
 
 
 @main.command(short_help="Write the results as one HTML page.")
@@ -182,6 +180,10 @@ def sql(query: str, output: str) -> None:
     read.sql(query, output)
 
 
+for _command in (responses, export_file, import_file):
+    main.add_command(_command)
+
+
 @main.command(short_help="List the models and collections that --model takes.")
 @writes_a_table
 @reports_errors
@@ -287,7 +289,7 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     sys.exit(scored_files.score_file(family, file, tasks, trust_answers))
 
 
-@main.command(short_help="Show judges stored responses again, to see whether they have moved.")
+@main.command(short_help="Have judges judge stored responses again, to see if they moved.")
 @click.option("--family", type=click.Choice(["rubric", "qa"]), required=True, help="Family whose judges are watched.")
 @snapshot_or_base("Label of the night, such as 2026-01-31; a new label asks afresh.")
 @click.option(

@@ -22,6 +22,7 @@ from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted, plural
 from resources.blueprint_files import clear_tables
 from resources.gateway.progress import kept_terminal, waiting
+from resources.notes import Notes
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from resources.written_pages import remove_pages
@@ -71,21 +72,20 @@ class FamilyFiles:
     """Reads what `check` is given: (**options)."""
     listed: Callable[..., Mapping[str, Sequence[Mapping[str, Any]]]]
     """The tables of `list`, each with a name: (warehouse, **options)."""
-    known: Callable[[Any, Warehouse], Iterable[str]]
-    """The names that `remove` takes, of what Dagster's instance or the warehouse knows."""
-    take_away: Callable[[Any, Warehouse, Sequence[str]], None]
     counted_rows: Mapping[str, str]
     """The tables whose rows are counted when they go, with what a row is; first that of responses."""
     results: tuple[str, ...]
     """The tables over all partitions."""
     stage: str = ""
-    """The stage that makes tables of files."""
+    """The stage that makes tables of files; empty: none does."""
+    notes: Notes[Any] | None = None
+    """What is noted of the files, by the names that `remove` takes."""
     next_step: str = ""
     """What to do after adding."""
     still_there: Callable[[Warehouse, Sequence[str]], Iterable[str]] = lambda warehouse, keys: ()
     """What to say of files that stay when these partitions go."""
-    levels: Callable[[str], dict[str, str]] | None = None
-    """The folder levels of a name; None: those of a partition's key."""
+    by_first: bool = False
+    """Whether all partitions of a value of the first level go together, under that name; False: each under its key."""
     list_hint: str = ""
 
 
@@ -185,36 +185,58 @@ def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
     warehouse = open_warehouse()
     with kept_terminal():
         with waiting("looking at what is known"):
-            import assets.launch  # noqa: F401 - takes seconds, and keeps Dagster's own warnings from the terminal
+            from assets.stage.noted_files import remove_files  # takes seconds
         with dagster_instance() as instance:
-            known = list(dict.fromkeys(files.known(instance, warehouse)))
-            if not known:
+            parts = _known_parts(instance, warehouse, stored, files)
+            if not parts:
                 raise ConfigError(f"no {files.noun} in {warehouse.root} yet: `{files.adds}` adds some")
-            keys = fitting(known, patterns, files.noun.upper())
-            lines = [*(_what_goes(warehouse, stored, files, key) for key in keys), *files.still_there(warehouse, keys)]
-            files.take_away(instance, warehouse, keys)
+            names = fitting(list(parts), patterns, files.noun.upper())
+            lines = [*(_what_goes(warehouse, stored, files, name) for name in names), *files.still_there(warehouse, names)]
+            asset = f"{family}_files" if files.stage else ""
+            for name in names:
+                remove_files(instance, warehouse, stored.space, asset, lambda key: None, parts[name])
+                if files.by_first:
+                    warehouse.drop_first(stored.space, name)
+                if files.notes:
+                    files.notes.delete(warehouse, name)
     lines += [
         f"stored responses stay: a {files.noun} that is added again is asked nothing that it was asked before",
         boards_follow(warehouse, stored, files.results),
     ]
     if output == "json":
-        click.echo(json.dumps({"removed": keys, "told": lines}, ensure_ascii=False))
+        click.echo(json.dumps({"removed": names, "told": lines}, ensure_ascii=False))
     else:
         for line in lines:
             say(line)
     return 0
 
 
-def _what_goes(warehouse: Warehouse, family: Family, files: FamilyFiles, key: str) -> str:
+def _known_parts(instance: Any, warehouse: Warehouse, family: Family, files: FamilyFiles) -> dict[str, list[str]]:
+    """The partitions that Dagster's instance, the warehouse or a note knows, by the names that `remove` takes."""
+    from assets.stage.noted_files import partitions_of
+
+    space, first_table = family.space, next(iter(family.tables))
+    keys = partitions_of(instance, space)
+    for value in warehouse.values(first_table, space.first):
+        below = warehouse.values(first_table, space.second, **{space.first: value}) if space.second else []
+        keys += [space.key(value, other) for other in below] if space.second else [value]
+    parts: dict[str, list[str]] = {}
+    for key in dict.fromkeys(keys):
+        parts.setdefault(space.split(key)[0] if files.by_first else key, []).append(key)
+    if files.notes:
+        for note in files.notes.all(warehouse):
+            parts.setdefault(files.notes.key_of(note), [])
+    return parts
+
+
+def _what_goes(warehouse: Warehouse, family: Family, files: FamilyFiles, name: str) -> str:
     """`removed compass__a: 12 responses, 24 judgements, of base, night-2`."""
-    rows = {
-        noun: _rows_at(warehouse, table, files.levels(key) if files.levels else family.space.levels(key))
-        for table, noun in files.counted_rows.items()
-    }
+    at = {family.space.first: name} if files.by_first else family.space.levels(name)
+    rows = {noun: _rows_at(warehouse, table, at) for table, noun in files.counted_rows.items()}
     snapshots = sorted({snapshot for found in rows.values() for snapshot in found})
     if not snapshots:
-        return f"removed {key}, which was never run"
-    return f"removed {key}: {', '.join(counted(len(found), noun) for noun, found in rows.items())}, of {', '.join(snapshots)}"
+        return f"removed {name}, which was never run"
+    return f"removed {name}: {', '.join(counted(len(found), noun) for noun, found in rows.items())}, of {', '.join(snapshots)}"
 
 
 def _rows_at(warehouse: Warehouse, table: str, at: Mapping[str, str]) -> list[str]:

@@ -30,7 +30,6 @@ from dtef_pipeline.games.document_lines import (
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_packs
 from dtef_pipeline.games.packs import pack
-from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.stored_tables import GAMES_TABLES
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
@@ -204,32 +203,12 @@ def _bytes_of(file: Path) -> bytes:
         ) from error
 
 
-def _known(instance: Any, warehouse: Warehouse) -> Iterator[str]:
-    from assets.stage.noted_files import partitions_of
-
-    yield from partitions_of(instance, LEAGUE_SPACE)
-    for league in warehouse.values("scenario_items", "league"):
-        yield from (LEAGUE_SPACE.key(league, one) for one in warehouse.values("scenario_items", "scenario", league=league))
-
-
-def _take_away(instance: Any, warehouse: Warehouse, keys: Sequence[str]) -> None:
-    from assets.stage.noted_files import partitions_of
-
-    known = set(partitions_of(instance, LEAGUE_SPACE))
-    for key in keys:
-        warehouse.drop(LEAGUE_SPACE, key)
-        if key in known:
-            instance.delete_dynamic_partition(LEAGUE_SPACE.name, key)
-
-
 GAMES_FILES = FamilyFiles(
     noun="scenario",
     adds="dtef games run",
     read=_read,
     check=_check,
     listed=_listed,
-    known=_known,
-    take_away=_take_away,
     counted_rows={"episodes": "episode", "decision_answers": "decision"},
     results=tuple(name for name, spec in GAMES_TABLES.items() if spec.space is None),
     list_hint="`dtef games play SCENARIO` plays one; a player is human, baseline/NAME, a model, or PERSONA@MODEL",

@@ -293,7 +293,9 @@ def _votes_now() -> list[PlayersVote]:
 def _check_votes(warehouse: Warehouse, votes: list[PlayersVote], items: tuple[str, ...]) -> None:
     """Raises WarehouseError where there is nothing to make a table of, nor one to empty; ConfigError where no vote fits `items`."""
     if not votes and not warehouse.tables(["preference_scores"]):
-        raise WarehouseError("no votes yet: `dtef preference vote` asks a person for some, `dtef preference vote --judge MODEL` a model")
+        raise WarehouseError(
+            "no votes yet: `dtef preference vote` asks a person for some, `dtef preference vote --judge MODEL` a model"
+        )
     if votes and not votes_on_items(votes, items):
         raise ConfigError(
             f"preference.items, in the panel file: no votes on {', '.join(items)}; items: {and_more(sorted({one.item_id for one in votes}), 3)}"

@@ -237,7 +237,8 @@ def votes(
     multiple=True,
     metavar="PATTERN",
     help="Only judges whose id, model or name in the models file fits, as in gpt-4.1-mini; may be repeated. With --now it is needed where "
-    "several judges voted; '*' takes all for reviewers of one fit, a model at two temperatures for one.  [default: each by itself; with --now people]",
+    "several judges voted; '*' takes all for reviewers of one fit, a model at two temperatures for one.  [default: each by itself; with --now "
+    "people]",
 )
 @click.option(
     "--metric",

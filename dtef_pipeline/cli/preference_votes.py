@@ -178,9 +178,7 @@ def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
         path.write_text(vote_page(pairs, reviewer), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror or error}") from None
-    click.echo(
-        f"{path}: {counted(len(pairs), 'pair')}; `dtef import votes FILE` takes the votes that the reviewer downloads"
-    )
+    click.echo(f"{path}: {counted(len(pairs), 'pair')}; `dtef import votes FILE` takes the votes that the reviewer downloads")
 
 
 def _for_people(store: VoteStore, pairs: Sequence[BlindedPair]) -> list[BlindedPair]:

@@ -211,20 +211,6 @@ def _listed(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
     return {"parts": [_row(warehouse, key, suites) for key in known_parts(warehouse)]}
 
 
-def _known_keys(instance: Any, warehouse: Warehouse) -> Iterator[str]:
-    from assets.qa.files import known_parts as registered
-
-    yield from registered(instance)
-    yield from known_parts(warehouse)
-    yield from (source.key for source in ITEM_NOTES.all(warehouse))
-
-
-def _take_away(instance: Any, warehouse: Warehouse, keys: Sequence[str]) -> None:
-    from assets.qa.files import remove_parts
-
-    remove_parts(instance, warehouse, keys)
-
-
 def read_files(
     suite: str, path: Path, corpus: Path | None, suites: Path | None, *, part: str | None = None, strict: bool = False
 ) -> tuple[SuiteSpec, AddedFiles]:
@@ -309,8 +295,7 @@ QA_FILES = FamilyFiles(
     read=_read,
     check=_check,
     listed=_listed,
-    known=_known_keys,
-    take_away=_take_away,
+    notes=ITEM_NOTES,
     counted_rows={"qa_responses": "response"},
     results=RESULTS_OF_PARTS,
     stage="qa_items",

@@ -17,7 +17,7 @@ from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import blueprint_id
 from dtef_pipeline.rubric.stored_tables import RESULTS_OF_ALL
 from dtef_pipeline.text.counted import and_more, counted
-from resources.blueprint_files import RubricFile, all_noted, content_hash
+from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, all_noted, content_hash
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -153,23 +153,9 @@ def _row(warehouse: Warehouse, key: str, path: str) -> dict[str, Any]:
     }
 
 
-def _known(instance: Any, warehouse: Warehouse) -> Iterator[str]:
-    from assets.rubric.files import known_blueprints
-
-    yield from known_blueprints(instance)
-    yield from warehouse.values("rubric_blueprints", "blueprint")
-    yield from (file.blueprint for file in all_noted(warehouse))
-
-
 def _still_there(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
     if there := [file.path for file in all_noted(warehouse) if file.blueprint in keys and not file.is_gone]:
         yield f"files stay, and adding their folder adds them again: {and_more(there, _PARTS_NAMED)}"
-
-
-def _take_away(instance: Any, warehouse: Warehouse, keys: Sequence[str]) -> None:
-    from assets.rubric.files import remove
-
-    remove(instance, warehouse, keys)
 
 
 RUBRIC_FILES = FamilyFiles(
@@ -178,9 +164,8 @@ RUBRIC_FILES = FamilyFiles(
     read=_read,
     check=rubric_check.check,
     listed=_listed,
-    known=_known,
     still_there=_still_there,
-    take_away=_take_away,
+    notes=BLUEPRINT_NOTES,
     counted_rows={"rubric_responses": "response", "rubric_judgements": "judgement"},
     results=RESULTS_OF_ALL,
     stage="rubric_blueprints",

@@ -96,7 +96,7 @@ def _move(moved: _Moved, path: Path, given: Mapping[str, Any]) -> None:
     getattr(import_module(f"dtef_pipeline.cli.{module}"), function)(path, **{name: given[name] for name in moved.options})
 
 
-@click.command("export", short_help="Write prompts, responses, votes, labels, personas or scenarios to a file.")
+@click.command("export", short_help="Write prompts, responses, votes, labels or personas to a file.")
 @click.argument("what", type=click.Choice(list(_EXPORTED)))
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option(

@@ -16,12 +16,12 @@ from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.selection import shipped_experiment_rows
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
 from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS, NEXT_STEPS
 from dtef_pipeline.text.beginning import beginning
 from dtef_pipeline.text.counted import and_more, counted
 from resources.gateway.progress import waiting
+from resources.sources import ROUND_NOTES
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -312,30 +312,15 @@ def _row(warehouse: Warehouse, round_id: str) -> dict[str, Any]:
     return {**_counts(round_id, responses, quarantine), "snapshots": sorted(snapshots), "file": file}
 
 
-def _known(instance: Any, warehouse: Warehouse) -> Iterator[str]:
-    from assets.survey.rounds import known_keys
-
-    yield from (split_partition_key(key)[0] for key in known_keys(instance))
-    yield from warehouse.values("survey_responses", "round")
-
-
-def _take_away(instance: Any, warehouse: Warehouse, rounds: Sequence[str]) -> None:
-    from assets.survey.rounds import remove_round
-
-    for round_id in rounds:
-        remove_round(instance, _sources(warehouse), round_id)
-
-
 SURVEY_FILES = FamilyFiles(
     noun="round",
     adds="dtef add PATH",
     read=_read,
     check=_check,
     listed=_listed,
-    known=_known,
-    take_away=_take_away,
+    notes=ROUND_NOTES,
     counted_rows={"predictions": "response"},
     results=tuple(name for name, spec in SURVEY_TABLES.items() if spec.space is None),
-    levels=lambda round_id: {"round": round_id},
+    by_first=True,
     stage="survey_responses",
 )

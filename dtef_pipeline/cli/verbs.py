@@ -18,6 +18,10 @@ class Commands(click.Group):
 
     usual: click.Group | None = None
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they are used."""
+        return list(self.commands)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)
         return self.usual.get_command(ctx, cmd_name) if found is None and self.usual else found
@@ -108,9 +112,8 @@ def family_group(words: FamilyWords) -> click.Group:
         "remove": (_remove(words), as_json),
         "board": (_board(words), writes_a_table),
     }
-    for name, (verb, output) in verbs.items():
-        group.add_command(_generated(words, name, verb, output))
-    for command in (words.run, *words.more):
+    made = [_generated(words, name, verb, output) for name, (verb, output) in verbs.items()]
+    for command in (*made[:-1], words.run, made[-1], *words.more):
         group.add_command(command)
     return group
 

@@ -133,9 +133,7 @@ class TestSheet:
     def test_what_can_be_chosen_is_said_where_it_does_not_fit(self, judged: RubricPipeline, tmp_path: Path) -> None:
         out = ["--out", tmp_path / "x.csv"]
         assert "'thre' fits none; known: " in refused("export", "labels", *out, "--blueprint", "thre")
-        assert (
-            "nothing is scored in snapshot night-2" in dtef("export", "labels", *out, "--snapshot", "night-2").stderr
-        )
+        assert "nothing is scored in snapshot night-2" in dtef("export", "labels", *out, "--snapshot", "night-2").stderr
         ok("export", "labels", *out, "--blueprint", "tw*", "--snapshot", "base", "--per-model", 1)
         assert set(judged.table("rubric_label_draws")["blueprint"].to_pylist()) == {"two"}
 

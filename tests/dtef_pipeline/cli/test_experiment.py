@@ -102,7 +102,9 @@ def assert_each_has_interval_and_decision(rows: list[dict[str, Any]]) -> None:
         assert row["p"] <= row["p_adjusted"]
         assert (row["margin"], row["n_questions"]) == (0.01, row["n_pairs"] / 2)
         assert f"{row['low']:+.3f} to {row['high']:+.3f}" in shown
-    assert "margin 0.0: allowed: a difference of scores above 0" in refused("board", "--experiment", "context-size", "--margin", "0")
+    assert "margin 0.0: allowed: a difference of scores above 0" in refused(
+        "board", "--experiment", "context-size", "--margin", "0"
+    )
 
 
 @pytest.mark.thorough

@@ -1,4 +1,4 @@
-"""`dtef score --family qa` with what needs more than a text: programs and their tests, quotations and their documents; and all shared vectors."""
+"""`dtef score --family qa` with what needs more than a text: programs and their tests, quotations and their documents; all shared vectors."""
 
 from __future__ import annotations
 

@@ -48,8 +48,7 @@ def test_baselines_stand_in_no_pair_unless_they_are_let_in(house: Warehouse) -> 
     assert "13.86, 86.14" in said
     assert "13.861" not in said
     chains = [
-        json.loads(ok("preference", "votes", one["vote"], "--json"))
-        for one in json.loads(ok("preference", "votes", "--json"))
+        json.loads(ok("preference", "votes", one["vote"], "--json")) for one in json.loads(ok("preference", "votes", "--json"))
     ]
     told = {row["reason"] for chain in chains for row in chain if row["player"].startswith("baseline/")}
     assert told == {"the response was computed from the data: no model was asked"}

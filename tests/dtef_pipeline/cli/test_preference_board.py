@@ -72,9 +72,8 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     shown = ok("preference", "board", "--metric", "*", "--wide")
     assert "accuracy" in shown.partition("Kendall")[0]
     assert "even" not in shown, "a metric that puts all players at one place was a wall of rows"
-    assert (
-        "not shown: 1 metric, as there is no tau: one order puts all players at the same place; --csv names it"
-        in " ".join(shown.split())
+    assert "not shown: 1 metric, as there is no tau: one order puts all players at the same place; --csv names it" in " ".join(
+        shown.split()
     )
     assert "no tau: at least 2 players are needed" in {
         row["reason"] for row in both if row["metric"] == "made: unknown [plain]"

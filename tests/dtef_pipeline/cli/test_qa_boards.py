@@ -362,10 +362,7 @@ def test_responses_of_judges_are_told_apart_by_the_tables_that_rest_on_them(hous
             for key, role, model in kept
         )
     told = {
-        family: [
-            (row["model"], row["role"], row["answers"])
-            for row in strict(ok("responses", "--family", family, "--json"))
-        ]
+        family: [(row["model"], row["role"], row["answers"]) for row in strict(ok("responses", "--family", family, "--json"))]
         for family in ("survey", "rubric", "qa")
     }
     assert told == {

@@ -124,7 +124,9 @@ def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_told(
     said = "error: there is no warehouse /proc/nope: /proc/nope cannot be made: /proc holds no files of users"
     assert {refused(*command) for command in readers} == {f"{said}; name another place in DTEF_WAREHOUSE\n"}
     monkeypatch.setenv("DTEF_WAREHOUSE", str(tmp_path / "new"))
-    said = f"error: there is no warehouse {tmp_path}/new: `dtef add PATH` makes it, or name the one you mean in DTEF_WAREHOUSE\n"
+    said = (
+        f"error: there is no warehouse {tmp_path}/new: `dtef add PATH` makes it, or name the one you mean in DTEF_WAREHOUSE\n"
+    )
     assert {refused(*command) for command in readers} == {said}
 
 

@@ -145,9 +145,7 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
         )
     )
     assert {row["reason"] for row in rows} == {None, "budget"}
-    unscored = json.loads(
-        ok("sql", "SELECT reason FROM rubric_points WHERE snapshot = 'cheap' AND score IS NULL", "--json")
-    )
+    unscored = json.loads(ok("sql", "SELECT reason FROM rubric_points WHERE snapshot = 'cheap' AND score IS NULL", "--json"))
     assert {row["reason"] for row in unscored} <= {"budget"}
 
 

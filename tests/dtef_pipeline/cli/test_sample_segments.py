@@ -24,9 +24,7 @@ def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def calls(*options: str) -> int:
-    rows: list[dict[str, Any]] = strict(
-        ok("run", "--estimate", "--round", "S1", "--model", "fake", *options, "--json")
-    )
+    rows: list[dict[str, Any]] = strict(ok("run", "--estimate", "--round", "S1", "--model", "fake", *options, "--json"))
     return sum(row["calls"] for row in rows)
 
 

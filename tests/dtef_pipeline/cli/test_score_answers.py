@@ -36,7 +36,10 @@ class TestScoreAnswers:
         line = {"scorer": "ListMany", "response": ["oyster", "mussel"], "reference": {"oyster": 1, "mussel": 1, "whelk": 2}}
         (scored,) = map(strict, ok("score", "--family", "qa", "-", stdin=json.dumps(line)).splitlines())
         assert (scored["status"], scored["value"], scored["response"]) == ("ok", 0.5, ["oyster", "mussel"])
-        assert "a list of texts or numbers" in dtef("score", "--family", "qa", "-", stdin=json.dumps({**line, "response": [{}]})).stderr
+        assert (
+            "a list of texts or numbers"
+            in dtef("score", "--family", "qa", "-", stdin=json.dumps({**line, "response": [{}]})).stderr
+        )
 
     def test_scorers_that_are_known_here_are_named(self) -> None:
         line = json.dumps({"scorer": "Essay", "response": "x", "reference": "y"})
