@@ -14,6 +14,7 @@ import pandas as pd
 
 from dtef_pipeline.cli.families import fitting, refresh_boards, stored_family
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
+from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.errors import ConfigError
@@ -136,7 +137,7 @@ def _stored(
     problems = [*addition.problems(), *(f"error: {failure}" for failure in failures)]
     for line in problems:
         say(line, err=True)
-    return {"added": keys, "told": lines, "problems": problems, "is_clean": addition.is_clean and not failures}
+    return {"added": keys, "lines": lines, "problems": problems, "is_clean": addition.is_clean and not failures}
 
 
 def check_files(family: str, output: str, **given: Any) -> int:
@@ -204,7 +205,7 @@ def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
         boards_follow(warehouse, stored, files.results),
     ]
     if output == "json":
-        click.echo(json.dumps({"removed": names, "told": lines}, ensure_ascii=False))
+        click.echo(json.dumps({"removed": names, "lines": lines}, ensure_ascii=False))
     else:
         for line in lines:
             say(line)
@@ -251,6 +252,9 @@ def boards_follow(warehouse: Warehouse, family: Family, results: Iterable[str]) 
     if not boards_left:
         clear_tables(warehouse, results)
         remove_pages(warehouse.fs, f"{warehouse.root}/{family.name}_report")
+        page = f"{warehouse.root}/report.html"
+        if family.name == USUAL_FAMILY and warehouse.fs.get_file_info(page).is_file:
+            warehouse.fs.delete_file(page)
     warehouse.refresh_database()
     if boards_left:
         return f"boards and pages follow at the next `dtef {family.name} board --refresh`"
