@@ -46,7 +46,14 @@ RUBRIC_STAGE_NAMES = [
 RUBRIC_ROLL_UP_NAMES = [
     f"rubric_{name}" for name in ("board", "corrected", "champions", "agreement", "validity", "drift", "costs", "report")
 ]
-REPORT_NAMES = [names[-1] for names in (ROLL_UP_NAMES, RUBRIC_ROLL_UP_NAMES, QA_ROLL_UP_NAMES, GAMES_ROLL_UP_NAMES)]
+FAMILY_ROLL_UPS = {
+    "survey": ROLL_UP_NAMES,
+    "rubric": RUBRIC_ROLL_UP_NAMES,
+    "qa": QA_ROLL_UP_NAMES,
+    "games": GAMES_ROLL_UP_NAMES,
+}
+"""By family."""
+REPORT_NAMES = [names[-1] for names in FAMILY_ROLL_UPS.values()]
 """The report of each family, which shows its scores from votes in a chapter."""
 _STARTED = {
     "survey": {*STAGE_NAMES, *ROLL_UP_NAMES},

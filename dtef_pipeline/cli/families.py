@@ -19,7 +19,6 @@ from pyarrow.fs import LocalFileSystem
 from assets.stage.panel_drift import judges_in, panel_drift, scored_in
 from dtef_pipeline.cli.boards import render_drift
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_stale
-from dtef_pipeline.cli.started_runs import roll_up_family
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.subject import Subject
@@ -99,15 +98,6 @@ def stored_family(name: str) -> Family:
 def family_record(name: str) -> CommandFamily:
     found: CommandFamily = getattr(import_module(f"dtef_pipeline.cli.{name}_board"), f"{name.upper()}_COMMANDS")
     return found
-
-
-def refresh_boards(name: str, metric: str | None) -> int:
-    """Make the roll-ups of a family anew; the exit code: 1 where one failed, or a file was left out. `metric`: of surveys, the score."""
-    if name == "survey":
-        from dtef_pipeline.cli import run
-
-        return run.refresh_boards(metric or "js")
-    return roll_up_family(name)
 
 
 def fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:

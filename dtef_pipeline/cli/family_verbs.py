@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import click
 import pandas as pd
 
-from dtef_pipeline.cli.families import fitting, refresh_boards, stored_family
+from dtef_pipeline.cli.families import fitting, stored_family
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.options import USUAL_FAMILY
-from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance
+from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, refresh_boards
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import Family

@@ -30,7 +30,7 @@ def add(name: str, role: str) -> None:
         held = _kept(path)
         if any(one.name == name for one in held):
             raise ConfigError(
-                f"{path}: {name!r} holds a token already; take another name, or first: dtef tokens {name - -remove}"
+                f"{path}: {name!r} holds a token already; take another name, or first: dtef tokens {name} --remove"
             )
         _write(path, [*held, _held(name, role, token)])
     click.echo(f"the token of {name}, {role}; it is shown this once, and {path} keeps its hash:", err=True)

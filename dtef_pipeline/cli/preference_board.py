@@ -12,7 +12,7 @@ import pyarrow as pa
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, open_warehouse, reads_tables, say_skipped
 from dtef_pipeline.cli.preference_fit import stored_votes, with_named_judges
-from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, materialized_assets, roll_up
+from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, materialized_assets, roll_up_assets
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
@@ -138,7 +138,7 @@ _PREFERENCE_VIEW = TableView(
 )
 
 
-def rollup() -> int:
+def refresh() -> int:
     """The exit code: 1 where the roll-up failed."""
     settings = Settings.from_environment()
     votes, warehouse = _votes_now(), open_warehouse(new=True)
@@ -149,10 +149,10 @@ def rollup() -> int:
         from assets.preference.stored_votes import note_votes
 
         note_votes(instance, version_of_votes(votes))
-        outcome = roll_up(instance, PREFERENCE_ROLL_UP_NAMES, {})
+        outcome = roll_up_assets(instance, PREFERENCE_ROLL_UP_NAMES, {})
         # Reports that were made before have a chapter of the earlier scores, and Dagster would call them "Unsynced".
         for name in [] if outcome.failures else materialized_assets(instance, REPORT_NAMES):
-            outcome += roll_up(instance, [name], {})
+            outcome += roll_up_assets(instance, [name], {})
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
     say_skipped(outcome, warehouse)

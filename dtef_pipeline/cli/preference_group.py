@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import of_family, refuse_others, writes_a_table
+from dtef_pipeline.cli.options import Option, of_family, refuse_others, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.store_commands import of_admin
 from dtef_pipeline.text.counted import counted
 
 
-def _voted_family(context: click.Context, parameter: click.Parameter, family: str | None) -> str | None:
-    if family is None or context.resilient_parsing:
-        return family
-    from dtef_pipeline.families import FAMILIES
-    from dtef_pipeline.preference.paired_csv import ELSEWHERE
-
-    names = [*(one.name for one in FAMILIES), ELSEWHERE]
-    if family not in names:
-        raise click.BadParameter(f"{family!r}: allowed: {', '.join(names)}.", context, parameter)
-    return family
-
-
-def of_voted_family(help: str) -> Callable[..., Any]:
+def of_voted_family(help: str) -> Option:
     """`--family` of a command about votes: of which some are on responses that other tools stored."""
-    return click.option("--family", metavar="survey|rubric|qa|games|elsewhere", callback=_voted_family, help=help)
+    return of_family(None, help, others=("elsewhere",))
 
 
 _MOST_TOLD = 2_000
@@ -302,7 +290,7 @@ def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any
     )
     from dtef_pipeline.cli import preference_board
 
-    code = preference_board.rollup() if refresh else 0
+    code = preference_board.refresh() if refresh else 0
     chosen = {name: given[name] for name in ("family", "partition", "reviewer_kind")}
     if given["metric"] is None:
         preference_board.show(judges=given["judges"], output=output, **chosen)

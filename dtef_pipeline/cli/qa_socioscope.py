@@ -18,6 +18,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli import family_verbs, qa_files, qa_run
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
+from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.started_runs import require_imported
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
@@ -49,9 +50,6 @@ from resources.settings import Settings
 _SUITE = "socioscope"
 _CITED_COLUMNS = ("quote", "reason", "doc_id")
 _LARGEST_SOURCE = 2**31 - 1
-_JUDGE_OPTIONS = ("judges_file", "judge", "rejudge")
-_ASKING_OPTIONS = ("retriever", "k", "filter", "snapshot", "replace")
-"""What says how models are asked, and where their responses go."""
 _WITHOUT_ANSWER = ("error", "missing")
 _NO_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _MOST_OF_A_TITLE, _MOST_OF_A_FILE_NAME = 26, 80
@@ -100,7 +98,11 @@ def socioscope(given: Documented, options: qa_run.QaOptions) -> int:
 def _checked_models(options: qa_run.QaOptions) -> tuple[ModelSpec, ...]:
     """The models that are asked. Raises ConfigError for what asking would stumble over, before anything is added."""
     if not options.models:
-        _refuse_options_of_models()
+        refuse_others(
+            ("corpus", "part", "out"),
+            "--corpus and no --model, as answers of a file are scored and nobody is asked",
+            ("family",),
+        )
         return ()
     require_safe(options.snapshot)
     settings = Settings.from_environment()
@@ -108,21 +110,6 @@ def _checked_models(options: qa_run.QaOptions) -> tuple[ModelSpec, ...]:
     require_imported(specs, options.snapshot, settings)
     require_server(options.retriever, settings)
     return specs
-
-
-def _refuse_options_of_models() -> None:
-    """Raises ConfigError where an option was given that does nothing for the answers of a file."""
-    context = click.get_current_context()
-    for option in context.command.params:
-        name = option.name or ""
-        if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
-            continue
-        if name in _JUDGE_OPTIONS:
-            raise ConfigError(f"{option.opts[0]}: answers of a file are scored without a judge: allowed with --model MODEL")
-        if name in _ASKING_OPTIONS:
-            raise ConfigError(
-                f"{option.opts[0]}: answers of a file are scored, and nobody is asked: allowed with --model MODEL"
-            )
 
 
 def _asked(given: Documented, options: qa_run.QaOptions, specs: Sequence[ModelSpec], added: AddedFiles) -> int:

@@ -96,11 +96,11 @@ def test_of_a_sample_no_other_question_is_made_again(table: str, ingested: Path)
 
 
 READERS = {
-    "leaderboard": ["--json"],
+    "board": ["--json"],
     "costs": [],
     "drift": [],
     "drift --by segment": [],
-    "export-blueprints --round S1 --out OUT": [],
+    "export prompts OUT --round S1": [],
     "report --out OUT/r.html": [],
     "run --round S1 --estimate": [],
     "sql": ["SELECT count(*) FROM scores"],
@@ -123,7 +123,7 @@ def test_every_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(dam
         said[words] = result
     (fake,) = (row for row in strict(said["board"].stdout) if row["model"] == "fake" and row["context_level"] == "2")
     assert fake["n_pairs"] == 6
-    assert "1 file in" in said["export-blueprints --round S1 --out OUT"].stdout
+    assert "1 file in" in said["export prompts OUT --round S1"].stdout
 
 
 def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) -> None:
@@ -133,7 +133,7 @@ def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) 
         rubbish(damaged / table / "part-0.parquet")
     result = dtef("board", "--refresh")
     assert (result.exit_code, list(named(result.stderr))) == (1, [str(file)])
-    assert "roll-ups of S1" in result.stdout
+    assert "roll-ups of S1" in result.stderr
     assert query("SELECT count(*) > 0 AS there FROM segment_gaps") == [{"there": True}]
 
 

@@ -60,18 +60,18 @@ def test_a_file_is_a_whole_comparison_in_one_run_and_is_shown_again_from_the_sco
         {"condition": "distribution/attribute-label", "model": "fake", "context_level": "2"},
         {"condition": "distribution/attribute-label+cot", "model": "fake@temperature=0.7", "context_level": "2"},
     ]
-    rows = strict(ok("experiment", own, "--json"))
+    rows = strict(ok("board", "--experiment", own, "--json"))
     assert [(row["model"], row["condition"], row["n_pairs"]) for row in rows] == [("fake", "cold", 4), ("fake", "warm", 4)]
     assert rows[0]["difference"] is None
     assert rows[1]["difference"] == pytest.approx(rows[1]["score"] - rows[1]["first_score"])
     assert [row["parse_rate"] for row in rows] == pytest.approx([1, 1])
     assert sum(row["cost_usd"] for row in rows) == pytest.approx(query("SELECT sum(cost_usd) AS usd FROM costs")[0]["usd"])
-    shown = ok("experiment", own)
+    shown = ok("board", "--experiment", own)
     assert shown in printed
     assert "difference to it, its 95 % interval, and the decision (equivalent: within ±0.01)" in shown
     assert "undecided (no interval and no test: 2 batteries, at least 5 are needed)" in shown
     assert (rows[1]["decision"], rows[1]["low"], rows[1]["margin"], rows[1]["n_questions"]) == ("undecided", None, 0.01, 2)
-    assert len(list(csv.DictReader(io.StringIO(ok("experiment", own, "--csv"))))) == 2
+    assert len(list(csv.DictReader(io.StringIO(ok("board", "--experiment", own, "--csv"))))) == 2
 
 
 @pytest.mark.thorough
@@ -120,7 +120,7 @@ def test_the_command_line_stands_over_the_file(server: FakeLLM, own: str) -> Non
     ]
     compared = printed[printed.index("experiment warmer") :]
     for level in ("0", "2"):  # each level is the table that it gives alone
-        _, alone, columns = ok("experiment", own, "--context", level).split("\n\n")
+        _, alone, columns = ok("board", "--experiment", own, "--context", level).split("\n\n")
         assert alone.startswith(f"context {level}:\n model")
         assert f"\n\n{alone}\n\n" in compared
     assert compared.count("\ncontext ") == 2
@@ -128,7 +128,7 @@ def test_the_command_line_stands_over_the_file(server: FakeLLM, own: str) -> Non
 
 
 def test_without_a_name_those_that_are_shipped_are_listed() -> None:
-    rows = strict(ok("board", "--experiment", "--json"))
+    rows = strict(ok("list", "--experiments", "--json"))
     assert {"reasoning", "context-format", "option-order", "shift", "temperature"} <= {row["experiment"] for row in rows}
     assert all(row["hypothesis"] and "," in row["conditions"] for row in rows)
 

@@ -55,7 +55,7 @@ class TestIngest:
         assert f"design effect 1.5: each respondent counts as 1/1.5 {means}{again}" in ok("add", path)
         assert query("SELECT segment, question_id, ceiling_low.js FROM reference_scores ORDER BY ALL") == lowered
         assert f"design effect 2: each respondent counts as 1/2 {means}; it was 1.5\n" in ok(
-            "ingest", path, "--design-effect", "2"
+            "add", path, "--design-effect", "2"
         )
         assert "design effect 1; it was 2\n" in ok("add", path, "--design-effect", "1")
         assert "design effect" not in ok("add", path)

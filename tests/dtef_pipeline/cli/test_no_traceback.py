@@ -41,7 +41,9 @@ USUAL = {
     "suite": "gsm8k",
     "parts": "gsm8k/all",
     "scenario": "poker/kuhn",
-    "what": "personas",
+    "what": "responses",
+    "family": "rubric",
+    "patterns": "demo-facts",
     "reviewer": "r1",
     "models": "baseline/uniform",
     "name": "alice",
@@ -78,9 +80,9 @@ def typed(words: Sequence[str], command: click.Command, file: Path) -> list[str]
     for parameter in command.params:
         if isinstance(parameter, click.Option) and parameter.required:
             arguments += [parameter.opts[0], str(file.parent / "out") if is_path(parameter) else USUAL[parameter.name or ""]]
-        elif isinstance(parameter, click.Argument) and (parameter.required or words == ("experiment",)):
-            arguments.append(str(file) if is_path(parameter) or words == ("experiment",) else USUAL[parameter.name or ""])
-    if words == ("run",):
+        elif isinstance(parameter, click.Argument) and parameter.required:
+            arguments.append(str(file) if is_path(parameter) else USUAL[parameter.name or ""])
+    if words == ("survey", "run"):
         arguments += ["--round", "S1", "--segment", "country:brazil", "--questions", "2"]
     return arguments
 
@@ -195,7 +197,7 @@ def every_command(file: Path, about: str, among: Sequence[str] = ()) -> Iterator
     place, shares = (list(among).index(about), len(among)) if among else (0, 1)
     for words, command in list(COMMANDS.items())[place::shares]:
         # A survey that can be read, so that the state is what is met.
-        if found := offence(typed(words, command, SAMPLE if words == ("add",) else file), about, stdin="{}\n"):
+        if found := offence(typed(words, command, SAMPLE if words == ("survey", "add") else file), about, stdin="{}\n"):
             yield found
 
 
@@ -225,7 +227,7 @@ class TestState:
         assert list(every_command(state_of_its_own / "models.yaml", about, among)) == []
 
 
-READS: Mapping[str, tuple[str, ...]] = {"DTEF_MODELS": ("models",), "DTEF_PANEL": ("drift",), "": ("experiment",)}
+READS: Mapping[str, tuple[str, ...]] = {"DTEF_MODELS": ("models",), "DTEF_PANEL": ("drift",), "": ("board", "--experiment")}
 """A command that reads the file of each variable; an experiment is named on the command line."""
 
 

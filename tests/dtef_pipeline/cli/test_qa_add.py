@@ -96,7 +96,7 @@ class TestCheck:
         assert "pages.json:1: page_content; got 'half \\ud800'; allowed: text without NUL and halves" in told[6]
         assert told[7] == "4 items (4 PickOne), 1 chunk of documents, 5 rows left out, 2 answers left out"
         (tmp_path / "page.json").write_text(json.dumps(pages[:1]), encoding="utf-8")
-        result = dtef("qa", "socioscope", tmp_path / "talks.json", tmp_path / "page.json", "--out", tmp_path / "out")
+        result = dtef("score", tmp_path / "talks.json", "--corpus", tmp_path / "page.json", "--out", tmp_path / "out")
         assert (result.exit_code, result.stdout.splitlines()[0][:30]) == (1, "score:      1.000 over 2 quest")
 
     def test_as_json_it_is_one_object(self, tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_a_file_of_another_place_takes_no_items_away_unasked(state: Path) -> Non
     # What was moved loses nothing, and is no question; what takes the place is told to.
     moved = shutil.copy(talks / "questions.json", state / "questions.json")
     ok("qa", "add", "socioscope", moved, "--corpus", talks)
-    assert "lost to" in refused("qa", "socioscope", other, talks, "--model", "local/smollm2-135m", "--out", state / "out")
+    assert "lost to" in refused("score", other, "--corpus", talks, "--model", "local/smollm2-135m", "--out", state / "out")
     # Boards went on ranking items that were gone, until the part was run again.
     kept = {"suite": "socioscope", "part": "cold", "snapshot": "base"}
     more = [{**kept, **scored, "item_id": "cold/0", "metric": "score", "flags": []}]

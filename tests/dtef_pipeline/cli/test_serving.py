@@ -43,7 +43,7 @@ class TestTokens:
             {"name": "alice", "role": "admin"},
             {"name": "bob", "role": "reviewer"},
         ]
-        ok("tokens", "remove", "alice")
+        ok("tokens", "alice", "--remove")
         assert [one.name for one in read_tokens(tokens)] == ["bob"]
 
     def test_a_name_is_given_once_and_can_be_an_id(self, tokens: Path) -> None:
@@ -51,13 +51,13 @@ class TestTokens:
         before = tokens.read_bytes()
         assert "'alice' holds a token already" in refused("tokens", "alice", "--role", "reviewer")
         assert "got 'a b'; allowed: 1 to 100 letters" in refused("tokens", "a b", "--role", "reviewer")
-        assert "'carol' holds no token; those who do: alice" in refused("tokens", "remove", "carol")
+        assert "'carol' holds no token; those who do: alice" in refused("tokens", "carol", "--remove")
         assert tokens.read_bytes() == before
 
     def test_a_file_with_a_fault_is_left_as_it_is(self, tokens: Path) -> None:
         tokens.parent.mkdir()
         tokens.write_text("tokens:\n- {name: a, role: boss}\n", encoding="utf-8")
-        for words in (("new", "b", "--role", "admin"), ("list",), ("remove", "a")):
+        for words in (("b", "--role", "admin"), (), ("a", "--remove")):
             assert "tokens.yaml:2: token 'a': role: got 'boss'" in refused("tokens", *words)
         assert "boss" in tokens.read_text(encoding="utf-8")
 
