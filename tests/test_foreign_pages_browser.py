@@ -35,7 +35,7 @@ REPORT = "report_asset_materialization/leaderboard"
 STATE = f"""{{
   sensorOrError(sensorSelector: {{{REPOSITORY}, sensorName: "new_round"}}) {{ ... on Sensor {{ sensorState {{ status }} }} }}
   runsOrError {{ ... on Runs {{ results {{ id }} }} }}
-  assetOrError(assetKey: {{path: ["board"]}}) {{ ... on Asset {{ assetMaterializations {{ timestamp }} }} }}
+  assetOrError(assetKey: {{path: ["leaderboard"]}}) {{ ... on Asset {{ assetMaterializations {{ timestamp }} }} }}
 }}"""
 ATTACKS = """
 const address = ADDRESS, mutations = MUTATIONS, report = REPORT;

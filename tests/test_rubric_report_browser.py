@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def board_page(folder: Path) -> Path:
     """A board on which the order turns with the weight."""
     section = board_section(model_rows(), ["base"], {})
-    chapter = Chapter("board", "Leaderboard", section, style=own_file("slider.css"), script=own_file("slider.js"))
+    chapter = Chapter("leaderboard", "Leaderboard", section, style=own_file("slider.css"), script=own_file("slider.js"))
     path = folder / "board.html"
     path.write_text(build_report("Board", "", [chapter]), encoding="utf-8")
     return path

@@ -13,7 +13,7 @@ from dtef_pipeline.cli.run import PLACES_IN_THE_UI
 from tests.conftest import ROOT
 
 TEAM = ["team:data-engineering"]
-BOARDS = ["board", "breakdowns", "comparisons", "responsiveness", "segment_gaps", "reliability"]
+BOARDS = ["leaderboard", "breakdowns", "comparisons", "responsiveness", "segment_gaps", "reliability"]
 RUBRIC_ROLLED = [
     "rubric_board",
     "rubric_corrected",

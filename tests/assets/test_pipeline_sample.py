@@ -85,14 +85,14 @@ class TestSample:
         root = Path(pipeline.house.root)
         assert "<h1>DTEF: S1, S2</h1>" in (root / "report.html").read_text(encoding="utf-8")
         assert (root / "dtef.duckdb").is_file()
-        board = pipeline.house.read("board").to_pandas()
+        board = pipeline.house.read("leaderboard").to_pandas()
         assert set(board["targets"]) == {"clean", "all"}
         assert set(board["model"]) == {"baseline/uniform", "baseline/population-marginal", "baseline/previous-round"}
         linked = pipeline.house.read("question_batteries").to_pandas()
         asked = pipeline.house.read("scores", columns=["round", "question_id", "score"]).to_pandas().dropna()
         behind = asked.merge(linked, on=["round", "question_id"])["linked_battery"].nunique()
         assert board["n_batteries"].max() == behind < len(linked)
-        (of_board,) = (e for e in pipeline.materializations(boards) if e.asset_key == dg.AssetKey("board"))
+        (of_board,) = (e for e in pipeline.materializations(boards) if e.asset_key == dg.AssetKey("leaderboard"))
         assert of_board.metadata["dagster/row_count"].value == len(board)
 
     def test_what_boards_show_is_tested_with_a_recorded_seed_and_drawn(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
@@ -100,9 +100,9 @@ class TestSample:
         said = {event.asset_key.to_user_string(): event.metadata for event in pipeline.materializations(boards)}
         for name in BOARD_NAMES:
             assert (said[name]["seed"].value, said[name]["intervals"].value) == (SEED, True)
-        for name in ("board", "breakdowns"):
+        for name in ("leaderboard", "breakdowns"):
             assert said[name]["plot"].value.startswith("![")
-        board = pipeline.house.read("board").to_pandas()
+        board = pipeline.house.read("leaderboard").to_pandas()
         scored = board[board["n_pairs"] > 0]
         assert scored["n_questions"].max() < MIN_CLUSTERS
         assert scored["score_low"].isna().all()

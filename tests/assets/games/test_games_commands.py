@@ -32,7 +32,7 @@ def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
 
 def test_requests_that_opponents_share_are_estimated_once(server: FakeLLM) -> None:
     """Regression: the first request of a seed and seat was counted once per opponent, and each is sent once."""
-    league = ["--scenario", "show-cards", "--player", "legal", "--seeds", "1-3", "--json"]
+    league = ["--scenario", "show-cards", "--player", "legal", "--seeds", "1-3"]
     (one,) = json.loads(dtef_games("run", "--estimate", *league, "--opponent", "waits").stdout)
     (both,) = json.loads(dtef_games("run", "--estimate", *league, "--opponent", "waits", "--opponent", "first-legal").stdout)
     assert both["planned"] > both["requests"] == both["calls"]
@@ -83,7 +83,7 @@ def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path) ->
     assert [row["mean"] for row in rows] == sorted((row["mean"] for row in rows), reverse=True)
     _the_board_marks_a_persona_that_nobody_approved(state)
     assert CliRunner().invoke(main, ["games", "board", "--refresh"]).exit_code == 0
-    of_family = [CliRunner().invoke(main, [name, "--family", "games", "--json"]) for name in ("board", "costs")]
+    of_family = [CliRunner().invoke(main, [*words, "--json"]) for words in (("games", "board"), ("costs", "--family", "games"))]
     assert json.loads(of_family[0].stdout) == [row for row in rows if row["scenario"] == "show-cards"]
     (cost,) = json.loads(of_family[1].stdout)
     assert (cost["model"], cost["persona"], cost["calls"], cost["unpriced"]) == ("legal", "calm:v2", bought, 0)

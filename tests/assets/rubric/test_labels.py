@@ -131,7 +131,7 @@ class TestSheet:
         assert len(set(judged.table("rubric_label_draws")["draw_id"].to_pylist())) == 2
 
     def test_what_can_be_chosen_is_said_where_it_does_not_fit(self, judged: RubricPipeline, tmp_path: Path) -> None:
-        out = ["--out", tmp_path / "x.csv"]
+        out = [tmp_path / "x.csv"]
         assert "'thre' fits none; known: " in refused("export", "labels", *out, "--blueprint", "thre")
         assert "nothing is scored in snapshot night-2" in dtef("export", "labels", *out, "--snapshot", "night-2").stderr
         ok("export", "labels", *out, "--blueprint", "tw*", "--snapshot", "base", "--per-model", 1)
@@ -249,7 +249,7 @@ class TestCorrected:
         assert rows[0]["corrected"] >= rows[1]["corrected"]
         text = ok("rubric", "board", "--by", "corrected")
         assert [word in text for word in ("cand-a", "interval here", "here_low")] == [True, True, False]
-        again = ok("export", "labels", "--prompts", "9", "--seed", "8", "--out", tmp_path / "more.csv")
+        again = ok("export", "labels", "--prompts", "9", "--seed", "8", tmp_path / "more.csv")
         assert " of 9 of 14 prompts that judges decide on, draw " in again
         one = strict(ok("rubric", "board", "--by", "corrected", "--blueprint", "one", "--json"))
         assert {row["blueprint"] for row in one} == {"one"}

@@ -279,7 +279,7 @@ def test_targets_that_cannot_be_written(reading: Path, tmp_path: Path) -> None:
     file.touch()
     targets = [tmp_path, file / "x", tmp_path / "none" / "x", Path("/proc/nope/x"), Path("/dev/full")]
     found = [offence(["report", "--out", target], str(target)) for target in targets]
-    found += [offence(["export", "prompts", "--round", "S1", "--out", target], str(target)) for target in (file, file / "x")]
+    found += [offence(["export", "prompts", target, "--round", "S1"], str(target)) for target in (file, file / "x")]
     for target in (tmp_path / "none" / "x.parquet", file / "x.jsonl", tmp_path / "x.txt"):
         found.append(offence(["export", "responses", target], str(target)))
     assert [one for one in found if one] == []

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from assets.definitions import defs
 from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.request import ROLES
-from dtef_pipeline.cli.preference_group import board
+from dtef_pipeline.cli.qa_group import qa
 from dtef_pipeline.qa.result_tables import QA_ROLLED_UP
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
@@ -153,7 +153,7 @@ def house(made: tuple[Path, dg.ExecuteInProcessResult], monkeypatch: pytest.Monk
 
 
 def shown(*arguments: str) -> Result:
-    return CliRunner().invoke(board, list(arguments))
+    return CliRunner().invoke(qa, ["board", *arguments])
 
 
 def test_roll_ups_write_every_table_and_checks_say_what_drifted(
@@ -224,8 +224,8 @@ def test_what_is_not_there_is_said_with_what_makes_it(
     assert "--suite 'gsm8k' fits none; known:" in shown("--suite", "gsm8k").stderr
     (tmp_path / "warehouse").mkdir()
     use(tmp_path, monkeypatch)
-    for words in (("board",), ("costs",), ("drift", "--by", "part")):
-        assert "`dtef qa run` makes it, and `dtef qa board --refresh`" in refused(*words, "--family", "qa")
+    for words in (("qa", "board"), ("costs", "--family", "qa"), ("drift", "--family", "qa", "--by", "part")):
+        assert "`dtef qa run` makes it, and `dtef qa board --refresh`" in refused(*words)
     assert "`dtef qa run --snapshot LABEL` asks and scores" in refused("drift", "--family", "qa")
 
 

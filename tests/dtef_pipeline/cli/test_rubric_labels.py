@@ -14,7 +14,7 @@ from tests.made.rubric_warehouse import keep
 def test_items_whose_file_is_damaged_come_back_by_the_named_command_after_an_import(state: Path) -> None:
     """The command that the warning names drew nothing, as all items had labels."""
     keep(made_tables(2, 2, 6), state / "warehouse")
-    sample = ("export", "labels", "--prompts", 4, "--out")
+    sample = ("export", "labels", "--prompts", 4)
     ok(*sample, state / "sheet.csv")
     with (state / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -70,7 +70,7 @@ def test_without_a_terminal_a_command_says_which_stage_and_roll_up_it_is_in(monk
     monkeypatch.setattr("resources.gateway.progress._errors", errors)
     PartsProgress("stage 3 of 6, predictions: partitions", 52, log.append).announce("stage 3 of 6, predictions: 52 partitions")
     roll_ups = PartsProgress("roll-ups", 9, log.append)
-    for part in ("board", "breakdowns"):
+    for part in ("leaderboard", "breakdowns"):
         roll_ups.begin(part)
     said = ["roll-ups: leaderboard, 1 of 9", "roll-ups: breakdowns, 2 of 9"]
     assert errors.getvalue().splitlines() == ["stage 3 of 6, predictions: 52 partitions", *said]
