@@ -14,6 +14,7 @@ from dtef_pipeline.cli.games_group import games
 from dtef_pipeline.cli.options import (
     ADDED_UP_BY,
     OfFamily,
+    lines_as_json,
     of_format,
     of_rounds,
     reads_families,
@@ -80,6 +81,7 @@ for _group in (survey, rubric, qa, games, preference):
     "--snapshot", help="Only the runs of this snapshot; with --family rubric.  [default: the latest run that has a score]"
 )
 @reports_errors
+@lines_as_json
 @reads_families("out", "snapshot")
 def report(out: Path, snapshot: str | None) -> None:
     """Write the report: one HTML page that needs no other file and no network; of rubrics, qa and games a folder of such pages.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Collection, Sequence
+from contextlib import redirect_stdout
 from functools import partial, wraps
+from io import StringIO
 from typing import Any
 
 import click
@@ -168,6 +171,25 @@ of_format = options(
     as_json,
     click.option("--csv", is_flag=True, expose_value=False, callback=_keep_output, help="Write CSV, for other programs."),
 )
+
+
+def lines_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--json` of a command that prints sentences alone: one object, whose `lines` they are."""
+
+    @wraps(command)
+    def wrapped(*, output: str, **given: Any) -> Any:
+        if output != "json":
+            return command(**given)
+        with redirect_stdout(StringIO()) as printed:
+            code = 0
+            try:
+                command(**given)
+            except SystemExit as end:
+                code = int(end.code or 0)
+        click.echo(json.dumps({"lines": printed.getvalue().splitlines()}, ensure_ascii=False))
+        sys.exit(code)
+
+    return as_json(wrapped)
 
 
 def _keep_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import Option, of_family, refuse_others, writes_a_table
+from dtef_pipeline.cli.options import Option, lines_as_json, of_family, refuse_others, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.store_commands import of_admin
 from dtef_pipeline.text.counted import counted
@@ -67,6 +67,7 @@ def preference() -> None:
 )
 @of_admin
 @reports_errors
+@lines_as_json
 def pairs(**given: Any) -> None:
     """Make pairs of stored responses: two players' texts on the same item and draw, for reviewers to compare.
 

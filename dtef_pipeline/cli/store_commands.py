@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from dtef_pipeline.cli.options import of_family, refuse_others, writes_a_table
+from dtef_pipeline.cli.options import lines_as_json, of_family, refuse_others, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 
 _WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
@@ -152,6 +152,7 @@ def _move(moved: _Moved, path: Path, given: Mapping[str, Any]) -> None:
 )
 @of_admin
 @reports_errors
+@lines_as_json
 def export_file(what: str, path: Path, **given: Any) -> None:
     """Write what is stored to PATH, to keep it, to move it, or to work on it.
 
@@ -215,6 +216,7 @@ def export_file(what: str, path: Path, **given: Any) -> None:
 @of_admin
 @click.option("--author", help="Of labels: name of the person who filled in the rows whose column author is empty.")
 @reports_errors
+@lines_as_json
 def import_file(what: str, file: Path, **given: Any) -> None:
     """Add what FILE holds. What is there already stays as it is and is passed over; if a line is faulty, it is named, and nothing is added.
 
