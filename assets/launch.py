@@ -87,7 +87,7 @@ OF_ROUNDS = SpaceRuns(SPACE.name, "run `dtef add` on the round first", together=
 OF_BLUEPRINTS = SpaceRuns(RUBRIC_SPACE.name, "`dtef rubric add` makes a blueprint known", together=True)
 OF_SCENARIOS = SpaceRuns(LEAGUE_SPACE.name, "`dtef games run` makes a scenario known", together=True)
 OF_PARTS = SpaceRuns(QA_SPACE.name, "`dtef qa add` makes a part known", together=True)
-SPACES = {"survey": OF_ROUNDS, "rubric": OF_BLUEPRINTS, "qa": OF_PARTS, "games": OF_SCENARIOS}
+FAMILY_RUNS = {"survey": OF_ROUNDS, "rubric": OF_BLUEPRINTS, "qa": OF_PARTS, "games": OF_SCENARIOS}
 """By family."""
 
 

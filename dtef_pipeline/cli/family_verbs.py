@@ -124,10 +124,10 @@ def _stored(
     instance: Any, warehouse: Warehouse, family: str, files: FamilyFiles, addition: Addition, output: str
 ) -> dict[str, Any]:
     """Store an addition, and say what came of it; the same for other programs."""
-    from assets.launch import SPACES, materialize
+    from assets.launch import FAMILY_RUNS, materialize
 
     keys = list(addition.register(instance))
-    outcome = materialize(instance, [files.stage], keys, {}, space=SPACES[family]) if keys and files.stage else None
+    outcome = materialize(instance, [files.stage], keys, {}, space=FAMILY_RUNS[family]) if keys and files.stage else None
     if outcome is not None:
         say_skipped(outcome, warehouse)
     lines = list(addition.lines(outcome))

@@ -128,15 +128,15 @@ def vote(reviewer: str | None, judges: tuple[str, ...], **given: Any) -> None:
     if bool(judges) == (reviewer is not None):
         raise click.UsageError("--reviewer and --judge: allowed: one of them.")
     if judges:
-        refuse_others(("judges", *_OF_JUDGING), "--judge")
+        refuse_others(("judges", *_JUDGE_OPTIONS), "--judge")
         from dtef_pipeline.cli import preference_judge
 
-        sys.exit(preference_judge.judge(judges, **{name: given[name] for name in _OF_JUDGING}))
+        sys.exit(preference_judge.judge(judges, **{name: given[name] for name in _JUDGE_OPTIONS}))
     refuse_others({"reviewer", *given} - {"max_cost_usd", "max_calls"}, "--reviewer")
     _take_votes(str(reviewer), given)
 
 
-_OF_JUDGING = ("family", "most", "max_cost_usd", "max_calls")
+_JUDGE_OPTIONS = ("family", "most", "max_cost_usd", "max_calls")
 
 
 def _take_votes(reviewer: str, given: Mapping[str, Any]) -> None:
@@ -280,10 +280,10 @@ def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any
     Exit code: 0 done, also where no score is finite; 1 a roll-up failed; 2 there are no such votes, or the options need mending.
     """
     if now or file is not None or given["items"] or given["reviewers"]:
-        refuse_others(("now", *_OF_FIT), "--now")
+        refuse_others(("now", *_FIT_OPTIONS), "--now")
         from dtef_pipeline.cli import preference_fit
 
-        preference_fit.fit(file, output, **{name: given[name] for name in _OF_FIT})
+        preference_fit.fit(file, output, **{name: given[name] for name in _FIT_OPTIONS})
         return
     taken = ("family", "partition", "reviewer_kind", "refresh")
     refuse_others(
@@ -300,4 +300,4 @@ def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any
     sys.exit(code)
 
 
-_OF_FIT = ("family", "items", "reviewers", "judges", "responses")
+_FIT_OPTIONS = ("family", "items", "reviewers", "judges", "responses")

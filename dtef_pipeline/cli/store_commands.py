@@ -75,7 +75,7 @@ class _Moved(NamedTuple):
     options: tuple[str, ...] = ()
 
 
-_EXPORTED: Mapping[str, _Moved] = {
+_WRITTEN_TO: Mapping[str, _Moved] = {
     "prompts": _Moved("read:export_prompts", ("rounds", "contexts", "conditions")),
     "responses": _Moved("responses:export_file", ("models", "snapshots")),
     "votes": _Moved("preference_votes:export_file", ("justifications", "who")),
@@ -84,7 +84,7 @@ _EXPORTED: Mapping[str, _Moved] = {
     "scenarios": _Moved("games_files:export_scenarios"),
 }
 _SUITE_OPTIONS = ("suite", "parts", "condition", "snapshot", "model", "key", "items", "repeats_are_draws", "skip_unknown")
-_IMPORTED: Mapping[str, _Moved] = {
+_READ_FROM: Mapping[str, _Moved] = {
     "responses": _Moved("responses:import_file", _SUITE_OPTIONS),
     "votes": _Moved("preference_votes:import_file", ("responses", "prompts", "who")),
     "labels": _Moved("rubric_labels:import_sheet", ("author",)),
@@ -97,7 +97,7 @@ def _move(moved: _Moved, path: Path, given: Mapping[str, Any]) -> None:
 
 
 @click.command("export", short_help="Write prompts, responses, votes, labels or personas to a file.")
-@click.argument("what", type=click.Choice(list(_EXPORTED)))
+@click.argument("what", type=click.Choice(list(_WRITTEN_TO)))
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option(
     "--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, help="Of prompts: the round whose prompts are written."
@@ -174,12 +174,12 @@ def export_file(what: str, path: Path, **given: Any) -> None:
     Personas and scenarios are the shipped ones, those in the folders that DTEF_PERSONAS and DTEF_SCENARIOS name, and what was made over HTTP;
     equal ones give equal bytes. `dtef games add` takes them in.
     """
-    refuse_others(_EXPORTED[what].options, what)
-    _move(_EXPORTED[what], path, given)
+    refuse_others(_WRITTEN_TO[what].options, what)
+    _move(_WRITTEN_TO[what], path, given)
 
 
 @click.command("import", short_help="Add the responses, votes or labels of a file.")
-@click.argument("what", type=click.Choice(list(_IMPORTED)))
+@click.argument("what", type=click.Choice(list(_READ_FROM)))
 @click.argument("file", type=_A_FILE)
 @click.option(
     "--suite",
@@ -251,5 +251,5 @@ def import_file(what: str, file: Path, **given: Any) -> None:
     """
     if what == "responses" and given["suite"] is None:
         refuse_others((), "responses without --suite")
-    refuse_others(_IMPORTED[what].options, what)
-    _move(_IMPORTED[what], file, given)
+    refuse_others(_READ_FROM[what].options, what)
+    _move(_READ_FROM[what], file, given)
