@@ -141,6 +141,8 @@ def show(
         return
     compared = ("before", "after", "drift", "by", "top", "fail_on")
     refuse_others(compared, "two runs")
+    if given["prompt"] is not None:
+        raise click.UsageError("PROMPT: allowed without --before, --after and --drift; --by prompt shows the prompts that moved most.")
     sys.exit(rubric_show.compare(blueprint, before, after, drift, by, top, fail_on, given["output"]))
 
 
@@ -252,7 +254,7 @@ RUBRIC = FamilyWords(
         f"""Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint; or test what the scores rest on.
 
     With --by compare whole blueprints are what is independent, and at least 5 are needed; of one blueprint that --blueprint names, prompts.
-    Without --blueprint alone, as their rows are over all blueprints: {", ".join(one.name for one in BOARD_VIEWS if not one.of_blueprints)}.
+    Not with --blueprint, as their rows are over all blueprints: {", ".join(one.name for one in BOARD_VIEWS if not one.of_blueprints)}.
     """,
         (of_blueprints,),
     ),

@@ -55,7 +55,7 @@ class TestShow:
 class TestForgetting:
     def test_what_would_be_forgotten_is_listed_and_only_then_forgotten(self, kept: list[Response], state: Path) -> None:
         listed = ok("responses", "--snapshot", "base", "--model", "mini")
-        assert "2 responses would be forgotten" in listed
+        assert "2 responses, " in listed
         assert "4 responses" in ok("responses")
         assert "2 responses forgotten" in ok("responses", "--snapshot", "base", "--model", "mini", "--forget")
         shown = ok("responses")
@@ -63,7 +63,7 @@ class TestForgetting:
         assert "2 responses forgotten before, at a known cost of $0.2500" in shown
 
     def test_days_are_those_of_utc(self, kept: list[Response], state: Path) -> None:
-        assert "4 responses would be" in ok("responses", "--since", "2026-01-02", "--before", "2026-01-03")
+        assert "4 responses, " in ok("responses", "--since", "2026-01-02", "--before", "2026-01-03")
         assert "no such responses" in ok("responses", "--since", "2026-01-02T00:01")
 
     def test_nothing_is_forgotten_where_nothing_is_said(self, kept: list[Response], state: Path) -> None:

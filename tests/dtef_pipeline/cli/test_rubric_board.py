@@ -102,8 +102,8 @@ def test_models_are_compared_pair_by_pair_and_within_one_blueprint_by_its_prompt
 
 
 def test_champions_without_a_grade_say_which_command_has_models_graded(house: Warehouse) -> None:
-    for output in ("table", "json"):
-        said = refused("rubric", "board", "--by", "champions", "--format", output)
+    for output in ((), ("--json",)):
+        said = refused("rubric", "board", "--by", "champions", *output)
         assert "nothing to show by champions: it needs a grade: a collection `analyst` in the models file" in said
 
 
@@ -135,7 +135,7 @@ def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Wareho
 
 def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_it_shows() -> None:
     shown = ok("rubric", "board", "--help")
-    assert "Not with --blueprint, as their rows are over all blueprints: overall, tag, champions, judges, self-pref" in shown
+    assert "Not with --blueprint, as their rows are over all blueprints: overall, tag, labels, champions, judges, self-pref" in " ".join(shown.split())
     for view in BOARD_VIEWS:
         assert f"  {view.name:<15}  {view.shows}" in shown
         if view.table and view.columns:

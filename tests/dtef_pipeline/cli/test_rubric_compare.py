@@ -126,13 +126,13 @@ def test_other_judges_in_one_of_the_runs_are_told(house: Warehouse) -> None:
 
 
 def test_names_that_are_not_known_are_answered_with_the_known_ones(house: Warehouse) -> None:
-    assert "known: night-" in refused("rubric", "show", NAME, "nigth-1", "night-2")
-    assert "known: b" in refused("rubric", "compare", "bb", "night-1", "night-2")
+    assert "known: night-" in refused("rubric", "show", NAME, "--before", "nigth-1", "--after", "night-2")
+    assert "known: b" in refused("rubric", "show", "bb", "--before", "night-1", "--after", "night-2")
     assert "night-1, night-2, night-3" in refused("rubric", "show", NAME, "--before", "night-1")
     assert "twice" in refused("rubric", "show", NAME, "--before", "night-1", "--after", "night-1")
 
 
 def test_runs_of_made_tables_are_compared_whatever_is_unscored_in_them(state: Path) -> None:
     keep(made_tables(1, 3, 6, temperatures=(0.0, 0.5), snapshots=("base", "later")), state / "warehouse")
-    text = ok("rubric", "compare", "health__topic-0", "base", "later")
+    text = ok("rubric", "show", "health__topic-0", "--before", "base", "--after", "later")
     assert text.count("openai/model-") >= 3

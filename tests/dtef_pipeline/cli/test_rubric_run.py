@@ -140,8 +140,7 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
         ok(
             "sql",
             "SELECT reason, count(*) AS n FROM rubric_judgements WHERE snapshot = 'cheap' GROUP BY 1 ORDER BY 1",
-            "--format",
-            "json",
+            "--json",
         )
     )
     assert {row["reason"] for row in rows} == {None, "budget"}
