@@ -27,13 +27,13 @@ $(BIN)/.installed: $(BIN)/.runs
 	touch $@
 
 demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boards of surveys, rubrics, questions, games and votes, write the reports
-	$(BIN)/dtef ingest data/rounds/S1 data/rounds/S2
+	$(BIN)/dtef add data/rounds/S1 data/rounds/S2
 	$(BIN)/dtef run --round S1 --round S2 --context 0 --context 5 \
 		--model baselines --model local/smollm2-135m --limit local/smollm2-135m=12
 	@cp $(STATE)/warehouse/report.html $(STATE)/report.html
 	@echo
 	@echo "Rubrics: two blueprints on stored, invented responses. Functions and similarity are computed now; verdicts are invented, too."
-	$(BIN)/dtef responses import data/stored_responses.jsonl
+	$(BIN)/dtef import responses data/stored_responses.jsonl
 	$(BIN)/dtef rubric add data/blueprints
 	$(BIN)/dtef rubric run --blueprint 'demo-*'
 	$(BIN)/dtef rubric board --by blueprint --blueprint 'demo-*'
@@ -41,15 +41,15 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boa
 	@echo "Human preference: pairs of these responses, as a reviewer gets them on a page, and 128 votes of eight reviewers. Votes, reviewers and"
 	@echo "models are invented. The page of the rubrics has the scores in a chapter of its own."
 	$(BIN)/dtef preference pairs --family rubric --only 'demo-*' --per-item 3
-	$(BIN)/dtef preference next --family rubric --reviewer you --pairs 10 --out $(STATE)/votes_page
-	$(BIN)/dtef preference import data/stored_votes.jsonl
-	$(BIN)/dtef rollup --family preference
+	$(BIN)/dtef preference vote --family rubric --reviewer you --pairs 10 --out $(STATE)/votes_page
+	$(BIN)/dtef import votes data/stored_votes.jsonl
+	$(BIN)/dtef preference board --refresh
 	$(BIN)/dtef preference board
 	$(BIN)/dtef report --family rubric --out $(STATE)/rubric_report
 	@echo
 	@echo "Questions: 80 invented items in the layouts of MMLU, GSM8K, HumanEval and Socioscope. The model in this process answers six now;"
 	@echo "what it said of the others was stored. Code that it wrote is run in a sandbox; where there is none, it has no score."
-	$(BIN)/dtef responses import data/stored_answers.jsonl
+	$(BIN)/dtef import responses data/stored_answers.jsonl
 	$(BIN)/dtef qa add demo-mmlu data/questions/mmlu $(DEMO_SUITES)
 	$(BIN)/dtef qa add demo-gsm8k data/questions/gsm8k $(DEMO_SUITES)
 	$(BIN)/dtef qa add demo-humaneval data/questions/humaneval $(DEMO_SUITES)

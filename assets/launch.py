@@ -47,7 +47,14 @@ RUBRIC_STAGE_NAMES = [
 RUBRIC_ROLL_UP_NAMES = [
     f"rubric_{name}" for name in ("board", "corrected", "champions", "agreement", "validity", "drift", "costs", "report")
 ]
-REPORT_NAMES = [names[-1] for names in (ROLL_UP_NAMES, RUBRIC_ROLL_UP_NAMES, QA_ROLL_UP_NAMES, GAMES_ROLL_UP_NAMES)]
+FAMILY_ROLL_UPS = {
+    "survey": ROLL_UP_NAMES,
+    "rubric": RUBRIC_ROLL_UP_NAMES,
+    "qa": QA_ROLL_UP_NAMES,
+    "games": GAMES_ROLL_UP_NAMES,
+}
+"""By family."""
+REPORT_NAMES = [names[-1] for names in FAMILY_ROLL_UPS.values()]
 """The report of each family, which shows its scores from votes in a chapter."""
 _STARTED = {
     "survey": {*STAGE_NAMES, *ROLL_UP_NAMES},
@@ -77,10 +84,12 @@ class SpaceRuns:
     """One run for all partitions; otherwise one for each range of neighbours (a whole round is one)."""
 
 
-OF_ROUNDS = SpaceRuns(SPACE.name, "run `dtef ingest` on the round first", together=False)
+OF_ROUNDS = SpaceRuns(SPACE.name, "run `dtef add` on the round first", together=False)
 OF_BLUEPRINTS = SpaceRuns(RUBRIC_SPACE.name, "`dtef rubric add` makes a blueprint known", together=True)
 OF_SCENARIOS = SpaceRuns(LEAGUE_SPACE.name, "`dtef games run` makes a scenario known", together=True)
 OF_PARTS = SpaceRuns(QA_SPACE.name, "`dtef qa add` makes a part known", together=True)
+FAMILY_RUNS = {"survey": OF_ROUNDS, "rubric": OF_BLUEPRINTS, "qa": OF_PARTS, "games": OF_SCENARIOS}
+"""By family."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ def prepared(folder: Path, survey: Path, warm_up: Path, storage: str, dagsters_o
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     environment["DAGSTER_EVENT_BATCH_SIZE"] = "50" if batching else "0"
     for round_id, path in ((WARM_UP, warm_up), (ROUND, survey)):
-        _dtef(["ingest", str(path), "--round", round_id], environment)
+        _dtef(["add", str(path), "--round", round_id], environment)
     return environment
 
 

@@ -19,16 +19,14 @@ from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.cli import main
 from dtef_pipeline.cli.columns import explained
-from dtef_pipeline.cli.options import VIEWS_SHOWN
-from dtef_pipeline.rubric.board_views import BOARD_VIEWS, BOARD_VIEWS_SHOWN
-from dtef_pipeline.survey.boards.published import PUBLISHED
+from dtef_pipeline.cli.verbs import ExplainsColumns
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
 from dtef_pipeline.tables import description
 from resources.settings import Settings
 from resources.warehouse import TABLES
 
-NOT_STORED = ("run", "experiment")
-"""Commands that show columns of no table."""
+NOT_STORED = ("run",)
+"""What shows columns of no table."""
 PAGE = Path(__file__).with_name("reference.md")
 OPENAPI = Path(__file__).with_name("openapi.json")
 
@@ -96,19 +94,18 @@ def _commands() -> list[str]:
                 *(f"| `{o.opts[0]}` | {o.help}{choices(o)} |" for o in options),
                 "",
             ]
-        if name in NOT_STORED:
-            (_, columns), *_ = explained(name)
+        if isinstance(command, ExplainsColumns) and command.table in NOT_STORED:
+            (_, columns), *_ = explained(command.table)
             lines += [
                 "| column shown | meaning |",
                 "| --- | --- |",
                 *(f"| {shown} | {text} |" for shown, text in columns.items()),
                 "",
             ]
-        views = {VIEWS_SHOWN: PUBLISHED, BOARD_VIEWS_SHOWN: BOARD_VIEWS}
-        for view_list in (found for words, found in views.items() if (command.epilog or "").startswith(words)):
+        if isinstance(command, ExplainsColumns) and command.views:
             lines += ["| `--by` | shows | table |", "| --- | --- | --- |"]
             lines += [
-                *(f"| `{view.name}` | {view.shows} | {f'`{view.table}`' if view.table else '-'} |" for view in view_list),
+                *(f"| `{view.name}` | {view.shows} | {f'`{view.table}`' if view.table else '-'} |" for view in command.views),
                 "",
             ]
     return lines

@@ -98,7 +98,7 @@ def family_named(name: str) -> Family:
 
 
 SHARED_TABLES: Mapping[str, TableSpec] = {
-    name: TableSpec(schema, levels=("family",), remake="dtef rollup {options}")
+    name: TableSpec(schema, levels=("family",), remake="dtef {family} board --refresh")
     for name, schema in {"comparisons": COMPARISONS, "costs": COSTS, **DRIFT_SCHEMAS}.items()
 }
 """Tables over all families, by name. They are kept by family, so that the roll-ups of each write a part of its own."""

@@ -221,7 +221,7 @@ class TableSpec:
     """Whose partitions it is about, from the first level on; None: it is one file."""
     levels: tuple[str, ...] = ()
     """The folder levels above its files."""
-    remake: str = "dtef rollup"
+    remake: str = "dtef board --refresh"
     """The command that makes a file again. `{options}` stands for its levels, such as `--suite S --part P --snapshot base`, and
-    `{models}`, `{personas}` or `{players}` for who was asked, as other tables of the partition tell.
+    `{family}` for that level alone, and `{models}`, `{personas}` or `{players}` for who was asked, as other tables of the partition tell.
     """

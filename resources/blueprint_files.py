@@ -51,27 +51,22 @@ def content_hash(path: Path, models_dir: Path | None) -> str:
 
 
 NOTES_FOLDER = "rubric_files"
-_BLUEPRINT_NOTES = Notes(NOTES_FOLDER, RubricFile, lambda file: file.blueprint, "`dtef rubric add` on the file writes it anew")
+BLUEPRINT_NOTES = Notes(NOTES_FOLDER, RubricFile, lambda file: file.blueprint, "`dtef rubric add` on the file writes it anew")
 
 
 def noted(warehouse: Warehouse, blueprint: str) -> RubricFile | None:
     """What is noted of a blueprint's file; None: it was never added. Raises WarehouseError when the note is broken."""
-    return _BLUEPRINT_NOTES.read(warehouse, blueprint)
+    return BLUEPRINT_NOTES.read(warehouse, blueprint)
 
 
 def note(warehouse: Warehouse, file: RubricFile) -> None:
     """Keep where a blueprint comes from, in the place of what was noted before."""
-    _BLUEPRINT_NOTES.write(warehouse, file)
-
-
-def forget(warehouse: Warehouse, blueprint: str) -> None:
-    """Take away what is noted of a blueprint's file; the file itself stays."""
-    _BLUEPRINT_NOTES.delete(warehouse, blueprint)
+    BLUEPRINT_NOTES.write(warehouse, file)
 
 
 def all_noted(warehouse: Warehouse) -> list[RubricFile]:
     """What is noted of each blueprint, by id; broken notes are passed over."""
-    return _BLUEPRINT_NOTES.all(warehouse)
+    return BLUEPRINT_NOTES.all(warehouse)
 
 
 def gone_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[RubricFile]:

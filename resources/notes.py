@@ -31,7 +31,7 @@ class Notes(Generic[Noted]):
         name: Callable[[str], str] = digest,
     ) -> None:
         """`folder`: below the warehouse's root; `key`: of a note; `remedy`: what writes a broken note anew; `name`: of a key's file."""
-        self.folder, self._kind, self._key, self._remedy, self._name = folder, kind, key, remedy, name
+        self.folder, self._kind, self.key_of, self._remedy, self._name = folder, kind, key, remedy, name
 
     def read(self, warehouse: Warehouse, key: str) -> Noted | None:
         """The note of a partition; None: there is none. Raises WarehouseError when it is broken."""
@@ -41,7 +41,7 @@ class Notes(Generic[Noted]):
     def write(self, warehouse: Warehouse, note: Noted) -> None:
         """Keep a note, in the place of the one before."""
         content: Any = note
-        warehouse.put(self._file(warehouse, self._key(note)), json.dumps(asdict(content), indent=2).encode())
+        warehouse.put(self._file(warehouse, self.key_of(note)), json.dumps(asdict(content), indent=2).encode())
 
     def delete(self, warehouse: Warehouse, key: str) -> None:
         """Take the note of a partition away, if there is one."""
@@ -54,7 +54,7 @@ class Notes(Generic[Noted]):
         found = warehouse.fs.get_file_info(folder)
         files = [str(info.path) for info in found if info.base_name.endswith(".json") and info.type == pafs.FileType.File]
         notes = warehouse.each(lambda file: self._read_or_none(warehouse, file), files)
-        return sorted((one for one in notes if one is not None), key=self._key)
+        return sorted((one for one in notes if one is not None), key=self.key_of)
 
     def _file(self, warehouse: Warehouse, key: str) -> str:
         return f"{warehouse.root}/{self.folder}/{self._name(key)}.json"

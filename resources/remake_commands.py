@@ -19,7 +19,10 @@ _WHO_WAS_ASKED = {
 
 def remake_command(remake: str, levels: Mapping[str, str], tell: Tell) -> str:
     """The command of a `TableSpec`, for the file of these levels."""
-    found = {"{options}": _spell_options({f"--{level}": [value] for level, value in levels.items()})}
+    found = {
+        "{options}": _spell_options({f"--{level}": [value] for level, value in levels.items()}),
+        "{family}": levels.get("family", ""),
+    }
     for place, (option, columns) in _WHO_WAS_ASKED.items():
         if place in remake:
             found[place] = _spell_options(_options_of_asked(option, tell(columns).to_pydict()))

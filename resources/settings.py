@@ -51,7 +51,7 @@ class Settings(BaseModel):
     blueprints: Path | None = Field(None, description="the folder that the sensor `new_blueprint` watches")
     panel: Path | None = Field(None, description="a YAML file that says what is asked every night")
     scenarios: Path | None = Field(None, description="a folder of `<league>/<scenario>.yaml` that adds to the shipped ones")
-    personas: Path | None = Field(None, description="a folder of `*.yaml` that `dtef games import personas` writes to")
+    personas: Path | None = Field(None, description="a folder of `*.yaml` that `dtef games add` writes to")
     webhook: str | None = Field(None, repr=False, description="the URL that verdicts on drift are sent to: a secret")
     socioscope_url: str | None = Field(None, repr=False, description="the server that looks up chunks of interviews")
     socioscope_auth_env: Annotated[str | None, BeforeValidator(_secret_variable)] = Field(

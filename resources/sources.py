@@ -30,7 +30,7 @@ class Source:
     landing: int = 0
     """How often the source was new or had changed. Earlier bytes that come back are another landing."""
     landed: bool = False
-    """Registered by the sensor, which starts a run; not by `dtef ingest`."""
+    """Registered by the sensor, which starts a run; not by `dtef add`."""
     design_effect: float = 1.0
     """Kish's: how many people of the sample are worth one that was drawn at random, 1 or more; as was stated."""
     allowed: tuple[str, ...] = ()
@@ -70,8 +70,8 @@ def _source(**noted: Any) -> Source:
     return Source(**{**noted, "allowed": tuple(noted.get("allowed", ()))})
 
 
-_MANIFESTS: Notes[Source] = Notes(
-    "sources", _source, lambda source: source.round, "`dtef ingest PATH --round ROUND` writes it anew", name=str
+ROUND_NOTES: Notes[Source] = Notes(
+    "sources", _source, lambda source: source.round, "`dtef add PATH --round ROUND` writes it anew", name=str
 )
 
 
@@ -113,12 +113,12 @@ class Sources(Generic[Read]):
         changed = before is None or replace(before, landing=0, landed=False) != source
         count = before.landing if before else 0
         source = replace(source, landing=count + changed, landed=hashed is not None)
-        _MANIFESTS.write(self.warehouse, source)
+        ROUND_NOTES.write(self.warehouse, source)
         return source
 
     def get(self, round_id: str) -> Source | None:
         """The source of a round; None: it was never ingested. Raises WarehouseError when its manifest is broken."""
-        return _MANIFESTS.read(self.warehouse, round_id)
+        return ROUND_NOTES.read(self.warehouse, round_id)
 
     def before(self, round_id: str) -> Source | None:
         """The source that a new one takes the place of; None also where the manifest is broken, which is no reason to keep it."""
@@ -134,7 +134,7 @@ class Sources(Generic[Read]):
         """
         source = self.get(round_id)
         if source is None:
-            raise WarehouseError(f"round {round_id} has no source: register it with `dtef ingest PATH --round {round_id}`")
+            raise WarehouseError(f"round {round_id} has no source: register it with `dtef add PATH --round {round_id}`")
         if not Path(source.path).exists():
             raise WarehouseError(
                 f"the source of round {round_id} is gone: {source.path}; put it back or ingest it from its new place"

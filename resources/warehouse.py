@@ -229,6 +229,12 @@ class Warehouse:
             if spec.space == space and space.last in spec.levels:
                 delete_folder(self.fs, self.folder(table, **space.levels(key)), self.folder(table))
 
+    def drop_first(self, space: Space, value: str) -> None:
+        """Remove the rows of a value of the space's first level from every table of the space."""
+        for table, spec in TABLES.items():
+            if spec.space == space:
+                delete_folder(self.fs, self.folder(table, **{space.first: value}), self.folder(table))
+
     def connect(
         self, *, only: Iterable[str] | None = None, first: Sequence[str] = (), without: Collection[str] = ()
     ) -> duckdb.DuckDBPyConnection:

@@ -17,7 +17,7 @@ def test_the_reference_lists_commands_assets_tables_and_endpoints() -> None:
     spec.loader.exec_module(module)
     page = module.reference(module.openapi())
     rows = (
-        "### dtef leaderboard",
+        "### dtef survey board",
         "| `--by` |",
         "| `predictions` | ",
         "| `no_drift` | ",

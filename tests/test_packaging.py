@@ -144,7 +144,7 @@ class TestWheel:
             "import dtef_pipeline, dtef_pipeline.cli as c; print(dtef_pipeline.__file__); c.main(['--help'])",
         )
         assert output.startswith(str(installed))
-        assert "leaderboard" in output
+        assert "dtef board" in output
         assert list(tmp_path.iterdir()) == []
 
     def test_the_definitions_and_the_shipped_models_load_from_it(self, installed: Path, tmp_path: Path) -> None:

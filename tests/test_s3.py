@@ -249,7 +249,7 @@ def made(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
             patch.setenv(name, value)
         patch.delenv("DTEF_MODELS", raising=False)
         patch.chdir(folder)
-        ok("ingest", write_survey(folder / "surveys.csv"))
+        ok("add", write_survey(folder / "surveys.csv"))
         ok("run", "--from", "ingest", "--round", "T1", "--round", "T2", "--model", "baseline/uniform")
         yield folder
 
@@ -262,9 +262,9 @@ def test_all_stages_roll_ups_and_readers_work(made: Path, store: Store) -> None:
     assert {"leaderboard", "comparisons", "costs", "breakdowns"} <= set(house.tables())
     assert [info.is_file for info in [house.fs.get_file_info(f"{house.root}/report.html")]] == [True]
     assert not any(path.suffix == ".parquet" for path in made.rglob("*"))  # nothing strayed to the disk
-    board = ok("leaderboard", "--round", "T1", "--format", "csv")
+    board = ok("board", "--round", "T1", "--csv")
     assert "baseline/uniform" in board
-    counted = ok("sql", "SELECT round, count(*) AS n FROM scores GROUP BY 1 ORDER BY 1", "--format", "csv")
+    counted = ok("sql", "SELECT round, count(*) AS n FROM scores GROUP BY 1 ORDER BY 1", "--csv")
     assert counted.split() == ["round,n", "T1,18", "T2,18"]
     ok("report", "--out", "report.html")
     assert "baseline/uniform" in (made / "report.html").read_text(encoding="utf-8")
@@ -274,7 +274,7 @@ def test_all_stages_roll_ups_and_readers_work(made: Path, store: Store) -> None:
 def test_a_leaderboard_of_one_round_reads_of_another_only_what_was_asked(store: Store) -> None:
     """Batteries are linked over all rounds: the survey of each is looked at, and no score."""
     store.server.forget()
-    ok("leaderboard", "--round", "T1", "--format", "csv")
+    ok("board", "--round", "T1", "--csv")
     assert [path for _, path, _ in store.requests if "/round=T1/" in path]
     of_another = [path for _, path, _ in store.requests if "/round=T2/" in path]
     assert [path for path in of_another if "/survey_responses/" not in path] == []

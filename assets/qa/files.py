@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from assets.stage.noted_files import Added, add_files, partitions_of, remove_files
+from assets.stage.noted_files import Added, add_files, partitions_of
 from assets.stage.partitions import OWNERS
 from dtef_pipeline.qa.space import QA_SPACE
 from resources.item_files import ITEM_NOTES, QaSource
@@ -32,11 +32,6 @@ def add_parts(instance: dg.DagsterInstance, warehouse: Warehouse, sources: Seque
         ITEM_NOTES.write(warehouse, source)
     files = {source.key: source for source in sources}
     return add_files(instance, qa_files.key, QA_SPACE, files, [source.key for source in sources])
-
-
-def remove_parts(instance: dg.DagsterInstance, warehouse: Warehouse, keys: Sequence[str]) -> None:
-    """Take parts away: their rows in every table that is kept by part, their notes and their partitions. Responses stay stored."""
-    remove_files(instance, warehouse, qa_files.key, QA_SPACE, ITEM_NOTES.delete, keys)
 
 
 def known_parts(instance: dg.DagsterInstance) -> list[str]:

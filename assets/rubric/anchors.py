@@ -49,7 +49,7 @@ def rubric_anchors(context: dg.AssetExecutionContext, settings: RubricSettings, 
     """What judges say of stored responses when they are shown them again: one row per snapshot, anchor and judge.
 
     An anchor is a response and a criterion that stay as they are (`rubric_anchor_items`), so whatever moves from night to night is the judge.
-    Each snapshot asks afresh; what was asked in it is never asked twice. `dtef rubric anchors --show` tells which judges have moved.
+    Each snapshot asks afresh; what was asked in it is never asked twice. `dtef anchors --family rubric --show` tells which judges have moved.
     """
     kept = _anchors(store, settings)
     judges = _judges(store, settings, pc.unique(kept["blueprint"]).to_pylist())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.stage.noted_files import Added, add_files, partitions_of, remove_files
+from assets.stage.noted_files import Added, add_files, partitions_of
 from assets.stage.partitions import OWNERS
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.rubric.findings import leaves_out
@@ -15,7 +15,7 @@ from dtef_pipeline.rubric.reading import read_blueprint
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.text.counted import counted
 from resources.added_functions import added_functions
-from resources.blueprint_files import RubricFile, forget, note
+from resources.blueprint_files import RubricFile, note
 from resources.warehouse import Warehouse
 
 RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
@@ -69,11 +69,6 @@ def add(instance: dg.DagsterInstance, warehouse: Warehouse, files: Sequence[Rubr
         note(warehouse, file)
     named = {file.blueprint: file for file in files}
     return add_files(instance, rubric_files.key, RUBRIC_SPACE, named, [file.blueprint for file in files])
-
-
-def remove(instance: dg.DagsterInstance, warehouse: Warehouse, keys: Sequence[str]) -> None:
-    """Take blueprints away: their rows in every table that is kept by blueprint, their notes and their partitions. Responses stay stored."""
-    remove_files(instance, warehouse, rubric_files.key, RUBRIC_SPACE, forget, keys)
 
 
 def known_blueprints(instance: dg.DagsterInstance) -> list[str]:

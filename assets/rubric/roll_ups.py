@@ -140,7 +140,7 @@ def rubric_corrected(context: dg.AssetExecutionContext, store: Store) -> dg.Mate
 
     `corrected` estimates the board's own number, had people decided every point that judges decide; its interval takes prompts for a sample of
     what might be asked, `here_low` to `here_high` is of these very prompts. Beside it stands `rubric_known_classes`, how often each judge says
-    what people say. Both are empty until labels are imported (`dtef rubric labels`). No model is asked.
+    what people say. Both are empty until labels are imported (`dtef import labels`). No model is asked.
     """
     require_scored(store)
     labels, draws = (store.warehouse.read_or_empty(name).to_pandas() for name in ("rubric_labels", "rubric_label_draws"))

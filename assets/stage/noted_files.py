@@ -58,21 +58,23 @@ def add_files(
 def remove_files(
     instance: dg.DagsterInstance,
     warehouse: Warehouse,
-    asset: dg.AssetKey,
     space: Space,
-    forget: Callable[[Warehouse, str], object],
+    asset: str,
+    forget: Callable[[str], object],
     keys: Sequence[str],
 ) -> None:
     """Take partitions away: their rows in every table that is kept by them, their notes (`forget`), and themselves.
 
-    The response store keeps what was asked, so that what is added again finds it. What was killed half way is done again.
+    `asset`: of the files that they come from; empty: they come from none. The response store keeps what was asked, so that what is added
+    again finds it. What was killed half way is done again.
     """
     known = set(partitions_of(instance, space))
+    tags = observation_tags(_TAKEN_AWAY_VERSION)  # Whoever adds the same file again adds something new.
     for key in keys:
         warehouse.drop(space, key)
-        forget(warehouse, key)
-        # Whoever adds the same file again adds something new.
-        tags = observation_tags(_TAKEN_AWAY_VERSION)
-        instance.report_runless_asset_event(dg.AssetObservation(asset, partition=key, metadata={"removed": True}, tags=tags))
+        forget(key)
+        if asset:
+            gone = dg.AssetObservation(dg.AssetKey(asset), partition=key, metadata={"removed": True}, tags=tags)
+            instance.report_runless_asset_event(gone)
         if key in known:
             instance.delete_dynamic_partition(space.name, key)

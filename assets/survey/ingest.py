@@ -33,7 +33,7 @@ from resources.sources import content_hash
 def survey_responses(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """What each segment really answered: one row per (round, segment, question) with the observed distribution and its own n.
 
-    Read from the folder or file the round was ingested from (`dtef ingest`). Rows carry the population and leave-one-out marginals, so
+    Read from the folder or file the round was ingested from (`dtef add`). Rows carry the population and leave-one-out marginals, so
     that no later stage needs another partition. Pairs that cannot be trusted (n below the minimum, percentages that do not add up) are in
     the table `survey_quarantine`, with the reason; what was left out of the file is in `survey_findings`. Beside it stands the table
     `reference_scores`: what a perfect prediction of each pair would score, given how few people answered, and what one that knows nothing of

@@ -38,7 +38,7 @@ def known_keys(instance: dg.DagsterInstance) -> list[str]:
 survey_files = dg.AssetSpec(
     "survey_files",
     description="""The survey as it stands in the file or folder of its round: one partition per segment, observed when a round is registered
-    (`dtef ingest`, or the sensor `new_round`). Its data version is a hash of the segment's rows: where it is newer than what
+    (`dtef add`, or the sensor `new_round`). Its data version is a hash of the segment's rows: where it is newer than what
     `survey_responses` was made from, that partition is stale at once, and each later stage as the one before it is made again.
     The observation says what changed.""",
     group_name="pipeline",
@@ -175,7 +175,7 @@ def _replacing(survey: Survey, min_n: int, allowed: Collection[str], design_effe
         *([f"--design-effect {design_effect:g}"] if design_effect is not None else ()),
         "--replace",
     ]
-    return f"dtef ingest {shlex.quote(survey.path)} --round {survey.round} {' '.join(options)}"
+    return f"dtef add {shlex.quote(survey.path)} --round {survey.round} {' '.join(options)}"
 
 
 def _changes(sources: Sources[Survey], round_id: str, rows: pa.Table) -> Changes | None:

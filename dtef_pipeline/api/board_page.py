@@ -40,7 +40,7 @@ def _how_it_is_made() -> Html:
         "Dagster makes this board of the votes, usually within a quarter of an hour after new ones (sensor ",
         element("code", "scores_after_votes"),
         "). In a shell, ",
-        element("code", "dtef rollup --family preference"),
+        element("code", "dtef preference board --refresh"),
         " makes it at once.",
     )
 

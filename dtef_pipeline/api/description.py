@@ -55,7 +55,11 @@ def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str
 
 def _completed(document: dict[str, Any], roles: Mapping[tuple[str, str], TokenRole]) -> dict[str, Any]:
     schemes = document.setdefault("components", {}).setdefault("securitySchemes", {})
-    schemes[_BEARER_SCHEME] = {"type": "http", "scheme": "bearer", "description": "A token that `dtef tokens new` made."}
+    schemes[_BEARER_SCHEME] = {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A token that `dtef tokens NAME --role ROLE` made.",
+    }
     for method, path, operation in operations(document):
         if (role := roles.get((method, path))) is not None:
             operation[ROLE_MEMBER] = role

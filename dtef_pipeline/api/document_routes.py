@@ -109,7 +109,7 @@ def _add_routes_of_all(router: APIRouter, of: versioned.DocumentsOfKind) -> None
 
     @router.get(".jsonl", response_class=Response, responses=LINES_ANSWERED)
     def export_documents(services: Used, _: Operating) -> Response:
-        """All versions of all, of files and made here, the same bytes as of `dtef games export`."""
+        """All versions of all, of files and made here, the same bytes as of `dtef export`."""
         return versioned.export_answer(of, services)
 
     @router.post(".jsonl", status_code=201, response_model=AddedRecords, openapi_extra=LINES_SENT)

@@ -40,7 +40,7 @@ class VoidReason(Part):
 
 @router.get("/api/feedback/export", response_class=StreamingResponse, responses=LINES_ANSWERED)
 def export_over_http(held: Administering, services: Used, justifications: bool = True) -> Response:
-    """All pairs, responses and votes, the same bytes as of `dtef preference export`. Reviewers without consent stand under pseudonyms."""
+    """All pairs, responses and votes, the same bytes as of `dtef export votes`. Reviewers without consent stand under pseudonyms."""
     lines = exported_lines(services.votes, OVER_HTTP, held.name, justifications=justifications)
     sent = {"Cache-Control": "no-store", "Content-Disposition": 'attachment; filename="votes.jsonl"'}
     return StreamingResponse(_in_blocks(lines), headers=sent, media_type="application/jsonl")

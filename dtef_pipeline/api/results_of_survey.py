@@ -63,7 +63,7 @@ def _silent(asked: RunAsked) -> list[dict[str, Any]]:
 
 
 def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> list[dict[str, Any]]:
-    """Of each model, context level and condition the mean score of the segment, as `dtef leaderboard --by segment --snapshot` shows it."""
+    """Of each model, context level and condition the mean score of the segment, as `dtef board --by segment --snapshot` shows it."""
     if not len(asked.rows("scores", ["model"])):
         return []
     round_id, segment = SPACE.split(asked.run.key)

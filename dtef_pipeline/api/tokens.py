@@ -78,7 +78,7 @@ class Tokens:
             status = self._path.stat()
         except OSError as error:
             said = f"DTEF_API_TOKENS names {self._path}, which cannot be read: {error.strerror}"
-            raise ConfigError(f"{said}; `dtef tokens new NAME --role admin` makes the file") from error
+            raise ConfigError(f"{said}; `dtef tokens NAME --role admin` makes the file") from error
         now = (status.st_mtime_ns, status.st_size)
         if now != self._read_at:
             self._held = read_tokens(self._path)

@@ -1,4 +1,4 @@
-"""What follows a run: its boards, costs and warnings; `dtef experiment`. Loads no Dagster."""
+"""What follows a run: its boards, costs and warnings; `dtef board --experiment`. Loads no Dagster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dtef_pipeline.cli.boards import (
     render_view,
 )
 from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
-from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
+from dtef_pipeline.cli.selection import Selection, find_experiment, with_contexts
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.column_lines import column_lines
@@ -36,7 +36,7 @@ from dtef_pipeline.survey.boards.experiments import compared
 from dtef_pipeline.survey.boards.meanings import ENDS, EXPERIMENT
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
-from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, each_asked_once, load_experiment
+from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, each_asked_once
 from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
 from dtef_pipeline.text.counted import counted
@@ -101,8 +101,8 @@ def _counts_as_earlier(connection: duckdb.DuckDBPyConnection, snapshot: str, giv
         return
     counts_as = "the date that it begins with" if label_time(snapshot) else "the time of its first response"
     yield (
-        f"snapshot {snapshot} counts as {counts_as}, which is before {order[-1]}: where both have a response, `dtef leaderboard` and the "
-        f"report go on showing the later one; this one: `dtef leaderboard --snapshot {snapshot}`"
+        f"snapshot {snapshot} counts as {counts_as}, which is before {order[-1]}: where both have a response, `dtef board` and the "
+        f"report go on showing the later one; this one: `dtef board --snapshot {snapshot}`"
     )
 
 
@@ -121,7 +121,7 @@ _COMPARED = [
     "tokens",
     "cost",
 ]
-_HOW_AFTER_RUN = "`dtef leaderboard --wide` shows them"
+_HOW_AFTER_RUN = "`dtef board --wide` shows them"
 
 
 def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
@@ -201,32 +201,23 @@ def _cost_lines(frame: pd.DataFrame) -> Iterator[str]:
             yield f"{who}: a budget was reached, {counted(row['budget_stopped'], 'call')} not made: {row['stop_reason']}"
 
 
-def experiments(output: str) -> None:
-    """The experiments that are shipped."""
-    loaded = [load_experiment(path) for path in shipped_experiments().values()]
-    rows = [
-        {"experiment": one.name, "hypothesis": one.hypothesis, "conditions": ", ".join(c.name for c in one.conditions)}
-        for one in loaded
-    ]
-    click.echo(render(pd.DataFrame(rows), output, fit=terminal_fit()))
-
-
 @reads_tables
-def experiment(
+def compare_ways(
     warehouse: Warehouse,
     name: str,
     output: str,
     *,
     rounds: tuple[str, ...],
     models: tuple[str, ...],
-    contexts: tuple[str, ...],
-    snapshot: str,
+    context_levels: tuple[str, ...],
+    snapshot: str | None,
     metric: str,
     targets: str,
     margin: float,
 ) -> None:
+    snapshot = snapshot or FIRST_LABEL
     options = SurveyBoardOptions(metric=metric, rounds=rounds, snapshot=snapshot, targets=targets)
-    chosen = with_contexts(find_experiment(name), contexts)
+    chosen = with_contexts(find_experiment(name), context_levels)
     if not warehouse.values("scores", "round"):
         raise WarehouseError(f"no scores in {warehouse.root} yet: `{_how_to_ask(chosen, name, snapshot)}` asks and scores")
     known = known_models(Settings.from_environment(), BASELINES)

@@ -1,4 +1,4 @@
-"""`dtef rubric anchors` and `dtef qa anchors`: have stored responses judged again, and show whether a judge has moved."""
+"""`dtef anchors`: have stored responses judged again, and show whether a judge has moved."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ Given = Mapping[str, Any]
 class Anchored:
     """What a family says of its anchors."""
 
+    usual_n: int
+    """How many anchors there are where no number is named."""
     anchor: str
     """The column of its table of anchors that names what was judged."""
     judged: str
@@ -54,8 +56,6 @@ class Anchored:
     """Names of the models that judge. Raises what is to be mended before anything is started."""
     subject: Callable[[], Subject]
     """What is watched for drift."""
-    shows: str
-    """The command that shows what the nights say."""
 
 
 def run(family: str, given: Given) -> int:
@@ -63,7 +63,7 @@ def run(family: str, given: Given) -> int:
     warehouse, settings = open_warehouse(), Settings.from_environment()
     check_home_path(settings)
     require_safe(given["snapshot"])
-    given = ANCHORED[family].with_panel(given, settings)
+    given = ANCHORED[family].with_panel({**given, "n": given["n"] or ANCHORED[family].usual_n}, settings)
     names = ANCHORED[family].judges(given, settings, warehouse)
     costs, calls = (
         owned_budgets(given[name], names, known_models(settings, COMPUTED_MODELS)) for name in ("max_cost_usd", "max_calls")
@@ -71,7 +71,7 @@ def run(family: str, given: Given) -> int:
     asked = {name: value for name, value in given.items() if name not in ("max_cost_usd", "max_calls") and value is not None}
     if not _judge_again(warehouse, family, {**asked, **budgets_given(costs, calls)}):
         return 1
-    say(f"`{ANCHORED[family].shows}` says which judges have moved")
+    say(f"`dtef anchors --family {family} --show` says which judges have moved")
     return 0
 
 
@@ -101,7 +101,7 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
     """A line per judge. Raises WarehouseError where none was ever asked."""
     judged, subject = warehouse.rows(f"{family}_anchors"), ANCHORED[family].subject()
     if not len(judged):
-        raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef {family} anchors` makes them")
+        raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef anchors --family {family}` makes them")
     options = panel_drift(Settings.from_environment(), warehouse)
     frame = judge_drift(subject, judged, options).to_pandas().drop(columns="family")
     if output != "table":
@@ -118,6 +118,9 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
 
 
 def _with_scale(given: Given, settings: Settings) -> Given:
+    if given["judges_file"] is not None:
+        raise ConfigError("--judges: allowed with --family qa; judges of rubrics are named by --judge APPROACH=MODEL")
+    given = {name: value for name, value in given.items() if name != "judges_file"}
     panel = family_panel(settings, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
     return {**_counts(given), "judges": list(given["judges"]), "scale": panel.scale}
 
@@ -157,9 +160,12 @@ def _has_words(warehouse: Warehouse, blueprint: str) -> bool:
 
 def _with_judge_settings(given: Given, settings: Settings) -> Given:
     """With the judge's budget and price."""
+    if len(given["judges"]) > 1:
+        raise ConfigError(f"--judge {', '.join(given['judges'])}: allowed with --family qa: one")
+    judged = {"judge": next(iter(given["judges"]), None), "judges": given["judges_file"]}
     panel = family_panel(settings, QA_PANEL_SECTION, QaSettings)
     said = {name: getattr(panel, name) for name in ("daily_budget", "allow_unpriced")} if panel else {}
-    return {**_counts(given), **said}
+    return {**_counts({name: value for name, value in given.items() if name != "judges_file"}), **judged, **said}
 
 
 def _qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
@@ -186,6 +192,6 @@ def _qa_subject() -> Subject:
 
 
 ANCHORED = {
-    "rubric": Anchored("item", "class", _with_scale, _rubric_judges, _rubric_subject, "dtef rubric anchors --show"),
-    "qa": Anchored("anchor", "score", _with_judge_settings, _qa_judges, _qa_subject, "dtef qa anchors --show"),
+    "rubric": Anchored(200, "item", "class", _with_scale, _rubric_judges, _rubric_subject),
+    "qa": Anchored(50, "anchor", "score", _with_judge_settings, _qa_judges, _qa_subject),
 }

@@ -1,4 +1,4 @@
-"""The views of `dtef leaderboard` as tables for people: what they are over, why rows lack a rank or an interval, what columns mean."""
+"""The views of `dtef board` as tables for people: what they are over, why rows lack a rank or an interval, what columns mean."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def line_of_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyBo
     if not left_out:
         return ""
     many, named = counted(len(left_out), "segment"), and_more(left_out, _MOST_PLACES)
-    return f"left out: {many} of people who gave no answer ({named}); `dtef leaderboard --non-answers` keeps them"
+    return f"left out: {many} of people who gave no answer ({named}); `dtef board --non-answers` keeps them"
 
 
 _NOTES = ("note", "consistency_note")
@@ -202,7 +202,7 @@ def _readable_alone(frame: pd.DataFrame) -> str:
     told = named_apart(frame[frame["parsed_note"].fillna("") != ""])
     lines = [f"{who}: {words}" for who, words in zip(_who(told), told["parsed_note"], strict=True)]
     left = len(lines) - _MOST_NOTES
-    more = [f"{counted(left, 'more row')}: --format csv has them all, as parsed_note"] if left > 0 else []
+    more = [f"{counted(left, 'more row')}: --csv has them all, as parsed_note"] if left > 0 else []
     return _listed("by readable responses alone:", [*lines[:_MOST_NOTES], *more])
 
 

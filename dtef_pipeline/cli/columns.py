@@ -12,20 +12,20 @@ from dtef_pipeline.survey.boards.published import GROUPED, PUBLISHED
 
 Section = tuple[str, Mapping[str, str]]
 """A heading and columns, by the name that they have in the table, with their meanings."""
-_OF_COMMAND = {"costs": cost_columns(), "drift": DRIFT_HEADINGS, "run": ESTIMATED, "experiment": EXPERIMENT}
+_OF_TABLE = {"costs": cost_columns(), "drift": DRIFT_HEADINGS, "run": ESTIMATED}
 
 
-def explained(command: str) -> list[Section]:
-    """The sections of a command, none for one that shows no board; columns that mean the same in a later view stand once."""
-    if command != "leaderboard":
-        columns = _OF_COMMAND.get(command, {})
-        return [("Columns with --estimate" if command == "run" else "Columns", _headed(columns))] if columns else []
+def explained(table: str) -> list[Section]:
+    """The sections on a table that a command shows; columns that mean the same in a later view stand once."""
+    if table != "leaderboard":
+        columns = _OF_TABLE.get(table, {})
+        return [("Columns with --estimate" if table == "run" else "Columns", _headed(columns))] if columns else []
     common = meanings(GROUPED[0])
     sections: list[Section] = [(f"Columns with --by {', '.join(GROUPED)}", _headed(common))]
     for view in PUBLISHED:
         if own := {name: text for name, text in meanings(view.name).items() if common.get(name) != text}:
             sections.append((f"Columns with --by {view.name}, beside these", _headed(own)))
-    return sections
+    return [*sections, ("Columns with --experiment", _headed(EXPERIMENT))]
 
 
 def _headed(columns: Mapping[str, str]) -> dict[str, str]:

@@ -73,12 +73,12 @@ def _stored(warehouse: Warehouse, chosen: Sequence[Family], family: str | None) 
     known = [one for one in chosen if one.name in there]
     if not known:
         run = "`dtef run`" if family in (None, "survey") else f"`dtef {family} run`"
-        roll_up = "`dtef rollup`" if family is None else f"`dtef rollup --family {family}`"
+        roll_up = f"`dtef {family or 'survey'} board --refresh`"
         raise WarehouseError(
             f"no costs{f' of {family}' if family else ''} in {warehouse.root} yet: {run} makes it, and {roll_up}"
         )
     for one in known:
-        say_stale(warehouse, "costs", one.scored, f"dtef rollup --family {one.name}", one.name)
+        say_stale(warehouse, "costs", one.scored, f"dtef {one.name} board --refresh", one.name)
     parts = [warehouse.rows("costs", family=one.name) for one in known]
     found: pd.DataFrame = pa.concat_tables(parts).to_pandas()
     return found

@@ -75,7 +75,7 @@ def check_warehouse(settings: Settings) -> Diagnosis:
         return _check_bucket(root)
     folder = Path(root).absolute()
     if not folder.exists():
-        return absent(check, folder, "DTEF_WAREHOUSE", "`dtef ingest PATH`")
+        return absent(check, folder, "DTEF_WAREHOUSE", "`dtef add PATH`")
     if not folder.is_dir():
         return Diagnosis(check, "problem", f"{folder} is no folder", elsewhere("DTEF_WAREHOUSE"))
     tables = [one for one in folder.iterdir() if one.is_dir()]

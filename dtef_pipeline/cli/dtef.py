@@ -1,203 +1,39 @@
-"""The `dtef` command, and those that serve. Heavy packages are imported inside the commands, so that `dtef --help` is instant."""
+"""The `dtef` command, and those of its commands that serve all families. Heavy packages are imported inside the commands, so that
+`dtef --help` is instant.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
 from dtef_pipeline.cli.games_group import games
 from dtef_pipeline.cli.options import (
     ADDED_UP_BY,
-    VIEWS_OF_FAMILIES,
-    Commands,
     OfFamily,
-    chooses_a_board,
-    of_estimate,
+    lines_as_json,
     of_family,
     of_format,
-    of_metric,
     of_rounds,
-    of_targets,
-    reads_a_survey,
     reads_families,
-    selects_what_is_asked,
-    starts_from,
+    refuse_others,
+    snapshot_or_base,
     writes_a_table,
 )
 from dtef_pipeline.cli.preference_group import preference
-from dtef_pipeline.cli.qa_group import qa
+from dtef_pipeline.cli.qa_group import documented_models, of_named_part, qa
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.responses_group import responses
 from dtef_pipeline.cli.rubric_group import rubric
+from dtef_pipeline.cli.settings_options import settings_options
+from dtef_pipeline.cli.store_commands import export_file, import_file, responses
+from dtef_pipeline.cli.survey_group import survey
+from dtef_pipeline.cli.verbs import Commands, ExplainsColumns
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.text.counted import counted
-
-
-@click.command(short_help="Start Dagster: its web page, schedules and sensors.")
-@click.option("--port", type=click.IntRange(1, 65535), default=3000, show_default=True, help="Port of the web page.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address that the web page is served at.")
-@reports_errors
-def ui(port: int, host: str) -> None:
-    """Start Dagster on the results of these commands: its web page, and the daemon that runs schedules and sensors."""
-    from dtef_pipeline.cli import run
-
-    sys.exit(run.ui(host, port))
-
-
-@click.command(short_help="Start the HTTP API and its pages.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address that the API is served at.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="Port of the API; 0: one that is free."
-)
-@click.option(
-    "--dev", is_flag=True, help="Ask nobody for a token: whoever is on this computer may do everything. Loopback only."
-)
-@reports_errors
-def api(host: str, port: int, dev: bool) -> None:
-    """Start the HTTP API: evaluations and their progress, personas, scenarios, pairs and votes; and pages for the browser.
-
-    It is closed to all who hold no token of the file that DTEF_API_TOKENS names: make one with `dtef tokens new NAME --role admin`. The API
-    stores what is asked for; a sensor of Dagster starts the runs, so `dtef ui` or Dagster's daemon must run beside it.
-
-    Start it once per response store: each process counts the votes of a minute, and remembers which pairs come next, by itself.
-
-    \b
-    Exit code: 0 stopped; 2 the options or the set-up need mending.
-    """
-    from dtef_pipeline.cli import serve_api
-
-    sys.exit(serve_api.serve(host, port, is_open=dev))
-
-
-@click.group(short_help="Make, list and remove the tokens that the API takes.")
-def tokens() -> None:
-    """Say who may use the HTTP API. The file that DTEF_API_TOKENS names holds a name, a role and the hash of a token per line.
-
-    \b
-        dtef tokens new NAME --role ROLE   make a token and show it, once
-        dtef tokens list                   show who holds one
-        dtef tokens remove NAME            refuse it from now on
-
-    A reviewer gets pairs and votes on them, under the name of the token. An operator does everything else, except what only an admin may:
-    void votes, export votes, and read the log of actions. A running API notices changes of the file by itself.
-    """
-
-
-@tokens.command(short_help="Make a token and show it, once.")
-@click.argument("name")
-@click.option(
-    "--role", required=True, type=click.Choice(["reviewer", "operator", "admin"]), help="What the holder of the token may do."
-)
-@reports_errors
-def new(name: str, role: str) -> None:
-    """Make a token for NAME, show it once, and store its hash. Of a reviewer NAME is the id that votes are stored under."""
-    from dtef_pipeline.cli import kept_tokens
-
-    kept_tokens.add(name, role)
-
-
-@tokens.command("list", short_help="Show who holds a token, and which role.")
-@of_format
-@reports_errors
-def list_tokens(output: str) -> None:
-    """Show who holds a token, and which role. No token is shown, since none is stored."""
-    from dtef_pipeline.cli import kept_tokens
-
-    kept_tokens.show(output)
-
-
-@tokens.command(short_help="Refuse a token from now on.")
-@click.argument("name")
-@reports_errors
-def remove(name: str) -> None:
-    """Remove the token of NAME, which is refused from then on. Votes and actions under the name stay."""
-    from dtef_pipeline.cli import kept_tokens
-
-    kept_tokens.remove(name)
-
-
-SERVING_COMMANDS = (ui, api, tokens)
-
-
-@click.command("export-blueprints", short_help="Write the prompts of a round as YAML files.")
-@click.option("--round", "round_id", type=str.upper, metavar="ROUND", required=True, help="Round whose prompts are written.")
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder to write to; one YAML file per segment.",
-)
-@click.option(
-    "--context",
-    "contexts",
-    multiple=True,
-    help="Only prompts with this number of context questions; may be repeated.  [default: all]",
-)
-@click.option(
-    "--condition", "conditions", multiple=True, help="Only prompts of this condition; may be repeated.  [default: all]"
-)
-@reports_errors
-def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]) -> None:
-    """Write the prompts of a round (its blueprints) as YAML files in the style of weval."""
-    from dtef_pipeline.cli import read
-
-    read.export_blueprints(round_id, out, contexts, conditions)
-
-
-@click.command("score-answers", short_help="Score answers to questions in a file of JSON lines.")
-@click.argument("file", type=click.File("r", encoding="utf-8-sig", errors="replace"))
-@click.option(
-    "--tasks",
-    type=click.Path(exists=True, path_type=Path),
-    help="File of programs to write in the layout of HumanEval, which lines of code_execution name by `task`.",
-)
-@click.option(
-    "--trust-answers",
-    is_flag=True,
-    help="Run code where only resource limits hold it: it can read files and use the network.",
-)
-@reports_errors
-def score_answers(file: TextIO, tasks: Path | None, trust_answers: bool) -> None:
-    """Score the answers in FILE, which has one JSON object per line; FILE may be - for standard input.
-
-    \b
-    In:  {"scorer": "list_one", "response": "They came by car.",
-          "reference": {"car": 1, "bicycle": 0.5}}
-         and, where wanted, options, synonyms, senses (first, all), penalty,
-         strict, finish_reason, timeout_s, task; other keys are handed on
-    Out: the same line with status, value (null unless ok), score (as published),
-         how (the rule that read the answer), flags, reason, and what the scorer
-         tells beside them, such as raw, binary, rationale, found
-
-    A scorer is named by itself or by a type of questions: yes_no (Yes/No), list_one (ListOne), list_many (ListMany), pick_one (PickOne),
-    pick_many (PickMany), yes_no_rationale (Yes/No with Rationale); exact_choice (a letter), numeric (a number); code_execution, with
-    `task`, the name of a program in the file of --tasks, or with a reference of prompt, entry_point and test, whose status is the verdict;
-    verbatim, with context and citations. An answer of a type that nothing scores has the status no_scorer, and a line at the end counts these.
-
-    \b
-    Exit code: 0 done; 2 a line is not usable: nothing was scored, and the message names it.
-    """
-    from dtef_pipeline.cli.outside_scorers import outside_scorers
-    from dtef_pipeline.qa.score_lines import read_answer_lines, scored_answer_lines, unknown_scorers
-
-    where = getattr(file, "name", "<stdin>")  # a pipe into this very process has none
-    out = sys.stdout
-    outside = outside_scorers(tasks, trust_answers)
-    lines = read_answer_lines(file, where, outside)
-    if not lines:
-        click.echo(f"{where}: nothing to score", err=True)
-    statuses: Counter[str] = Counter()
-    for line in scored_answer_lines(lines, statuses):
-        out.write(f"{line}\n")  # click.echo would send each line on its way alone
-    out.flush()
-    if unknown := unknown_scorers(lines, outside):
-        click.echo(unknown, err=True)
-    if not_run := statuses["sandbox_unavailable"]:
-        click.echo(f"no sandbox: {counted(not_run, 'program')} not run, and without a score; `dtef doctor` says why", err=True)
+from dtef_pipeline.qa.settings import QaSettings
+from dtef_pipeline.statistics.seed import SEED
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -207,95 +43,57 @@ def main() -> None:
 
     \b
     A survey round goes through six stages: ingest, blueprint, predict, score, aggregate, drift.
-        dtef ingest SURVEY            read a round: what each group really answered
+        dtef add SURVEY               read a round: what each group really answered
         dtef run --round GD4          ask models and score their predictions; --estimate says what that would cost
-        dtef leaderboard              show who predicts best
+        dtef board                    show who predicts best
+        dtef report                   write the results as one HTML page
         dtef ui                       look at the same results in Dagster, in a browser
-        dtef api                      serve the HTTP API and its pages (tokens: dtef tokens new)
 
-    `dtef rubric --help` has the commands of rubrics (responses judged by criteria), `dtef qa --help` those of questions with expected answers,
-    `dtef games --help` those of games that models, personas, baselines and you play, `dtef preference --help` those of votes on two responses.
-    With --family rubric, qa or games costs, drift, leaderboard, report and responses are about these; doctor, models, sql, ui, api serve all.
+    Every family of evaluations has the verbs add, check, list, remove, run and board: `dtef survey run`, or `dtef run` for short; `dtef rubric
+    run` (responses judged by criteria); `dtef qa run` (questions with expected answers); `dtef games run` (games that models, personas,
+    baselines and you play). `dtef preference` has votes on two responses. With --family rubric, qa or games costs, drift, report, responses
+    and score are about these; all other commands serve all.
 
     Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say. A command that reads tables skips
     a file that it cannot read, names it with the command that makes it again, and ends with exit code 1.
     """
 
 
-@main.command(short_help="Read a survey round: what each group really answered.")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@reads_a_survey
-@reports_errors
-def ingest(paths: tuple[Path, ...], **options: Any) -> None:
-    """Read survey rounds and store what each segment answered to each question (the table `survey_responses`).
-
-    Each PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet). All are checked before one is stored.
-
-    \b
-    Exit code: 0 done; 1 something was not read, and all else was stored; 2 nothing was changed; 130 interrupted.
-    """
-    if sys.stderr.isatty():
-        click.echo(f"reading {', '.join(map(str, paths))}", err=True)
-    from dtef_pipeline.cli import ingest
-
-    sys.exit(ingest.ingest(paths, ingest.IngestOptions(**options)))
+main.usual = survey
+for _group in (survey, rubric, qa, games, preference):
+    main.add_command(_group)
 
 
-@main.command(short_help="Ask models about a round and score their predictions.")
-@selects_what_is_asked
-@of_metric
-@starts_from("ingest", "ask")
+@main.command(short_help="Write the results as one HTML page.")
 @click.option(
-    "--from-store", is_flag=True, help="Make the partitions again from the response store: by default, no model is asked."
+    "--out",
+    default="report.html",
+    show_default="report.html; of rubrics the folder rubric_report, of qa qa_report, of games games_report",
+    type=click.Path(path_type=Path),
+    help="File to write.",
 )
-@click.option("--no-roll-ups", is_flag=True, help="Do not update the roll-ups now; `dtef rollup` or the next run does.")
-@of_estimate
+@click.option(
+    "--snapshot", help="Only the runs of this snapshot; with --family rubric.  [default: the latest run that has a score]"
+)
 @reports_errors
-def run(is_estimate: bool, output: str, **given: Any) -> None:
-    """Ask models about a round, score their predictions and look for drift; then update the roll-ups.
+@lines_as_json
+@reads_families("out", "snapshot")
+def report(out: Path, snapshot: str | None) -> None:
+    """Write the report: one HTML page that needs no other file and no network; of rubrics, qa and games a folder of such pages.
 
-    Roll-ups are the tables over all rounds, such as the leaderboard, and the report. Responses that are stored already are used again, and
-    only the missing ones are asked for; --snapshot with a new label asks for all anew. When a budget is reached, finished work is kept. Give
-    the command again to ask for the rest: a budget counts from zero at each start. `dtef leaderboard --help` explains the columns of the board.
-
-    With --estimate the tokens of prompts are estimated on the high side. For responses two numbers are given: what is usual (the mean of
-    earlier responses, if there are any), and the most that the models' max_tokens allow. Where the price of a model is not known, its cost is
-    `unknown`.
-
-    \b
-    Exit code: 0 done; 1 a partition failed, or a file was left out; 2 the options or the set-up need mending; 4 a model never answered;
-    130 interrupted (the responses so far are kept).
+    Pages that an earlier report wrote into the folder, and that do not belong to this one, are removed; other files are not touched, and where
+    one of them has the name of a page it is left, with an error.
     """
-    from dtef_pipeline.cli import estimate, run
-    from dtef_pipeline.cli.selection import RunOptions
+    from dtef_pipeline.cli import read
 
-    options = RunOptions(**given)
-    if is_estimate:
-        estimate.estimate(options, output)
-    else:
-        sys.exit(run.run(options))
-
-
-@main.command(short_help="Update the boards over all that is scored, and the report.")
-@of_metric
-@reports_errors
-@reads_families(more=["preference"])
-def rollup(metric: str) -> None:
-    """Update the roll-ups of a family: the tables over all its partitions (boards, tests, costs, drift of the models) and the report.
-
-    Every run does so too, unless `--no-roll-ups` is given. After several such runs, give this command once. With --family preference the table
-    preference_scores is made of all votes that are not voided, as the section `preference` of the panel says. No model is asked.
-
-    \b
-    Exit code: 0 done; 1 a roll-up failed, or a file was left out; 2 nothing is scored yet, or the options or the set-up need mending;
-    130 interrupted.
-    """
-    from dtef_pipeline.cli import run
-
-    sys.exit(run.rollup(metric))
+    if snapshot is not None:
+        raise ConfigError("--snapshot: allowed with --family rubric")
+    if out.is_dir():
+        raise click.BadParameter(f"File {str(out)!r} is a directory.", param_hint="'--out'")
+    read.report(out)
 
 
-@main.command(short_help="Show what language models were asked, and what it cost.")
+@main.command(cls=ExplainsColumns, table="costs", short_help="Show what language models were asked, and what it cost.")
 @click.option(
     "--by",
     multiple=True,
@@ -318,66 +116,7 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
     show_costs(family, by, rounds, snapshot, output)
 
 
-@main.command(short_help="Compare ways of asking by their scores.")
-@click.argument("name", required=False)
-@of_rounds
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    help="Only this model or collection; may be repeated.  [default: all models that were asked]",
-)
-@click.option(
-    "--context",
-    "contexts",
-    multiple=True,
-    help="Only this number of context questions; may be repeated.  [default: those of the experiment]",
-)
-@click.option("--snapshot", default="base", show_default=True, help="Snapshot whose scores are compared.")
-@of_metric
-@of_targets
-@click.option(
-    "--margin",
-    type=float,
-    default=0.01,
-    show_default=True,
-    help="Difference of scores that is too small to matter; conditions that surely differ by less are called equivalent.",
-)
-@writes_a_table
-@reports_errors
-def experiment(name: str | None, output: str, **options: Any) -> None:
-    """Compare the conditions (ways of asking) of an experiment by their scores. Without NAME, list the experiments there are.
-
-    NAME is an experiment of that list, or a file. The models must have been asked before: `dtef run --experiment NAME`.
-
-    \b
-    Every condition is compared with the first one:
-    better, worse  the difference is more than chance (t test of whole batteries, adjusted for all rows, p < .05)
-    equivalent     the difference is surely smaller than the margin (its 90 % interval lies within the margin)
-    undecided      none of these
-    """
-    from dtef_pipeline.cli import after_run
-
-    if name is None:
-        after_run.experiments(output)
-    else:
-        after_run.experiment(name, output, **options)
-
-
-@main.command(short_help="Rank models by their mean score, overall or in groups.", epilog=VIEWS_OF_FAMILIES)
-@of_rounds
-@chooses_a_board
-@writes_a_table
-@reports_errors
-@reads_families("by", "output")
-def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -> None:
-    """Rank models by their mean score with 95 % intervals, overall or within groups; or test what the ranks show."""
-    from dtef_pipeline.cli import read
-
-    read.leaderboard(by, output, rounds=rounds, **options)
-
-
-@main.command(short_help="Tell whether models respond in another way than before.")
+@main.command(cls=ExplainsColumns, table="drift", short_help="Tell whether models respond in another way than before.")
 @of_rounds
 @click.option(
     "--by",
@@ -430,22 +169,6 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
     sys.exit(read.drift(rounds, by, since, fail_on, output))
 
 
-@main.command(short_help="Score single responses in a file of JSON lines.")
-@click.argument("file", type=click.File("r", encoding="utf-8-sig", errors="replace"))
-@reports_errors
-def score(file: TextIO) -> None:
-    """Score the responses in FILE, which has one JSON object per line; FILE may be - for standard input.
-
-    \b
-    In:  {"response": "[45, 30, 15, 10]", "expected": [40, 35, 15, 10], "options": [...], "metric": "js"}
-    Out: the same line with status, reason, predicted (fractions), score,
-         js, cosine, emd, emd_normalized, tv, mae, top_hit.
-    """
-    from dtef_pipeline.cli import read
-
-    sys.exit(read.score(file))
-
-
 @main.command(short_help="Query the tables with DuckDB SQL.")
 @click.argument("query")
 @writes_a_table
@@ -457,32 +180,8 @@ def sql(query: str, output: str) -> None:
     read.sql(query, output)
 
 
-@main.command(short_help="Write the results as one HTML page.")
-@click.option(
-    "--out",
-    default="report.html",
-    show_default="report.html; of rubrics the folder rubric_report, of qa qa_report, of games games_report",
-    type=click.Path(path_type=Path),
-    help="File to write.",
-)
-@click.option(
-    "--snapshot", help="Only the runs of this snapshot; with --family rubric.  [default: the latest run that has a score]"
-)
-@reports_errors
-@reads_families("out", "snapshot")
-def report(out: Path, snapshot: str | None) -> None:
-    """Write the report: one HTML page that needs no other file and no network; of rubrics, qa and games a folder of such pages.
-
-    Pages that an earlier report wrote into the folder, and that do not belong to this one, are removed; other files are not touched, and where
-    one of them has the name of a page it is left, with an error.
-    """
-    from dtef_pipeline.cli import read
-
-    if snapshot is not None:
-        raise ConfigError("--snapshot: allowed with --family rubric")
-    if out.is_dir():
-        raise click.BadParameter(f"File {str(out)!r} is a directory.", param_hint="'--out'")
-    read.report(out)
+for _command in (responses, export_file, import_file):
+    main.add_command(_command)
 
 
 @main.command(short_help="List the models and collections that --model takes.")
@@ -499,10 +198,6 @@ def models(output: str) -> None:
     models.list_models(output)
 
 
-for _other in (export_blueprints, responses, rubric, qa, games, preference, score_answers, *SERVING_COMMANDS):
-    main.add_command(_other)
-
-
 @main.command(short_help="Check that everything that commands need is there.")
 @of_format
 @reports_errors
@@ -517,3 +212,188 @@ def doctor(output: str) -> None:
     from dtef_pipeline.cli import doctor
 
     sys.exit(doctor.doctor(output))
+
+
+@main.command(short_help="Score answers in a file, without any table.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
+@click.option("--family", type=click.Choice(["survey", "qa"]), default="survey", show_default=True, help="What FILE answers.")
+@click.option(
+    "--tasks",
+    type=click.Path(exists=True, path_type=Path),
+    help="Of qa: file of programs to write in the layout of HumanEval, which lines of code_execution name by `task`.",
+)
+@settings_options(QaSettings, ("trust_answers",))
+@click.option(
+    "--corpus",
+    type=click.Path(exists=True, path_type=Path),
+    help="FILE has questions about these interviews: a JSON file of documents, or a folder with interviews/*.csv and metadata.csv.",
+)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    callback=documented_models,
+    help="With --corpus: model to ask, as `dtef qa run` takes it; may be repeated.  [default: score what FILE holds]",
+)
+@snapshot_or_base("With --corpus: label to store responses under.")
+@settings_options(QaSettings, ("k", "retriever", "filter", "judges", "judge", "rejudge"))
+@of_named_part
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    help="With --corpus: folder to write to.  [default: the current one]",
+)
+@reports_errors
+def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corpus: Path | None, **given: Any) -> None:
+    """Score the answers in FILE, which has one JSON object per line; FILE may be - for standard input.
+
+    \b
+    In:  {"response": "[45, 30, 15, 10]", "expected": [40, 35, 15, 10], "options": [...], "metric": "js"}
+    Out: the same line with status, reason, predicted (fractions), score,
+         js, cosine, emd, emd_normalized, tv, mae, top_hit.
+
+    \b
+    With --family qa:
+    In:  {"scorer": "list_one", "response": "They came by car.",
+          "reference": {"car": 1, "bicycle": 0.5}}
+         and, where wanted, options, synonyms, senses (first, all), penalty,
+         strict, finish_reason, timeout_s, task; other keys are handed on
+    Out: the same line with status, value (null unless ok), score (as published),
+         how (the rule that read the answer), flags, reason, and what the scorer
+         tells beside them, such as raw, binary, rationale, found
+
+    A scorer is named by itself or by a type of questions: yes_no (Yes/No), list_one (ListOne), list_many (ListMany), pick_one (PickOne),
+    pick_many (PickMany), yes_no_rationale (Yes/No with Rationale); exact_choice (a letter), numeric (a number); code_execution, with
+    `task`, the name of a program in the file of --tasks, or with a reference of prompt, entry_point and test, whose status is the verdict;
+    verbatim, with context and citations. An answer of a type that nothing scores has the status no_scorer, and a line at the end counts these.
+
+    With --corpus, FILE is a JSON file with `qa_pairs` about interviews. Its answers are scored, or what models answer, and every quotation is
+    looked up in the documents. The results are `results-TIME.json` and two bar charts by interview, of scores and of quotations found, for each
+    model of their own (`results-TIME-MODEL.json`); both averages are printed. No file is replaced. A judge reads the answers of models to one
+    kind of question alone: those of the type `Yes/No with Rationale` whose metric says {"judge": true}. Without --model nobody is asked, and
+    of the other options only --part and --out are allowed.
+
+    \b
+    Exit code: 0 done; 1 a line of a survey or a question was left out, or asking failed; 2 a line or the options need mending.
+    """
+    from dtef_pipeline.cli import scored_files
+
+    if corpus is not None:
+        refuse_others((*given, "corpus"), "--corpus", apart=("family",))
+        sys.exit(scored_files.score_interviews(file, corpus, **given))
+    taken = ("tasks", "trust_answers") if family == "qa" else ()
+    refuse_others(taken, f"--family {family}", apart=("family",))
+    sys.exit(scored_files.score_file(family, file, tasks, trust_answers))
+
+
+@main.command(short_help="Have judges judge stored responses again, to see if they moved.")
+@click.option("--family", type=click.Choice(["rubric", "qa"]), required=True, help="Family whose judges are watched.")
+@snapshot_or_base("Label of the night, such as 2026-01-31; a new label asks afresh.")
+@click.option(
+    "--n",
+    type=click.IntRange(min=1),
+    help="Number of anchors.  [default: 200 of rubrics (a response and a criterion each), 50 of qa]",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=SEED, show_default=True, help="Seed of the choice of new anchors.")
+@click.option(
+    "--judges",
+    "judges_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Of qa: YAML file with the block `arbiter`.  [default: data/judges.yaml]",
+)
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    metavar="MODEL|APPROACH=MODEL",
+    help="Judge to be watched: of rubrics APPROACH=MODEL, and may be repeated; of qa a model.  [default: those of the blueprint, of the "
+    "collection `judges`, or of the file of judges]",
+)
+@click.option(
+    "--max-cost-usd", multiple=True, metavar="[MODEL=]USD", help="US dollars that this may cost at most; may be repeated."
+)
+@click.option("--max-calls", multiple=True, metavar="[MODEL=]N", help="Calls that this may make at most; may be repeated.")
+@click.option("--show", is_flag=True, help="Ask nobody; show what the nights so far say of each judge.")
+@writes_a_table
+@reports_errors
+def anchors(family: str, show: bool, output: str, **given: Any) -> None:
+    """Have judges judge the same stored responses again, night after night: whatever moves is the judge, not the models.
+
+    Anchors are chosen once, spread over the scores, and stay. What was asked in a snapshot is not asked again in it. No model under test is
+    asked.
+
+    \b
+    Exit code: 0 done; 1 it failed; 2 the options or the set-up need mending; 130 interrupted.
+    """
+    from dtef_pipeline.cli import anchors
+
+    if show:
+        anchors.show(family, output)
+    else:
+        sys.exit(anchors.run(family, given))
+
+
+@main.command(short_help="Start Dagster: its web page, schedules and sensors.")
+@click.option("--port", type=click.IntRange(1, 65535), default=3000, show_default=True, help="Port of the web page.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address that the web page is served at.")
+@reports_errors
+def ui(port: int, host: str) -> None:
+    """Start Dagster on the results of these commands: its web page, and the daemon that runs schedules and sensors."""
+    from dtef_pipeline.cli import run
+
+    sys.exit(run.ui(host, port))
+
+
+@main.command(short_help="Start the HTTP API and its pages.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address that the API is served at.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="Port of the API; 0: one that is free."
+)
+@click.option(
+    "--dev", is_flag=True, help="Ask nobody for a token: whoever is on this computer may do everything. Loopback only."
+)
+@reports_errors
+def api(host: str, port: int, dev: bool) -> None:
+    """Start the HTTP API: evaluations and their progress, personas, scenarios, pairs and votes; and pages for the browser.
+
+    It is closed to all who hold no token of the file that DTEF_API_TOKENS names: make one with `dtef tokens NAME --role admin`. The API
+    stores what is asked for; a sensor of Dagster starts the runs, so `dtef ui` or Dagster's daemon must run beside it.
+
+    Start it once per response store: each process counts the votes of a minute, and remembers which pairs come next, by itself.
+
+    \b
+    Exit code: 0 stopped; 2 the options or the set-up need mending.
+    """
+    from dtef_pipeline.cli import serve_api
+
+    sys.exit(serve_api.serve(host, port, is_open=dev))
+
+
+@main.command(short_help="List, make or remove the tokens that the API takes.")
+@click.argument("name", required=False)
+@click.option("--role", type=click.Choice(["reviewer", "operator", "admin"]), help="Make a token for NAME, who may do this.")
+@click.option("--remove", is_flag=True, help="Refuse the token of NAME from now on. Votes and actions under the name stay.")
+@of_format
+@reports_errors
+def tokens(name: str | None, role: str | None, remove: bool, output: str) -> None:
+    """Say who may use the HTTP API. The file that DTEF_API_TOKENS names holds a name, a role and the hash of a token per line.
+
+    \b
+        dtef tokens                     show who holds one
+        dtef tokens NAME --role ROLE    make a token and show it, once
+        dtef tokens NAME --remove       refuse it from now on
+
+    A reviewer gets pairs and votes on them, under the name of the token. An operator does everything else, except what only an admin may:
+    void votes, export votes, and read the log of actions. A running API notices changes of the file by itself.
+    """
+    from dtef_pipeline.cli import kept_tokens
+
+    if (name is None) != (role is None and not remove) or (role and remove):
+        raise click.UsageError("allowed: no NAME, or NAME with one of --role and --remove.")
+    if name is None:
+        kept_tokens.show(output)
+    elif role is not None:
+        kept_tokens.add(name, role)
+    else:
+        kept_tokens.remove(name)

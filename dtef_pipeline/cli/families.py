@@ -20,7 +20,6 @@ from pyarrow.fs import LocalFileSystem
 from assets.stage.panel_drift import judges_in, panel_drift, scored_in
 from dtef_pipeline.cli.boards import render_drift
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_stale
-from dtef_pipeline.cli.started_runs import dagster_instance, roll_up_family
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.models import model_drift
@@ -36,11 +35,10 @@ from dtef_pipeline.report.terminal import render
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
-from resources.blueprint_files import clear_tables
 from resources.gateway.progress import waiting
 from resources.settings import Settings
 from resources.warehouse import Warehouse
-from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, remove_pages, write_pages
+from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, write_pages
 
 Pages = Callable[[duckdb.DuckDBPyConnection], Iterable[tuple[str, str]]]
 """(file name, HTML) of each page of a report."""
@@ -71,7 +69,7 @@ _WAIT = (
     "Snapshots that asked the same lie less than {:.0f} hours apart, and drift is judged from night to night: ask the same again tomorrow, "
     "with another --snapshot."
 )
-_ROLLED_UP_BY = "`dtef {0} run` makes it, and `dtef rollup --family {0}`"
+_ROLLED_UP_BY = "`dtef {0} run` makes it, and `dtef {0} board --refresh`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +83,6 @@ class CommandFamily:
     """The command that has models asked."""
     subject: Subject
     """What is watched for drift."""
-    board: Callable[[str, str], None]
-    """Shows the view of this name in a form of output."""
     pages: Callable[[str | None], Pages]
     """The pages of its report, of a snapshot where that is named."""
     page_tables: tuple[str, ...]
@@ -115,19 +111,6 @@ def family_record(name: str) -> CommandFamily:
     return found
 
 
-def leaderboard(name: str, by: str, output: str) -> None:
-    family_record(name).board(by, output)
-
-
-def rollup(name: str) -> int:
-    """The exit code: 1 where a roll-up failed, or a file was left out."""
-    if name == "preference":
-        from dtef_pipeline.cli import preference_board
-
-        return preference_board.rollup()
-    return roll_up_family(name)
-
-
 def fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
     """Those that fit any of the patterns, in their order; all without one. Raises ConfigError for a pattern that fits none.
 
@@ -137,6 +120,17 @@ def fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> lis
         if not any(fnmatchcase(one, pattern) for one in known):
             raise ConfigError(f"{given_as} {pattern!r} fits none; known: {nearest(pattern, known)}")
     return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]
+
+
+def of_models(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd.DataFrame:
+    """The rows of the models that fit any of the patterns; all without one. Raises ConfigError where rows are about no model."""
+    if not patterns:
+        return frame
+    if "model" not in frame:
+        raise ConfigError(f"--model with --by {by}: allowed where rows are about models")
+    return frame[frame["model"].isin(fitting(sorted(frame["model"].dropna().unique()), patterns, "--model"))].reset_index(
+        drop=True
+    )
 
 
 def meanings_of(table: str) -> dict[str, str]:
@@ -156,7 +150,7 @@ def require_rolled_up(warehouse: Warehouse, family: str, table: str, scores: str
     if part and family not in warehouse.values(table, "family"):
         raise WarehouseError(f"no {table} of {family} in {warehouse.root} yet: {_ROLLED_UP_BY.format(family)}")
     require_table(warehouse, table, _ROLLED_UP_BY.format(family))
-    say_stale(warehouse, table, scores, f"dtef rollup --family {family}", **part)
+    say_stale(warehouse, table, scores, f"dtef {family} board --refresh", **part)
 
 
 def drift(name: str, by: str, since: Sequence[str], fail_on: str | None, output: str) -> int:
@@ -345,60 +339,3 @@ def _require_own(out: Path, name: str, is_foreign: Callable[[str], bool]) -> Non
         raise ConfigError(
             f"--out {out}: {name} is there already and was not written by dtef; allowed: a folder without it, new or there already"
         )
-
-
-def remove_parts(
-    warehouse: Warehouse,
-    family: Family,
-    patterns: Sequence[str],
-    *,
-    noun: str,
-    adds: str,
-    known: Callable[[Any], Iterable[str]],
-    take_away: Callable[[Any, Warehouse, Sequence[str]], None],
-    counted_rows: Mapping[str, str],
-    results: Iterable[str],
-) -> list[str]:
-    """Take the partitions that fit away, and say what went; their keys.
-
-    `noun`: what a partition is called; `adds`: the command that adds some; `known`, `take_away`: what Dagster's instance knows, and what takes
-    it away; `counted_rows`: the tables whose rows are counted, with what a row is, first that of responses; `results`: the tables over all
-    partitions. Raises ConfigError for a pattern that fits none.
-    """
-    with dagster_instance() as instance:
-        keys = list(dict.fromkeys(known(instance)))
-        if not keys:
-            raise ConfigError(f"no {noun} in {warehouse.root} yet: `{adds}` adds some")
-        keys = fitting(keys, patterns, noun.upper())
-        lines = [_what_goes(warehouse, family, key, counted_rows) for key in keys]
-        take_away(instance, warehouse, keys)
-    told = boards_follow(warehouse, family, results)
-    for line in (
-        *lines,
-        f"stored responses stay: a {noun} that is added again is asked nothing that it was asked before",
-        told,
-    ):
-        say(line)
-    return keys
-
-
-def _what_goes(warehouse: Warehouse, family: Family, key: str, counted_rows: Mapping[str, str]) -> str:
-    """`removed compass__a: 12 responses, 24 judgements, of base, night-2`."""
-    at = family.space.levels(key)
-    snapshots = warehouse.values(next(iter(counted_rows)), "snapshot", **at)
-    if not snapshots:
-        return f"removed {key}, which was never run"
-    rows = [counted(len(warehouse.rows(table, columns=["model"], **at)), noun) for table, noun in counted_rows.items()]
-    return f"removed {key}: {', '.join(rows)}, of {', '.join(snapshots)}"
-
-
-def boards_follow(warehouse: Warehouse, family: Family, results: Iterable[str]) -> str:
-    """What becomes of boards and pages after scores went, in words: they go at once where nothing is scored any more."""
-    boards_left = bool(warehouse.tables([family.scored]))
-    if not boards_left:
-        clear_tables(warehouse, [*results, *SHARED_TABLES], family.name)
-        remove_pages(warehouse.fs, f"{warehouse.root}/{family.name}_report")
-    warehouse.refresh_database()
-    if boards_left:
-        return f"boards and pages follow at the next `dtef rollup --family {family.name}`"
-    return "nothing is scored any more: boards and pages went too"

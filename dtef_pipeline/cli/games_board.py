@@ -16,7 +16,7 @@ from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables,
 from dtef_pipeline.cli.terminal import TableView, print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.approved import APPROVED, PERSONA_STATUS, persona_statuses, unapproved_mark
-from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, EXPECTED_RETURN, UNPARSED_RATE
+from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, UNPARSED_RATE
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, latest_scores, player_names, results_of
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import ranked_players, versions_shown
@@ -65,7 +65,7 @@ def show(
     warehouse: Warehouse,
     leagues: Sequence[str],
     scenarios: Sequence[str],
-    players: Sequence[str],
+    models: Sequence[str],
     metric: str,
     by_opponent: bool,
     games: str,
@@ -73,7 +73,7 @@ def show(
     output: str,
 ) -> None:
     require_rolled_up(warehouse, "games", "persona_results", "episode_scores")
-    frame = _of_players(_of_scenarios(_results(warehouse, snapshot), leagues, scenarios), players)
+    frame = _of_players(_of_scenarios(_results(warehouse, snapshot), leagues, scenarios), models)
     chosen, frame = frame, _with_games(warehouse, frame, games, snapshot)
     frame = frame[(frame["opponent"] == ALL_OPPONENTS) != by_opponent]
     frame = ranked_players(_of_metric(frame, metric))
@@ -223,7 +223,6 @@ GAMES_COMMANDS = CommandFamily(
     part="scenario",
     asks="dtef games run --player MODEL",
     subject=GAMES_WATCHED,
-    board=lambda by, output: show((), (), (), EXPECTED_RETURN, False, OWN_GAMES, None, output),
     drift_lines=_of_baselines,
     pages=_pages,
     page_tables=GAME_PAGES_READ,

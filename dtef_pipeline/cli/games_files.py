@@ -1,20 +1,20 @@
-"""`dtef games list`, `check`, `export` and `import`."""
+"""What games know of their files, personas and scenarios: for `dtef games add`, `check`, `list` and `remove`, and `dtef export`."""
 
 from __future__ import annotations
 
 import gzip
-import json
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
-import pandas as pd
 import yaml
 
 from assets.games.known_games import known_persona_versions, known_scenario_versions, known_scenarios
-from dtef_pipeline.cli.terminal import say, terminal_fit
+from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import why_no_folder
 from dtef_pipeline.errors import ConfigError, DtefError, SourceError
 from dtef_pipeline.games.baselines import baselines_of
@@ -22,6 +22,7 @@ from dtef_pipeline.games.document_lines import (
     LineDocument,
     LineKind,
     document_lines,
+    kind_of_lines,
     new_documents,
     read_document_lines,
     version_name,
@@ -29,46 +30,39 @@ from dtef_pipeline.games.document_lines import (
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_packs
 from dtef_pipeline.games.packs import pack
-from dtef_pipeline.report.terminal import render
+from dtef_pipeline.games.stored_tables import GAMES_TABLES
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
+from resources.warehouse import Warehouse
 
-_LISTED_ALWAYS, _LISTED_WITH_ROOM = ("scenario", "persona", "status", "version"), ("description", "traits")
+if TYPE_CHECKING:
+    from assets.launch import Launched
 
 
-def list_games(as_json: bool) -> None:
-    """Scenarios, then personas."""
+def _listed(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
     settings = Settings.from_environment()
     manifests = known_scenarios(settings)
-    scenarios = [_scenario(one, manifests) for one in manifests.values()]
-    personas = [
-        {"persona": one.name, "status": one.status, "name": one.display_name, "traits": one.traits}
-        for one in known_persona_versions(settings).values()
-    ]
-    if as_json:
-        click.echo(json.dumps({"scenarios": scenarios, "personas": personas}, ensure_ascii=False))
-        return
-    for rows in (scenarios, personas):
-        if rows:
-            frame = pd.DataFrame([{name: _in_words(value) for name, value in row.items()} for row in rows])
-            kept, first_out = ([name for name in names if name in frame] for names in (_LISTED_ALWAYS, _LISTED_WITH_ROOM))
-            click.echo(render(frame, "table", fit=terminal_fit(kept, first_out)) + "\n")
-    say("`dtef games play SCENARIO` plays one; a player is human, baseline/NAME, a model, or PERSONA@MODEL")
+    return {
+        "scenarios": [_scenario(one, manifests) for one in manifests.values()],
+        "personas": [
+            {"persona": one.name, "status": one.status, "name": one.display_name, "traits": one.traits}
+            for one in known_persona_versions(settings).values()
+        ],
+    }
 
 
-def check(folder: Path | None) -> int:
-    """The exit code: 1 where a pack is not whole."""
+def _check(folder: Path | None) -> Checked:
     own = None
     if folder is None and (own := Settings.from_environment().scenarios) is not None and not own.is_dir():
         raise ConfigError(f"DTEF_SCENARIOS names {own}, which is not a folder")
     packs = check_packs(folder or Path(__file__).resolve().parents[2], own)
+    lines = []
     for one in packs:
-        click.echo(f"{one.name}: {'whole' if not one.faults else 'not whole'}{f' ({one.place})' if one.place else ''}")
-        for fault in one.faults:
-            click.echo(f"  {fault}")
+        lines.append(f"{one.name}: {'not whole' if one.faults else 'whole'}{f' ({one.place})' if one.place else ''}")
+        lines += [f"  {fault}" for fault in one.faults]
     broken = sum(bool(one.faults) for one in packs)
-    click.echo(f"{counted(len(packs), 'scenario')}, {broken} not whole")
-    return 1 if broken else 0
+    document = [{"scenario": one.name, "place": str(one.place or ""), "faults": list(map(str, one.faults))} for one in packs]
+    return Checked(document, [*lines, f"{counted(len(packs), 'scenario')}, {broken} not whole"], not broken)
 
 
 def _scenario(one: ScenarioManifest, manifests: Mapping[str, ScenarioManifest]) -> dict[str, Any]:
@@ -91,19 +85,16 @@ def _baselines(name: str, manifests: Mapping[str, ScenarioManifest]) -> Iterator
         say(f"warning: {name} cannot be played: {kind}{error}", err=True)
 
 
-def _in_words(value: Any) -> Any:
-    if isinstance(value, dict):
-        return ", ".join(f"{name}: {one}" for name, one in value.items())
-    return ", ".join(map(str, value)) if isinstance(value, list) else value
+def export_personas(file: Path) -> None:
+    _export("persona", known_persona_versions(Settings.from_environment()).values(), file)
 
 
-def export(what: Literal["personas", "scenarios"], file: Path) -> None:
+def export_scenarios(file: Path) -> None:
+    _export("scenario", known_scenario_versions(Settings.from_environment()).values(), file)
+
+
+def _export(kind: LineKind, documents: Collection[LineDocument], file: Path) -> None:
     """Write all of them; a file that ends in .gz is compressed, without the time of writing."""
-    settings = Settings.from_environment()
-    kind: LineKind = "persona" if what == "personas" else "scenario"
-    documents: Collection[LineDocument] = (
-        known_persona_versions(settings).values() if what == "personas" else known_scenario_versions(settings).values()
-    )
     data = document_lines(kind, documents).encode()
     try:
         file.write_bytes(gzip.compress(data, mtime=0) if file.suffix == ".gz" else data)
@@ -112,29 +103,59 @@ def export(what: Literal["personas", "scenarios"], file: Path) -> None:
     click.echo(f"{counted(len(documents), kind)} in {file}")
 
 
-def import_scenarios(file: Path, who: str | None) -> None:
-    """Add those of a file to the response store: all that are not there yet, or none."""
-    # These bring the web framework and pandas.
-    from dtef_pipeline.api.scenario_routes import SCENARIOS
-    from dtef_pipeline.api.versioned import import_documents
-    from dtef_pipeline.cli.preference_votes import user_name
-    from resources.votes.game_documents import GameDocumentStore
+@dataclass
+class _Documents:
+    """Personas or scenarios of a file."""
 
-    settings = Settings.from_environment()
-    with GameDocumentStore(settings.responses_url) as store:
-        done = import_documents(SCENARIOS, settings, store, _bytes_of(file), str(file), who or user_name())
-        name = store.database.name
-    added = ", ".join(counted(count, kind.replace("_", " ")) for kind, count in done.added.items()) or "nothing"
-    click.echo(f"{name}: {added} added from {file}, {done.known:,} there already")
+    file: Path
+    data: bytes
+    kind: LineKind
+    who: str | None
+    line: str = ""
+
+    is_clean = True
+
+    def register(self, instance: Any) -> Sequence[str]:
+        self.line = _add_personas(self.file, self.data) if self.kind == "persona" else self._add_scenarios()
+        return ()
+
+    def lines(self, outcome: Launched | None) -> Iterator[str]:
+        yield self.line
+
+    def problems(self) -> Iterator[str]:
+        return iter(())
+
+    def _add_scenarios(self) -> str:
+        """Add those of a file to the response store: all that are not there yet, or none; what came of it."""
+        # These bring the web framework and pandas.
+        from dtef_pipeline.api.scenario_routes import SCENARIOS
+        from dtef_pipeline.api.versioned import import_documents
+        from dtef_pipeline.cli.preference_votes import user_name
+        from resources.votes.game_documents import GameDocumentStore
+
+        settings = Settings.from_environment()
+        with GameDocumentStore(settings.responses_url) as store:
+            done = import_documents(SCENARIOS, settings, store, self.data, str(self.file), self.who or user_name())
+            name = store.database.name
+        added = ", ".join(counted(count, kind.replace("_", " ")) for kind, count in done.added.items()) or "nothing"
+        return f"{name}: {added} added from {self.file}, {done.known:,} there already"
 
 
-def import_personas(file: Path) -> int:
-    """The exit code, 0. Everything is read and checked before anything is written."""
+def _read(warehouse: Warehouse, file: Path, who: str | None) -> list[_Documents]:
+    data = _bytes_of(file)
+    kind = kind_of_lines(data)
+    if kind == "persona" and who is not None:
+        raise ConfigError("--by: allowed with scenarios; personas are files, of which no record is kept")
+    return [_Documents(file, data, kind, who)]
+
+
+def _add_personas(file: Path, data: bytes) -> str:
+    """What came of it. Everything is read and checked before anything is written."""
     settings = Settings.from_environment()
     folder = settings.personas
     if folder is None:
         raise ConfigError("DTEF_PERSONAS is not set: allowed: a folder, which personas are written to")
-    given = read_document_lines("persona", _bytes_of(file), str(file))
+    given = read_document_lines("persona", data, str(file))
     new = new_documents(given, known_persona_versions(settings).values(), str(file))
     files = {folder / f"{one.id}.v{one.version}.yaml": one for one in new.values()}
     for line, path in zip(new, files, strict=True):
@@ -151,8 +172,7 @@ def import_personas(file: Path) -> int:
     except OSError as error:
         raise ConfigError(f"{folder} cannot be made: {why_no_folder(folder, error)}") from error
     _write(files)
-    click.echo(f"{counted(len(new), 'persona')} written to {folder}, {len(given) - len(new)} there already")
-    return 0
+    return f"{counted(len(new), 'persona')} written to {folder}, {len(given) - len(new)} there already"
 
 
 def _write(files: dict[Path, LineDocument]) -> None:
@@ -181,3 +201,15 @@ def _bytes_of(file: Path) -> bytes:
         raise SourceError(
             f"cannot be read: {error}", where=str(file), allowed="JSON lines, in a file .gz compressed"
         ) from error
+
+
+GAMES_FILES = FamilyFiles(
+    noun="scenario",
+    adds="dtef games run",
+    read=_read,
+    check=_check,
+    listed=_listed,
+    counted_rows={"episodes": "episode", "decision_answers": "decision"},
+    results=tuple(name for name, spec in GAMES_TABLES.items() if spec.space is None),
+    list_hint="`dtef games play SCENARIO` plays one; a player is human, baseline/NAME, a model, or PERSONA@MODEL",
+)

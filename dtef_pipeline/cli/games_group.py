@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from dtef_pipeline.cli.options import (
+    as_json,
     boards_by,
     budgets_with_roles,
     of_asked_snapshot,
@@ -18,49 +19,9 @@ from dtef_pipeline.cli.options import (
 )
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.settings_options import settings_options, split_given
+from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group
 from dtef_pipeline.family.run_settings import settings_of
 from dtef_pipeline.games.settings import DecisionSettings, GamesSettings
-
-_what = click.argument("what", type=click.Choice(["personas", "scenarios"]))
-What = Literal["personas", "scenarios"]
-
-
-@click.command("export", short_help="Write all personas or scenarios to a file.")
-@_what
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@reports_errors
-def export_games(what: What, file: Path) -> None:
-    """Write every version of every persona or scenario to FILE, one JSON object a line; FILE.gz is compressed. Equal ones give equal bytes.
-
-    Personas are what models are told to be while they play. Of scenarios these are the manifests, without the engines that play them. Both are
-    files, the shipped ones and those in the folders that DTEF_PERSONAS and DTEF_SCENARIOS name, and what was made over HTTP.
-    """
-    from dtef_pipeline.cli import games_files
-
-    games_files.export(what, file)
-
-
-@click.command("import", short_help="Take in the personas or scenarios of a file.")
-@_what
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--by", "who", metavar="NAME", help="Who does this, for the record; of scenarios.  [default: the user of this computer]"
-)
-@reports_errors
-def import_games(what: What, file: Path, who: str | None) -> None:
-    """Take in what `dtef games export` wrote to FILE: personas into the folder that DTEF_PERSONAS names, scenarios into the response store, as
-    those made over HTTP.
-
-    A version that is there already with the same content is skipped; one of a scenario takes a status of FILE that is a later one. Where a line
-    has a fault, a version is there with another content, or an engine cannot play a scenario, nothing is taken in.
-    """
-    from dtef_pipeline.cli import games_files
-
-    if what == "personas":
-        if who is not None:
-            raise click.UsageError("--by: allowed with scenarios.")
-        sys.exit(games_files.import_personas(file))
-    games_files.import_scenarios(file, who)
 
 
 @click.command(short_help="Read a model's whole strategy off every decision of a small game.")
@@ -144,65 +105,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
         sys.exit(games_run.run(options, beside))
 
 
-@click.command(short_help="Show who plays best.")
-@_of_scenarios
-@click.option(
-    "--metric", default="expected_return", show_default=True, help="Metric to rank by; `all` shows every metric of each player."
-)
-@click.option(
-    "--player", "players", multiple=True, metavar="NAME|PATTERN", help="Only this player, such as baseline/*; may be repeated."
-)
-@click.option("--by-opponent", is_flag=True, help="A row per opponent, in place of one over all of them.")
-@click.option(
-    "--games",
-    type=click.Choice(["own", "shared"]),
-    default="own",
-    show_default=True,
-    help="Games that a mean is over: all that a player has, or only those that all players shown have.",
-)
-@click.option(
-    "--snapshot", help="Only this snapshot, with baselines of others where it has none.  [default: the latest of each player]"
-)
-@writes_a_table
-@reports_errors
-def board(**given: Any) -> None:
-    """Rank players by a metric with 95 % intervals, the best first, over the latest snapshot of each; baselines are the yardstick.
-
-    An interval goes by seeds: both seats and all draws of one deal hang together, and at least 5 seeds are needed. Beside
-    each number stands how often the player's texts were no legal moves, or declined to play, how often a move was made for it, and how often it
-    forfeited: a player that cannot move is not careful. A note says how many episodes were played, where a budget or a failure ended some. Where
-    players' latest snapshots differ, `snapshot` says which it is.
-
-    A game is a seed, seen from one seat, against one opponent. Players who have other games than others have a note, and `coverage` says how
-    many they have of all. --games shared makes means and intervals anew of what all players shown have in common; --player says whom to show.
-    """
-    from dtef_pipeline.cli import games_board
-
-    games_board.show(**given)
-
-
-RUN_COMMANDS = (run, board)
-"""What `dtef games` has of leagues."""
-
-
-@click.group(short_help="Play games in words: models, personas, baselines, and you.")
-def games() -> None:
-    """Play scenarios: games that are told and played in words, such as a solitaire, poker, or a negotiation.
-
-    \b
-        dtef games list               list the scenarios, baselines and personas there are
-        dtef games play SCENARIO      play one episode, or let others play it
-        dtef games check              say which scenario lacks a part
-        dtef games run --estimate     say what a league would ask and cost
-        dtef games run --player NAME  have players play a league, and score them
-        dtef games board              show who plays best
-        dtef report --family games    write the results as pages, with episodes move by move
-        dtef games decisions          read a model's whole strategy off every decision of a small game
-        dtef games export             write personas or scenarios to a file; import takes them in
-    """
-
-
-@games.command(short_help="Play one episode of a scenario.")
+@click.command(short_help="Play one episode of a scenario.")
 @click.argument("scenario")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the deal.")
 @click.option(
@@ -213,15 +116,15 @@ def games() -> None:
 @click.option(
     "--commands", metavar="'X; Y'", help="Commands that the first seat plays, one after the other; then the episode stops."
 )
-@click.option("--json", "as_json", is_flag=True, help="Write what came of it as one JSON object.")
 @click.option(
     "--trace", "with_trace", is_flag=True, help="Show the episode move by move, with what players wrote and were answered."
 )
 @click.option("--draw", type=click.IntRange(min=0), default=0, show_default=True, help="Which draw of a model's responses.")
 @click.option("--snapshot", default="base", show_default=True, help="Label of the responses.")
 @click.option("--max-cost-usd", type=click.FloatRange(min=0), help="The most that models may cost.  [default: no limit]")
+@as_json
 @reports_errors
-def play(**given: Any) -> None:
+def play(output: str, **given: Any) -> None:
     """Play one episode of SCENARIO, such as poker/kuhn, and say how it ended. Without --players you play yourself.
 
     A person sees what the seat may see. `?` lists the choices, one per line: the number of one plays it. In a negotiation a line is a message
@@ -244,31 +147,55 @@ def play(**given: Any) -> None:
     \b
     Exit code: 0 done; 1 a model gave no response; 2 the options or the set-up need mending.
     """
-    if given["as_json"] and given["with_trace"]:
+    if output == "json" and given["with_trace"]:
         raise click.BadParameter("allowed: --json or --trace, not both", param_hint="'--trace'")
     from dtef_pipeline.cli import games_play
 
-    sys.exit(games_play.play(games_play.PlayOptions(**given)))
+    sys.exit(games_play.play(games_play.PlayOptions(as_json=output == "json", **given)))
 
 
-@games.command("list", short_help="List scenarios, baselines and personas.")
-@click.option("--json", "as_json", is_flag=True, help="Write the list as one JSON object.")
-@reports_errors
-def list_games(as_json: bool) -> None:
-    """List the scenarios with their status, version, seats, usual seeds and baselines, and the personas with their status.
+GAMES = FamilyWords(
+    name="games",
+    short="Play games in words: models, personas, baselines, and you.",
+    help="""Play scenarios: games that are told and played in words, such as a solitaire, poker, or a negotiation.
 
-    Beside the shipped ones these are those in the folders that DTEF_SCENARIOS (LEAGUE/SCENARIO.yaml) and DTEF_PERSONAS (*.yaml) name.
-    """
-    from dtef_pipeline.cli import games_files
+    \b
+        dtef games list               list the scenarios, baselines and personas there are
+        dtef games play SCENARIO      play one episode, or let others play it
+        dtef games check              say which scenario lacks a part
+        dtef games run --estimate     say what a league would ask and cost
+        dtef games run --player NAME  have players play a league, and score them
+        dtef games board              show who plays best
+        dtef report --family games    write the results as pages, with episodes move by move
+        dtef games decisions          read a model's whole strategy off every decision of a small game
+        dtef games add FILE           take in personas or scenarios of a file; `dtef export` writes one
+        dtef games remove SCENARIO    take the results of a scenario away
+    """,
+    part="scenario",
+    parts="scenarios",
+    pattern="LEAGUE/SCENARIO, such as poker/kuhn, or a pattern such as 'poker/*'",
+    stays="The scenario itself stays, so that it can be played again.",
+    add=Verb(
+        "Take in the personas or scenarios of a file.",
+        """Take in what `dtef export` wrote to FILE: personas into the folder that DTEF_PERSONAS names, scenarios into the response store, as
+    those made over HTTP.
 
-    games_files.list_games(as_json)
-
-
-@games.command(short_help="Say which scenario lacks a part.")
-@click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@reports_errors
-def check(folder: Path | None) -> None:
-    """Check that every scenario below FOLDER is whole. FOLDER is the top of a checkout, of this project or another.
+    A version that is there already with the same content is skipped; one of a scenario takes a status of FILE that is a later one. Where a line
+    has a fault, a version is there with another content, or an engine cannot play a scenario, nothing is taken in.
+    """,
+        (
+            click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
+            click.option(
+                "--by",
+                "who",
+                metavar="NAME",
+                help="Who does this, for the record; of scenarios.  [default: the user of this computer]",
+            ),
+        ),
+    ),
+    check=Verb(
+        "Say which scenario lacks a part.",
+        """Check that every scenario below FOLDER is whole. FOLDER is the top of a checkout, of this project or another.
 
     Without FOLDER this installation is checked, and the manifests in the folder that DTEF_SCENARIOS names. Tests and playbook of the latter
     are not asked for: they stand in the checkout of their adapter, which FOLDER can name. Behind each scenario stands where its manifest is.
@@ -283,11 +210,52 @@ def check(folder: Path | None) -> None:
 
     \b
     Exit code: 0 all are whole; 1 one is not; 2 there is no scenario.
-    """
-    from dtef_pipeline.cli import games_files
+    """,
+        (click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)),),
+    ),
+    list=Verb(
+        "List scenarios, baselines and personas.",
+        """List the scenarios with their status, version, seats, usual seeds and baselines, and the personas with their status.
 
-    sys.exit(games_files.check(folder))
+    Beside the shipped ones these are those in the folders that DTEF_SCENARIOS (LEAGUE/SCENARIO.yaml) and DTEF_PERSONAS (*.yaml) name.
+    """,
+    ),
+    board=Verb(
+        "Show who plays best.",
+        """Rank players by a metric with 95 % intervals, the best first, over the latest snapshot of each; baselines are the yardstick.
 
+    An interval goes by seeds: both seats and all draws of one deal hang together, and at least 5 seeds are needed. Beside
+    each number stands how often the player's texts were no legal moves, or declined to play, how often a move was made for it, and how often it
+    forfeited: a player that cannot move is not careful. A note says how many episodes were played, where a budget or a failure ended some. Where
+    players' latest snapshots differ, `snapshot` says which it is.
 
-for command in (export_games, import_games, decisions, *RUN_COMMANDS):
-    games.add_command(command)
+    A game is a seed, seen from one seat, against one opponent. Players who have other games than others have a note, and `coverage` says how
+    many they have of all. --games shared makes means and intervals anew of what all players shown have in common; --player says whom to show.
+    """,
+        (
+            _of_scenarios,
+            click.option(
+                "--metric",
+                default="expected_return",
+                show_default=True,
+                help="Metric to rank by; `all` shows every metric of each player.",
+            ),
+            click.option("--by-opponent", is_flag=True, help="A row per opponent, in place of one over all of them."),
+            click.option(
+                "--games",
+                type=click.Choice(["own", "shared"]),
+                default="own",
+                show_default=True,
+                help="Games that a mean is over: all that a player has, or only those that all players shown have.",
+            ),
+            click.option(
+                "--snapshot",
+                help="Only this snapshot, with baselines of others where it has none.  [default: the latest of each player]",
+            ),
+        ),
+    ),
+    run=run,
+    who="--player",
+    more=(play, decisions),
+)
+games = family_group(GAMES)

@@ -29,7 +29,9 @@ def add(name: str, role: str) -> None:
     with _changed_alone() as path:
         held = _kept(path)
         if any(one.name == name for one in held):
-            raise ConfigError(f"{path}: {name!r} holds a token already; take another name, or first: dtef tokens remove {name}")
+            raise ConfigError(
+                f"{path}: {name!r} holds a token already; take another name, or first: dtef tokens {name} --remove"
+            )
         _write(path, [*held, _held(name, role, token)])
     click.echo(f"the token of {name}, {role}; it is shown this once, and {path} keeps its hash:", err=True)
     click.echo(token)

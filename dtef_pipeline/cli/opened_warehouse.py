@@ -55,11 +55,14 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
     return warehouse
 
 
+_FIRST_COMMANDS = {"rubric": "dtef rubric add PATH", "qa": "dtef qa add SUITE PATH", "games": "dtef games run"}
+
+
 def _makes_it() -> str:
     """The command by which the family of the present command gets its first tables."""
     context = click.get_current_context(silent=True)
     words = context.command_path.split() if context else []
-    return "dtef qa add SUITE PATH" if "qa" in words else "dtef games run" if "games" in words else "dtef ingest PATH"
+    return next((made for family, made in _FIRST_COMMANDS.items() if family in words), "dtef add PATH")
 
 
 def query_rounds(

@@ -2,69 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import redirect_stdout
 from functools import partial, wraps
+from io import StringIO
 from typing import Any
 
 import click
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, QA_VIEWS_SHOWN
-from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME, BOARD_VIEWS_SHOWN
-from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.blueprint.options import CONDITION_WORDS, FORMATS, TASKS
-from dtef_pipeline.survey.boards.published import BY_NAME, PUBLISHED
-
-VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<13}  {view.shows}" for view in PUBLISHED)])
-"""To follow the options of a command that takes `--by`."""
-VIEWS_OF_FAMILIES = "\n\n".join(
-    [
-        VIEWS_SHOWN,
-        BOARD_VIEWS_SHOWN.replace("--by shows", "--by shows with --family rubric"),
-        QA_VIEWS_SHOWN.replace("--by shows", "--by shows with --family qa"),
-    ]
-)
-"""The same of a command that takes `--family` too."""
-
 
 WIDE_META = "dtef.wide"
 """Where the context of a command keeps whether `--wide` was given."""
 
 
-SHOW_BOARDS = ("leaderboard", "experiment", "drift", "costs", "run")
-"""Commands whose tables have columns to be explained."""
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-class ExplainsColumns(click.Command):
-    """A command whose help ends with what the columns of its table mean."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_epilog(ctx, formatter)
-        if self.name not in SHOW_BOARDS:
-            return
-        from dtef_pipeline.cli.columns import explained
-
-        for heading, columns in explained(self.name):
-            with formatter.section(heading):
-                formatter.write_dl(list(columns.items()))
-
-
-class Commands(click.Group):
-    """A group whose commands explain their columns."""
-
-    command_class = ExplainsColumns
-
-
-def options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def options(*options: Option) -> Option:
     """Several options as one decorator, in this order in the help."""
 
-    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
             command = option(command)
         return command
 
-    return decorated
+    return decorate
 
 
 USUAL_FAMILY = "survey"
@@ -79,8 +45,8 @@ class OfFamily(click.Choice[str]):
         self.of_family = of_family
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        family = ctx.params.get("family") if ctx else None
-        own = self.of_family.get(family or USUAL_FAMILY, ())
+        family = (ctx.params.get("family") if ctx else None) or USUAL_FAMILY
+        own = self.of_family.get(family, ())
         if value in self.choices and value not in own:
             self.fail(f"{value!r} with --family {family}: allowed: {', '.join(own)}.", param, ctx)
         return super().convert(value, param, ctx)
@@ -98,65 +64,71 @@ ADDED_UP_BY = click.Choice(
 """What costs are added up by: names of every family, then those of each."""
 
 
-def _known_family(context: click.Context, parameter: click.Parameter, family: str | None, *, more: Sequence[str]) -> str | None:
+def _known_family(
+    context: click.Context, parameter: click.Parameter, family: str | None, *, others: Sequence[str]
+) -> str | None:
     if family is None or context.resilient_parsing:
         return family
     from dtef_pipeline.families import FAMILIES
 
-    names = [*(one.name for one in FAMILIES), *more]
+    names = [*(one.name for one in FAMILIES), *others]
     if family not in names:
         raise click.BadParameter(f"{family!r}: allowed: {', '.join(names)}.", context, parameter)
     return family
 
 
 def of_family(
-    default: str | None = USUAL_FAMILY, help: str = "Family of evaluations to read.", more: Sequence[str] = ()
-) -> Callable[..., Any]:
-    """The option `--family`; no default: all families. `more`: what else it may be."""
+    default: str | None = USUAL_FAMILY, help: str = "Family of evaluations to read.", others: Sequence[str] = ()
+) -> Option:
+    """The option `--family`; no default: all families. `others`: what else it may be."""
     return click.option(
         "--family",
         default=default,
         show_default=default is not None,
-        metavar="|".join(["survey", "rubric", "qa", "games", *more]),
+        metavar="|".join(["survey", "rubric", "qa", "games", *others]),
         is_eager=True,
-        callback=partial(_known_family, more=more),
+        callback=partial(_known_family, others=others),
         help=help,
     )
 
 
-def reads_families(*taken: str, more: Sequence[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def reads_families(*taken: str) -> Option:
     """`--family` for a command that is written for the usual family.
 
     What it does for another one is the function of its name in `families.py`, which gets the options `taken`; all others are refused.
-    `more`: names beside those of the families.
     """
 
-    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def wrapped(*, family: str, **given: Any) -> Any:
             if family == USUAL_FAMILY:
                 return command(**given)
-            _refuse_others(taken, family)
+            refuse_others(taken, f"--family {family}", apart=("family",))
             from dtef_pipeline.cli import families
 
             sys.exit(getattr(families, command.__name__)(family, **{name: given[name] for name in taken}))
 
-        with_option: Callable[..., Any] = of_family(more=more)(wrapped)
+        with_option: Callable[..., Any] = of_family()(wrapped)
         return with_option
 
-    return decorated
+    return decorate
 
 
-def _refuse_others(taken: Sequence[str], family: str) -> None:
-    from dtef_pipeline.errors import ConfigError
+def refuse_others(taken: Collection[str], where: str, apart: Collection[str] = ()) -> None:
+    """Raises ConfigError for an option of the present command that was given and is not among those `taken`.
 
+    `where`: what they are allowed with, as in `--family rubric`; `apart`: options that are not looked at.
+    """
     context = click.get_current_context()
-    options = {one.name: one.opts[0] for one in context.command.params if one.expose_value and one.name != "family"}
+    options = {
+        one.name or "": one.opts[0]
+        for one in context.command.params
+        if isinstance(one, click.Option) and one.expose_value and one.name not in apart
+    }
     allowed = ", ".join(spelled for name, spelled in options.items() if name in taken) or "no other option"
     for name, spelled in options.items():
-        source = context.get_parameter_source(name or "")
-        if name not in taken and source is click.core.ParameterSource.COMMANDLINE:
-            raise ConfigError(f"{spelled} with --family {family}: allowed with it: {allowed}")
+        if name not in taken and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise ConfigError(f"{spelled} with {where}: allowed with it: {allowed}")
 
 
 of_rounds = click.option(
@@ -187,14 +159,41 @@ of_targets = click.option(
 )
 
 
-of_format = click.option(
-    "--format",
-    "output",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-    help="Form of the output: a table to read in the terminal, or JSON or CSV for other programs.",
+def _keep_output(context: click.Context, parameter: click.Parameter, is_given: bool) -> None:
+    """Sets the parameter `output` of the command: table (for people), json or csv."""
+    other = context.params.setdefault("output", "table")
+    if is_given and other != "table":
+        raise click.UsageError("--json and --csv: allowed: one of them.")
+    if is_given:
+        context.params["output"] = parameter.name
+
+
+as_json: Option = click.option(
+    "--json", is_flag=True, expose_value=False, callback=_keep_output, help="Write JSON, for other programs."
 )
+of_format = options(
+    as_json,
+    click.option("--csv", is_flag=True, expose_value=False, callback=_keep_output, help="Write CSV, for other programs."),
+)
+
+
+def lines_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--json` of a command that prints sentences alone: one object, whose `lines` they are."""
+
+    @wraps(command)
+    def wrapped(*, output: str, **given: Any) -> Any:
+        if output != "json":
+            return command(**given)
+        with redirect_stdout(StringIO()) as printed:
+            code = 0
+            try:
+                command(**given)
+            except SystemExit as end:
+                code = int(end.code or 0)
+        click.echo(json.dumps({"lines": printed.getvalue().splitlines()}, ensure_ascii=False))
+        sys.exit(code)
+
+    return as_json(wrapped)
 
 
 def _keep_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> None:
@@ -218,7 +217,7 @@ of_estimate = options(
         "--estimate",
         "is_estimate",
         is_flag=True,
-        help="Print what the run would ask and cost, as --format and --wide say. Asks no model and writes nothing.",
+        help="Print what the run would ask and cost, as --json, --csv and --wide say. Asks no model and writes nothing.",
     ),
     writes_a_table,
 )
@@ -246,50 +245,6 @@ _STAGES_TO_BEGIN_WITH = {
 of_served = click.option(
     "--served", is_flag=True, help="A row of its own for each model that the provider served under one name in one snapshot."
 )
-
-chooses_a_board = options(
-    click.option(
-        "--by",
-        type=OfFamily(survey=list(BY_NAME), rubric=list(BOARD_VIEW_BY_NAME), qa=list(QA_VIEW_BY_NAME), games=["overall"]),
-        default="overall",
-        show_default=True,
-        help="What to show; each choice is explained below.",
-    ),
-    click.option("--context", "context_levels", multiple=True, help="Only this number of context questions; may be repeated."),
-    click.option(
-        "--condition", help="Only this condition (way of asking), spelled in full, such as distribution/attribute-label."
-    ),
-    of_metric,
-    of_targets,
-    click.option(
-        "--cells",
-        type=click.Choice(["own", "shared"]),
-        default="own",
-        show_default=True,
-        help="Scores that a model's mean is taken over: all its own, or only those of questions and segments that all models share.",
-    ),
-    click.option(
-        "--non-answers", is_flag=True, default=None, help="Also segments of people who gave no answer, such as party:refused."
-    ),
-    click.option("--snapshot", help="Only this snapshot.  [default: the latest response to each prompt]"),
-    of_served,
-    click.option(
-        "--intervals/--no-intervals",
-        default=None,
-        help="Whether boards have intervals, ranges of ranks and tiers; without them a large board is faster.  [default: intervals]",
-    ),
-    click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        help="Seed of the samples of answers that intervals allow for.  [default: that of the stored tables]",
-    ),
-    click.option(
-        "--top", type=click.IntRange(min=0), help="Only the first N rows; 0: all.  [default: 60 with --by question, else all]"
-    ),
-)
-
-
-Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def models_to_ask(which: str, callback: Callable[..., Any] | None = None) -> Option:
@@ -341,55 +296,8 @@ def refuse_estimate_of_judging(first: str) -> None:
 
 def boards_by(family: str) -> Option:
     """`--no-roll-ups` of a run of the family."""
-    told = f"Do not update boards now; `dtef rollup --family {family}` or the next run does."
+    told = f"Do not update boards now; `dtef {family} board --refresh` or the next run does."
     return click.option("--no-roll-ups", is_flag=True, help=told)
-
-
-def anchors_asked(number: int, told: str) -> Option:
-    """`--snapshot`, `--n` and `--seed` of a command that has anchors judged again. `number`: how many, usually; `told`: what they are."""
-    return options(
-        snapshot_or_base("Label of the night, such as 2026-01-31; a new label asks afresh."),
-        click.option("--n", type=click.IntRange(min=1), default=number, show_default=True, help=told),
-        click.option(
-            "--seed", type=click.IntRange(min=0), default=SEED, show_default=True, help="Seed of the choice of new anchors."
-        ),
-    )
-
-
-of_anchors_shown = click.option("--show", is_flag=True, help="Ask nobody; show what the nights so far say of each judge.")
-
-
-reads_a_survey = options(
-    click.option(
-        "--round", "round_id", help="Id to store the round under.  [default: the folder's name, or the survey's id in the file]"
-    ),
-    click.option(
-        "--min-n",
-        type=click.IntRange(min=1),
-        help="Fewest respondents that a distribution must have to be used.  [default: 10]",
-    ),
-    click.option(
-        "--design-effect",
-        type=click.FloatRange(min=1, max=50),
-        help="How many of the respondents are worth one drawn at random, where the survey is weighted or sampled in clusters.  "
-        "[default: as stated when the round was ingested before, else 1]",
-    ),
-    click.option(
-        "--allow-missing-questions",
-        is_flag=True,
-        help="Go on though questions or options are missing in one file of the folder or another: it may have been cut.",
-    ),
-    click.option(
-        "--allow-missing-attributes",
-        is_flag=True,
-        help="Go on without attributes that the guide or the counts file has and no segment column.",
-    ),
-    click.option(
-        "--replace",
-        is_flag=True,
-        help="Let a round lose segments, questions or pairs that an earlier reading of it had.",
-    ),
-)
 
 
 selects_what_is_asked = options(

@@ -1,4 +1,4 @@
-"""The scorers of `dtef score-answers` that need more than a text and its reference: a sandbox, or the documents that are quoted."""
+"""The scorers of `dtef score --family qa` that need more than a text and its reference: a sandbox, or the documents that are quoted."""
 
 from __future__ import annotations
 

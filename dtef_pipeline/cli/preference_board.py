@@ -1,4 +1,4 @@
-"""`dtef preference board`, and `dtef rollup --family preference`."""
+"""`dtef preference board`, and `dtef preference board --refresh`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, open_warehouse, reads_tables, say_skipped
 from dtef_pipeline.cli.preference_fit import stored_votes, with_named_judges
-from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, materialized_assets, roll_up
+from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, materialized_assets, roll_up_assets
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
@@ -107,7 +107,7 @@ def _without_tau(rows: pd.DataFrame) -> Iterator[str]:
     """How many metrics cannot be compared, for which reason."""
     for reason, some in rows.drop_duplicates(_EACH_AGREEMENT).groupby("reason", sort=True):
         metrics = counted(some["metric"].nunique(), "metric")
-        yield f"not shown: {metrics}, as there is {reason}; --format csv names {'it' if metrics.startswith('1 ') else 'them'}"
+        yield f"not shown: {metrics}, as there is {reason}; --csv names {'it' if metrics.startswith('1 ') else 'them'}"
 
 
 def _lines_of_agreement(shown: pd.DataFrame) -> Iterator[str]:
@@ -138,7 +138,7 @@ _PREFERENCE_VIEW = TableView(
 )
 
 
-def rollup() -> int:
+def refresh() -> int:
     """The exit code: 1 where the roll-up failed."""
     settings = Settings.from_environment()
     votes, warehouse = _votes_now(), open_warehouse(new=True)
@@ -149,10 +149,10 @@ def rollup() -> int:
         from assets.preference.stored_votes import note_votes
 
         note_votes(instance, version_of_votes(votes))
-        outcome = roll_up(instance, PREFERENCE_ROLL_UP_NAMES, {})
+        outcome = roll_up_assets(instance, PREFERENCE_ROLL_UP_NAMES, {})
         # Reports that were made before have a chapter of the earlier scores, and Dagster would call them "Unsynced".
         for name in [] if outcome.failures else materialized_assets(instance, REPORT_NAMES):
-            outcome += roll_up(instance, [name], {})
+            outcome += roll_up_assets(instance, [name], {})
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
     say_skipped(outcome, warehouse)
@@ -179,14 +179,14 @@ def score_frame(warehouse: Warehouse) -> pd.DataFrame:
     """The rows of `preference_scores`; says so where there are votes that they are made without. Raises WarehouseError where there are none."""
     if not warehouse.tables(["preference_scores"]):
         raise WarehouseError(
-            f"no preference_scores in {warehouse.root} yet: `dtef rollup --family preference` makes them of votes"
+            f"no preference_scores in {warehouse.root} yet: `dtef preference board --refresh` makes them of votes"
         )
     frame = _score_rows(warehouse)
     if not len(frame):
-        raise NothingToShowError("nothing to show: there were no votes when `dtef rollup --family preference` ran")
+        raise NothingToShowError("nothing to show: there were no votes when `dtef preference board --refresh` ran")
     if frame["votes_version"].iloc[0] != version_of_votes(_votes_now()):
         say(
-            "note: the votes have changed since this table was made; make it again with `dtef rollup --family preference`",
+            "note: the votes have changed since this table was made; make it again with `dtef preference board --refresh`",
             err=True,
         )
     return frame
@@ -293,7 +293,9 @@ def _votes_now() -> list[PlayersVote]:
 def _check_votes(warehouse: Warehouse, votes: list[PlayersVote], items: tuple[str, ...]) -> None:
     """Raises WarehouseError where there is nothing to make a table of, nor one to empty; ConfigError where no vote fits `items`."""
     if not votes and not warehouse.tables(["preference_scores"]):
-        raise WarehouseError("no votes yet: `dtef preference next` asks a person for some, `dtef preference judge` a model")
+        raise WarehouseError(
+            "no votes yet: `dtef preference vote` asks a person for some, `dtef preference vote --judge MODEL` a model"
+        )
     if votes and not votes_on_items(votes, items):
         raise ConfigError(
             f"preference.items, in the panel file: no votes on {', '.join(items)}; items: {and_more(sorted({one.item_id for one in votes}), 3)}"

@@ -1,4 +1,4 @@
-"""`dtef preference fit`, and which votes of the store a command is about."""
+"""`dtef preference board --now`, and which votes of the store a command is about."""
 
 from __future__ import annotations
 
@@ -170,19 +170,19 @@ _SCORE_VIEW = TableView(
 )
 
 
-def fit(file: Path | None, as_json: bool, responses: Path | None, **of_store: Any) -> None:
+def fit(file: Path | None, output: str, responses: Path | None, **of_store: Any) -> None:
     how = vote_settings(Settings.from_environment())
     if file is None:
         if responses is not None:
             raise click.UsageError("--responses goes with FILE alone: the store has the texts itself.")
-        _show(*_fit_of_store(_chosen(how, **of_store), how.options), as_json)
+        _show(*_fit_of_store(_chosen(how, **of_store), how.options), output)
         return
     if any(of_store.values()):
         raise click.UsageError("--family, --item, --reviewer and --judge choose votes of the store: give no FILE.")
     if how.control and responses is None:
         raise click.UsageError("`control: length` in the panel file needs --responses FILE: how long the responses are.")
     votes = read_votes(file)
-    _show(str(file), fit_votes(votes, how.options, None if responses is None else read_lengths(responses)), {}, as_json)
+    _show(str(file), fit_votes(votes, how.options, None if responses is None else read_lengths(responses)), {}, output)
     if again := repeated_votes(votes):
         who = "of a reviewer on a pair and prompt that the reviewer voted on before"
         click.echo(
@@ -222,8 +222,8 @@ def _of_judges(counts: CountedVotes) -> dict[str, Any]:
     return {"judges": judges, **own, **position(counts.votes)}
 
 
-def _show(where: str, found: FittedPreference, judged: dict[str, Any], as_json: bool) -> None:
-    if as_json:
+def _show(where: str, found: FittedPreference, judged: dict[str, Any], output: str) -> None:
+    if output == "json":
         click.echo(json.dumps(found.document() | judged, ensure_ascii=False, indent=1, allow_nan=False))
         return
     if not found.scores:
@@ -235,7 +235,7 @@ def _show(where: str, found: FittedPreference, judged: dict[str, Any], as_json: 
     frame[["rank", "tier"]] = frame[["rank", "tier"]].astype("Int64")
     if len(found.components) == 1:
         frame = frame.drop(columns="component")
-    print_rows(_SCORE_VIEW, frame, "table", [*_lines(found), *_lines_of_judges(judged)], _PREFERENCE_WORDS)
+    print_rows(_SCORE_VIEW, frame, output, [*_lines(found), *_lines_of_judges(judged)], _PREFERENCE_WORDS)
 
 
 def _lines(found: FittedPreference) -> Iterator[str]:

@@ -3,178 +3,47 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import of_family, writes_a_table
+from dtef_pipeline.cli.options import Option, lines_as_json, of_family, refuse_others, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.store_commands import of_admin
 from dtef_pipeline.text.counted import counted
 
 
-def _voted_family(context: click.Context, parameter: click.Parameter, family: str | None) -> str | None:
-    if family is None or context.resilient_parsing:
-        return family
-    from dtef_pipeline.families import FAMILIES
-    from dtef_pipeline.preference.paired_csv import ELSEWHERE
-
-    names = [*(one.name for one in FAMILIES), ELSEWHERE]
-    if family not in names:
-        raise click.BadParameter(f"{family!r}: allowed: {', '.join(names)}.", context, parameter)
-    return family
-
-
-def of_voted_family(help: str) -> Callable[..., Any]:
+def of_voted_family(help: str) -> Option:
     """`--family` of a command about votes: of which some are on responses that other tools stored."""
-    return click.option("--family", metavar="survey|rubric|qa|games|elsewhere", callback=_voted_family, help=help)
-
-
-def of_judges(help: str) -> Callable[..., Any]:
-    """`--judge`: judges by a pattern of their ids or models."""
-    return click.option("--judge", "judges", multiple=True, metavar="PATTERN", help=help)
-
-
-@click.command(short_help="Fit scores to votes.")
-@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@of_voted_family("Only votes on responses of this family; without FILE.  [default: all]")
-@click.option(
-    "--item",
-    "items",
-    multiple=True,
-    metavar="PATTERN",
-    help="Only votes on items that fit, as in 'mmlu/*'; may be repeated; without FILE.",
-)
-@click.option(
-    "--reviewer",
-    "reviewers",
-    multiple=True,
-    metavar="PATTERN",
-    help="Only votes of reviewers whose id fits; may be repeated; without FILE.",
-)
-@of_judges(
-    "Only votes of judges whose id, model or name in the models file fits, as in gpt-4.1-mini; may be repeated; without FILE. Needed where "
-    "several judges voted; '*' takes all for reviewers of one fit, a model at two temperatures for one.  [default: people's votes]"
-)
-@click.option(
-    "--responses",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="JSON lines with prompt_id, model and text: how long the responses of FILE are. Shows what length did, also without `control`.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object with all numbers in full.")
-@reports_errors
-def fit(file: Path | None, as_json: bool, **given: Any) -> None:
-    """Fit Bradley-Terry scores to votes: i is preferred to j with probability exp(beta_i) / (exp(beta_i) + exp(beta_j)).
-
-    Without FILE, these are the votes of the store that are not voided. FILE is a CSV with the columns left, right, choice (A: left, B: right,
-    tie) and, where they are known, reviewer_id, confidence (1 to 5) and prompt_id; or JSON: {"votes": [[left, right, choice], ...]} or
-    {"wins": [[winner, loser, count], ...]}.
-
-    The section `preference` of the panel file, which DTEF_PANEL names, says how votes count: ties, prior_l2, weight, control, and for votes of
-    the store items, no_own_judge and without_leak_risk.
-
-    Intervals are 95 %, over whole reviewers and prompts; without either each vote counts as independent. Players that were never compared,
-    directly or through others, stand in components of their own. Where nobody else ever beat or tied some players, no score of that component
-    is finite.
-
-    \b
-    Exit code: 0 done, also where FILE is empty or no score is finite; 2 the store has no such votes, or the file or the options need mending.
-    """
-    from dtef_pipeline.cli import preference_fit
-
-    preference_fit.fit(file, as_json, **given)
-
-
-@click.command(short_help="Let a model vote on pairs.")
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    required=True,
-    metavar="NAME",
-    help="Model that judges: a model or collection that `dtef models` lists, or a litellm string; may be repeated.",
-)
-@of_voted_family("Only pairs of this family.  [default: all]")
-@click.option(
-    "--pairs",
-    "most",
-    type=click.IntRange(min=1),
-    help="Most pairs, those with the fewest votes first.  [default: all that are left]",
-)
-@click.option("--max-cost-usd", multiple=True, metavar="USD", help="US dollars that the run may cost at most.")
-@click.option("--max-calls", multiple=True, metavar="N", help="Calls that the run may make at most.")
-@reports_errors
-def judge(**given: Any) -> None:
-    """Let a model vote on the pairs that it has not voted on. It sees what people see: the prompt, and two texts without names.
-
-    Each pair is asked in both orders. A verdict that does not survive the swap is a tie; how often that happens is the flip rate. Replies are
-    stored before they are read, so that the same command again buys nothing twice. Votes of models never count with people's:
-    `dtef preference fit --judge NAME` fits them. Votes on a response of the judge's own maker are self-judged: they are counted as such, and
-    left out with `no_own_judge: true` in the section `preference` of the panel file, here and where scores are made.
-
-    \b
-    Exit code: 0 done; 1 some pairs got no vote; 2 the options or the set-up need mending.
-    """
-    from dtef_pipeline.cli import preference_judge
-
-    sys.exit(preference_judge.judge(**given))
-
-
-@click.command(short_help="Show whose responses reviewers prefer, also beside metrics.")
-@of_voted_family("Only votes on responses of this family.  [default: each by itself]")
-@click.option(
-    "--partition",
-    default="all",
-    show_default=True,
-    metavar="NAME",
-    help="Votes on items of this suite, blueprint, league or ROUND; all: those on the whole family.",
-)
-@click.option(
-    "--reviewer-kind", type=click.Choice(["person", "judge"]), help="Only this kind of reviewers.  [default: each by itself]"
-)
-@of_judges(
-    "Only judges whose id, model or name in the models file fits, as in gpt-4.1-mini; may be repeated.  [default: each by itself]"
-)
-@click.option(
-    "--metric",
-    metavar="PATTERN",
-    help="Show preference beside the automated metrics that fit, such as 'expected_return*' or '*'.  [default: no metric]",
-)
-@writes_a_table
-@reports_errors
-def board(metric: str | None, judges: tuple[str, ...], **given: Any) -> None:
-    """Rank players by what reviewers prefer, with 95 % intervals by whole reviewers, as `dtef rollup --family preference` found them.
-
-    People's votes and those of each model that judges are ranked apart. Beneath stand how often the longer text was preferred, and of a judge
-    how often a verdict did not survive the swap of the texts, and how many votes are on responses of its own maker (self-judged).
-
-    With --metric the table has the players with both votes and a metric, and how far the two orders agree. Agreement is Kendall's tau: 1 the
-    same order, 0 nothing to do with each other, -1 reversed; its 95 % interval speaks of other players like these and needs 8 of them. Metrics
-    of which less is better are reversed first. The scores of models that judge count as a metric beside people's votes. The table has the
-    metrics that can be compared; JSON and CSV have the rows of all, with the reason where there is no tau.
-    """
-    from dtef_pipeline.cli import preference_board
-
-    if metric is None:
-        preference_board.show(judges=judges, **given)
-    elif judges:
-        raise click.UsageError("--judge with --metric: allowed without --metric.")
-    else:
-        preference_board.compare(metric=metric, **given)
+    return of_family(None, help, others=("elsewhere",))
 
 
 _MOST_TOLD = 2_000
 _PAIRS_ON_A_PAGE = 50
-_A_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-of_reviewer = click.option("--reviewer", required=True, metavar="ID", help="Who votes: an id that says nothing of the person.")
-of_admin = click.option(
-    "--by", "who", metavar="NAME", help="Who does this, for the record.  [default: the user of this computer]"
-)
-of_confidence = click.IntRange(1, 5)
 
 
-@click.command(short_help="Make pairs of stored responses for people to compare.")
+@click.group(short_help="Pair responses, take votes, and rank by them.")
+def preference() -> None:
+    """Work with votes: which of two responses a reviewer prefers.
+
+    \b
+        dtef preference pairs                     make pairs of stored responses
+        dtef preference vote --reviewer ID        show a pair without who wrote what, and take the vote
+        dtef preference vote --reviewer ID --out DIR   the same as a page for reviewers without a server
+        dtef preference vote --judge MODEL        let a model vote, in both orders of the texts
+        dtef preference votes                     list the votes, follow one back, let one count no more
+        dtef preference board --refresh           make the board of all votes, and show it
+        dtef preference board --now [FILE]        scores of players from the votes as they are, or from a file of votes
+        dtef export votes FILE                    write pairs and votes, to keep or to move them
+        dtef import votes FILE                    add them, and those of other tools
+
+    Pairs and votes are kept in the response store.
+    """
+
+
+@preference.command(short_help="Make pairs of stored responses for people to compare.")
 @of_family("qa", "Family of evaluations whose responses are paired.")
 @click.option(
     "--only",
@@ -198,6 +67,7 @@ of_confidence = click.IntRange(1, 5)
 )
 @of_admin
 @reports_errors
+@lines_as_json
 def pairs(**given: Any) -> None:
     """Make pairs of stored responses: two players' texts on the same item and draw, for reviewers to compare.
 
@@ -209,14 +79,21 @@ def pairs(**given: Any) -> None:
     preference_votes.make_pairs(**given)
 
 
-@click.command("next", short_help="Take the votes of a reviewer on pairs, one after another or on a page.")
-@of_reviewer
+@preference.command(short_help="Take the votes of a reviewer, or of a model that judges.")
+@click.option("--reviewer", metavar="ID", help="Who votes: an id that says nothing of the person.")
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    metavar="NAME",
+    help="Let this model vote: a model or collection that `dtef models` lists, or a litellm string; may be repeated.",
+)
 @of_voted_family("Only pairs of this family.  [default: all]")
 @click.option(
     "--pairs",
     "most",
-    type=click.IntRange(1, 1_000),
-    help="Pairs to show one after another, or most pairs on a page.  [default: 1; 50 on a page]",
+    type=click.IntRange(min=1),
+    help="Pairs to show one after another, or most pairs on a page or for a judge.  [default: 1; 50 on a page; of a judge all]",
 )
 @click.option(
     "--out",
@@ -225,52 +102,62 @@ def pairs(**given: Any) -> None:
 )
 @click.option("--pair", metavar="PAIR", help="Store a vote on this pair, with --choice and --confidence, and ask nothing.")
 @click.option("--choice", type=click.Choice(["A", "B", "tie"]), help="With --pair: which text is better, as they were shown.")
-@click.option("--confidence", type=of_confidence, help="With --pair: how certain that is; 5 is the most.")
+@click.option("--confidence", type=click.IntRange(1, 5), help="With --pair: how certain that is; 5 is the most.")
 @click.option(
     "--justification", default="", metavar="TEXT", help=f"With --pair: why, in at most {counted(_MOST_TOLD, 'character')}."
 )
+@click.option("--max-cost-usd", multiple=True, metavar="USD", help="With --judge: US dollars that the run may cost at most.")
+@click.option("--max-calls", multiple=True, metavar="N", help="With --judge: calls that the run may make at most.")
 @reports_errors
-def next_pair(
-    reviewer: str,
-    family: str | None,
-    most: int | None,
-    out: Path | None,
-    pair: str | None,
-    choice: str | None,
-    confidence: int | None,
-    justification: str,
-) -> None:
+def vote(reviewer: str | None, judges: tuple[str, ...], **given: Any) -> None:
     """Show the next pair that the reviewer has not voted on, without who wrote what, and ask for the vote.
 
     With --out the pairs are written to an HTML page, which needs no network. The reviewer opens it in a browser, votes, downloads the votes and
-    sends the file back: `dtef preference import FILE`.
+    sends the file back: `dtef import votes FILE`. A reviewer votes on a pair once: another vote is refused, and the first stays. The id of a
+    judge is none of a reviewer: nobody else votes under it.
 
-    A reviewer votes on a pair once: another vote is refused, and the first stays. The id of a judge (`dtef preference judge`) is none of a
-    reviewer: nobody else votes under it.
+    With --judge a model votes on the pairs that it has not voted on. It sees what people see: the prompt, and two texts without names. Each pair
+    is asked in both orders. A verdict that does not survive the swap is a tie; how often that happens is the flip rate. Replies are stored
+    before they are read, so that the same command again buys nothing twice. Votes of models never count with people's. Votes on a response of
+    the judge's own maker are self-judged: they are counted as such, and left out with `no_own_judge: true` in the section `preference` of the
+    panel file, here and where scores are made.
+
+    \b
+    Exit code: 0 done; 1 some pairs got no vote of a judge; 2 the options or the set-up need mending.
     """
+    if bool(judges) == (reviewer is not None):
+        raise click.UsageError("--reviewer and --judge: allowed: one of them.")
+    if judges:
+        refuse_others(("judges", *_JUDGE_OPTIONS), "--judge")
+        from dtef_pipeline.cli import preference_judge
+
+        sys.exit(preference_judge.judge(judges, **{name: given[name] for name in _JUDGE_OPTIONS}))
+    refuse_others({"reviewer", *given} - {"max_cost_usd", "max_calls"}, "--reviewer")
+    _take_votes(str(reviewer), given)
+
+
+_JUDGE_OPTIONS = ("family", "most", "max_cost_usd", "max_calls")
+
+
+def _take_votes(reviewer: str, given: Mapping[str, Any]) -> None:
+    """Of a person: one vote that was given whole, those on a page, or those that the person is asked for."""
     from dtef_pipeline.cli import preference_votes
 
-    if (pair is None) != (choice is None) or (pair is None) != (confidence is None) or (justification and pair is None):
+    family, most, out = given["family"], given["most"], given["out"]
+    ballot = {"pair_id": given["pair"], "choice": given["choice"], "confidence": given["confidence"]}
+    if len({value is None for value in ballot.values()}) > 1 or (given["justification"] and given["pair"] is None):
         raise click.UsageError("--pair, --choice and --confidence: allowed: all three, and --justification with them, or none.")
-    if pair is not None and (out or most or family):
+    if given["pair"] is not None and (out or most or family):
         raise click.UsageError("--pair: allowed without --out, --pairs and --family.")
-    if pair is not None:
-        preference_votes.take_vote(
-            {
-                "pair_id": pair,
-                "reviewer_id": reviewer,
-                "choice": choice,
-                "confidence": confidence,
-                "justification": justification,
-            }
-        )
+    if given["pair"] is not None:
+        preference_votes.take_vote({**ballot, "reviewer_id": reviewer, "justification": given["justification"]})
     elif out is not None:
         preference_votes.write_page(out, reviewer, family, most or _PAIRS_ON_A_PAGE)
     else:
         preference_votes.ask_reviewer(reviewer, family, most or 1)
 
 
-@click.command(short_help="List the votes, follow one back, or let one count no more.")
+@preference.command(short_help="List the votes, follow one back, or let one count no more.")
 @click.argument("vote", required=False)
 @of_voted_family("Only votes on responses of this family.  [default: all]")
 @click.option("--void", "reason", metavar="REASON", help="Let VOTE count no more, for this reason.")
@@ -320,79 +207,97 @@ def votes(
         preference_votes.list_votes(output, family)
 
 
-@click.command("export", short_help="Write pairs, responses and votes to a file.")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@preference.command(short_help="Show whose responses reviewers prefer, also beside metrics.")
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@of_voted_family("Only votes on responses of this family.  [default: each by itself; with --now all together]")
 @click.option(
-    "--justifications/--no-justifications",
-    default=True,
+    "--partition",
+    default="all",
     show_default=True,
-    help="Whether to write what people gave as reasons: words of theirs may tell who they are.",
+    metavar="NAME",
+    help="Votes on items of this suite, blueprint, league or ROUND; all: those on the whole family.",
 )
-@of_admin
-@reports_errors
-def export_file(file: Path, justifications: bool, who: str | None) -> None:
-    """Write all pairs, with their responses, votes and the runs that asked, to FILE: JSON lines (.jsonl, .jsonl.gz), sorted.
-
-    Reviewers who gave no consent stand under pseudonyms, and their votes under other ids in each export, with the day alone. What decides
-    which text is shown as A stays here.
-    """
-    from dtef_pipeline.cli import preference_votes
-
-    preference_votes.export_file(file, justifications, who)
-
-
-@click.command("import", short_help="Add pairs and votes of a file.")
-@click.argument("file", type=_A_FILE)
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(["jsonl", "pairs-csv"]),
-    default="jsonl",
-    show_default=True,
-    help="What FILE is: JSON lines of an export or of a reviewer's page; or a CSV of another tool with left, right, choice.",
+    "--reviewer-kind", type=click.Choice(["person", "judge"]), help="Only this kind of reviewers.  [default: each by itself]"
 )
-@click.option("--responses", type=_A_FILE, help="Of a CSV: JSON lines with prompt_id, model and text; also maker and api_id.")
-@click.option("--prompts", type=_A_FILE, help="Of a CSV: JSON lines with prompt_id and text.")
-@of_admin
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only judges whose id, model or name in the models file fits, as in gpt-4.1-mini; may be repeated. With --now it is needed where "
+    "several judges voted; '*' takes all for reviewers of one fit, a model at two temperatures for one.  [default: each by itself; with --now "
+    "people]",
+)
+@click.option(
+    "--metric",
+    metavar="PATTERN",
+    help="Show preference beside the automated metrics that fit, such as 'expected_return*' or '*'.  [default: no metric]",
+)
+@click.option("--refresh", is_flag=True, help="First make the table preference_scores anew of all votes that are not voided.")
+@click.option("--now", is_flag=True, help="Fit scores to the votes of the store as they are now, or to those of FILE.")
+@click.option(
+    "--item",
+    "items",
+    multiple=True,
+    metavar="PATTERN",
+    help="With --now: only votes on items that fit, as in 'mmlu/*'; may be repeated.",
+)
+@click.option(
+    "--reviewer",
+    "reviewers",
+    multiple=True,
+    metavar="PATTERN",
+    help="With --now: only votes of reviewers whose id fits; may be repeated.",
+)
+@click.option(
+    "--responses",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="JSON lines with prompt_id, model and text: how long the responses of FILE are. Shows what length did, also without `control`.",
+)
+@writes_a_table
 @reports_errors
-def import_file(file: Path, **given: Any) -> None:
-    """Add the pairs, responses and votes of FILE. What is there already is passed over; if a line is faulty, it is named, and nothing
-    is added. Ids of reviewers have 1 to 200 printable characters and are not those of judges, times lie between 1970 and now, and no key
-    stands twice in a line.
+def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any) -> None:
+    """Rank players by what reviewers prefer, with 95 % intervals by whole reviewers.
 
-    A CSV has the columns left, right and choice (A is left, B is right, or tie), and may have prompt_id, reviewer_id and confidence. Without
-    --responses its votes count, but its pairs cannot be shown.
-    """
-    from dtef_pipeline.cli import preference_votes
+    Scores are those of Bradley and Terry: i is preferred to j with probability exp(beta_i) / (exp(beta_i) + exp(beta_j)). The section
+    `preference` of the panel file, which DTEF_PANEL names, says how votes count: ties, prior_l2, weight, control, items, no_own_judge and
+    without_leak_risk. People's votes and those of each model that judges are ranked apart. Beneath stand how often the longer text was
+    preferred, and of a judge how often a verdict did not survive the swap of the texts, and how many votes are on responses of its own maker
+    (self-judged). Players that were never compared, directly or through others, stand in components of their own. Where nobody else ever beat
+    or tied some players, no score of that component is finite.
 
-    preference_votes.import_file(file, **given)
+    FILE, which implies --now, is a CSV with the columns left, right, choice (A: left, B: right, tie) and, where they are known, reviewer_id,
+    confidence (1 to 5) and prompt_id; or JSON: {"votes": [[left, right, choice], ...]} or {"wins": [[winner, loser, count], ...]}. Without
+    reviewers and prompts each vote counts as independent.
 
-
-VOTE_COMMANDS = (pairs, next_pair, votes, export_file, import_file)
-"""In the order in which they are used."""
-
-
-@click.group(short_help="Pair responses, take votes, and rank by them.")
-def preference() -> None:
-    """Work with votes: which of two responses a reviewer prefers.
+    With --metric the table has the players with both votes and a metric, and how far the two orders agree. Agreement is Kendall's tau: 1 the
+    same order, 0 nothing to do with each other, -1 reversed; its 95 % interval speaks of other players like these and needs 8 of them. Metrics
+    of which less is better are reversed first. The scores of models that judge count as a metric beside people's votes. The table has the
+    metrics that can be compared; JSON and CSV have the rows of all, with the reason where there is no tau.
 
     \b
-        dtef preference pairs             make pairs of stored responses
-        dtef preference next              show a pair without who wrote what, and take the vote
-        dtef preference next --out DIR    the same as a page for reviewers without a server
-        dtef preference judge             let a model vote, in both orders of the texts
-        dtef preference votes             list the votes, follow one back, let one count no more
-        dtef preference export FILE       write pairs and votes, to keep or to move them
-        dtef preference import FILE       add them, and those of other tools
-        dtef preference fit [FILE]        scores of players from the stored votes, or from a file of votes
-        dtef rollup --family preference   make the board of all votes
-        dtef preference board             show it, with --metric beside automated metrics
-
-    Pairs and votes are kept in the response store.
+    Exit code: 0 done, also where no score is finite; 1 a roll-up failed; 2 there are no such votes, or the options need mending.
     """
+    if now or file is not None or given["items"] or given["reviewers"]:
+        refuse_others(("now", *_FIT_OPTIONS), "--now")
+        from dtef_pipeline.cli import preference_fit
+
+        preference_fit.fit(file, output, **{name: given[name] for name in _FIT_OPTIONS})
+        return
+    taken = ("family", "partition", "reviewer_kind", "refresh")
+    refuse_others(
+        (*taken, "metric") if given["metric"] else (*taken, "judges"), "--metric" if given["metric"] else "the stored board"
+    )
+    from dtef_pipeline.cli import preference_board
+
+    code = preference_board.refresh() if refresh else 0
+    chosen = {name: given[name] for name in ("family", "partition", "reviewer_kind")}
+    if given["metric"] is None:
+        preference_board.show(judges=given["judges"], output=output, **chosen)
+    else:
+        preference_board.compare(metric=given["metric"], output=output, **chosen)
+    sys.exit(code)
 
 
-for command in VOTE_COMMANDS:
-    preference.add_command(command)
-for command in (judge, fit, board):
-    preference.add_command(command)
+_FIT_OPTIONS = ("family", "items", "reviewers", "judges", "responses")

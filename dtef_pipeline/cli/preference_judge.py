@@ -1,4 +1,4 @@
-"""`dtef preference judge`: has models vote on pairs in both orders of the texts."""
+"""`dtef preference vote --judge MODEL`: has models vote on pairs in both orders of the texts."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def make_pairs(
         if not done.responses:
             also = "; baselines, which there are, stand in pairs with --baselines" if done.computed else ""
             raise ConfigError(
-                f"no stored response of {family} fits{also}; `dtef responses show --family {family}` lists what there is"
+                f"no stored response of {family} fits{also}; `dtef responses --family {family}` lists what there is"
             )
         click.echo(f"{store.name}: {counted(done.new, 'new pair')} of {counted(done.responses, 'response')}")
     if not done.pair_ids:
@@ -140,7 +140,7 @@ def audit_vote(vote_id: str, output: str) -> None:
 def export_file(path: Path, justifications: bool, who: str | None) -> None:
     if not path.name.lower().endswith(_EXPORT_ENDINGS):
         raise ConfigError(
-            f"{path}: an export is JSON lines; allowed endings: {', '.join(_EXPORT_ENDINGS)}. For a table: dtef preference votes --format csv"
+            f"{path}: an export is JSON lines; allowed endings: {', '.join(_EXPORT_ENDINGS)}. For a table: dtef preference votes --csv"
         )
     with _store() as store:
         written = export_votes(store, path, who or user_name(), justifications=justifications)
@@ -154,18 +154,13 @@ def list_actions(output: str) -> None:
     _table([{name: one[name] for name in columns} for one in rows], output, ["what"], none="Nobody has done anything yet.")
 
 
-def import_file(path: Path, form: str, responses: Path | None, prompts: Path | None, who: str | None) -> None:
-    if form == "jsonl" and path.suffix == ".csv":
-        raise ConfigError(
-            f"{path}: a CSV, where JSON lines are read; allowed: --format pairs-csv for a CSV with left, right, choice"
-        )
-    if form == "jsonl" and (responses or prompts):
-        raise ConfigError(
-            "--responses and --prompts go with --format pairs-csv alone: JSON lines hold the responses themselves"
-        )
+def import_file(path: Path, responses: Path | None, prompts: Path | None, who: str | None) -> None:
+    is_csv = path.suffix.lower() == ".csv"
+    if not is_csv and (responses or prompts):
+        raise ConfigError("--responses and --prompts go with a CSV alone: JSON lines hold the responses themselves")
     with _store() as store:
         by = who or user_name()
-        done = import_votes(store, path, by) if form == "jsonl" else _import_csv(store, path, responses, prompts, by)
+        done = _import_csv(store, path, responses, prompts, by) if is_csv else import_votes(store, path, by)
         added = ", ".join(counted(count, kind) for kind, count in done.added.items()) or "nothing"
         click.echo(f"{store.name}: {added} added from {path}, {done.known:,} there already")
 
@@ -183,9 +178,7 @@ def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
         path.write_text(vote_page(pairs, reviewer), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror or error}") from None
-    click.echo(
-        f"{path}: {counted(len(pairs), 'pair')}; `dtef preference import FILE` takes the votes that the reviewer downloads"
-    )
+    click.echo(f"{path}: {counted(len(pairs), 'pair')}; `dtef import votes FILE` takes the votes that the reviewer downloads")
 
 
 def _for_people(store: VoteStore, pairs: Sequence[BlindedPair]) -> list[BlindedPair]:

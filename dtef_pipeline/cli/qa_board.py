@@ -11,7 +11,7 @@ import pyarrow as pa
 from assets.qa.known_suites import known_suites
 from dtef_pipeline.boards.family_views import FamilyView
 from dtef_pipeline.boards.served import split_served
-from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up
+from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, of_models, require_rolled_up
 from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.errors import ConfigError
@@ -27,7 +27,9 @@ from resources.warehouse import Warehouse, part_of_family
 
 
 @reads_tables
-def show(warehouse: Warehouse, by: str, suites: Sequence[str], output: str, *, served: bool = False) -> None:
+def show(
+    warehouse: Warehouse, by: str, models: Sequence[str], suites: Sequence[str], output: str, *, served: bool = False
+) -> None:
     """`served`: whether models that one name stands for have rows of their own."""
     view = QA_VIEW_BY_NAME[by]
     if view.table != RETRIEVAL_STAGE_TABLE:
@@ -36,6 +38,7 @@ def show(warehouse: Warehouse, by: str, suites: Sequence[str], output: str, *, s
     frame: pd.DataFrame = rows.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get).rename(
         columns={"first_level": "suite"}
     )
+    frame = of_models(frame, models, by)
     if suites:
         frame = _of_suites(frame, suites)
     if view.check:
@@ -82,7 +85,6 @@ QA_COMMANDS = CommandFamily(
     part="part",
     asks="dtef qa run --model MODEL",
     subject=QA_WATCHED,
-    board=lambda by, output: show(by, (), output),
     pages=lambda snapshot: qa_pages,
     page_tables=tuple(QA_TABLES),
 )

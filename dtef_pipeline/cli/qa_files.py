@@ -1,23 +1,20 @@
-"""`dtef qa add`, `check`, `list` and `remove`."""
+"""What questions with expected answers know of their files: for `dtef qa add`, `check`, `list` and `remove`."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import click
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.cli.families import boards_follow, remove_parts, stored_family
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables, say_skipped
+from dtef_pipeline.cli.families import stored_family
+from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles, boards_follow
 from dtef_pipeline.cli.qa_run import known_parts
-from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.added_files import AddedFiles, read_added
@@ -27,12 +24,12 @@ from dtef_pipeline.qa.item_rows import truth_id
 from dtef_pipeline.qa.space import QA_RESPONSE_KEY, QA_SPACE
 from dtef_pipeline.qa.stored_tables import QA_TABLES, RESULTS_OF_PARTS
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
-from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
-from resources.gateway.progress import kept_terminal, waiting
 from resources.item_files import ITEM_NOTES, QaSource, source_hash
-from resources.settings import Settings
 from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from assets.launch import Launched
 
 _OF_FILES = ("qa_items", "qa_findings")
 """Tables that the files of a part are read into."""
@@ -129,111 +126,89 @@ def _scored(warehouse: Warehouse, key: str, items: Sequence[str]) -> int:
 
 
 _FINDINGS_NAMED, _ALIKE_NAMED = 10, 5
-_LIST_COLUMNS = ("suite", "part", "items", "left_out", "types", "examples", "documents", "public_since")
 
 
-def check(suite: str, path: Path, corpus: Path | None, suites: Path | None, as_json: bool) -> int:
-    """The exit code: 1 where a row has an error."""
+def _check(suite: str, path: Path, corpus: Path | None, suites: Path | None) -> Checked:
     _, added = read_files(suite, path, corpus, suites)
-    findings = added.loaded.findings
-    if as_json:
-        types = dict(Counter(item.type for item in added.loaded.items))
-        told = {"items": len(added.loaded.items), "types": types, "findings": [asdict(one) for one in findings]}
-        click.echo(json.dumps(told, ensure_ascii=False))
-    else:
-        for one, alike in _first_of_each_kind(findings):
-            say(f"{one.level}: {one}")
-            if alike:
-                say(f"{one.level}: {_more_alike(alike)}; --json lists them all")
-        click.echo(_summary(added))
-    return 1 if added.loaded.errors else 0
+    loaded = added.loaded
+    types = dict(Counter(item.type for item in loaded.items))
+    document = {"items": len(loaded.items), "types": types, "findings": [asdict(one) for one in loaded.findings]}
+    return Checked(document, [*_checked_lines(loaded.findings), _summary(added)], not loaded.errors)
 
 
-def add(
+def _checked_lines(findings: Sequence[ItemFinding]) -> Iterator[str]:
+    for one, alike in _first_of_each_kind(findings):
+        yield f"{one.level}: {one}"
+        if alike:
+            yield f"{one.level}: {_more_alike(alike)}; --json lists them all"
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of a suite as they were read."""
+
+    warehouse: Warehouse
+    suite: str
+    files: AddedFiles
+    sources: Sequence[QaSource]
+    lost: Sequence[LostItems]
+    changed: list[str] = field(default_factory=list)
+
+    is_clean = True
+    """Rows that were left out are named, and do not count."""
+
+    def register(self, instance: Any) -> Sequence[str]:
+        from assets.qa.files import add_parts
+
+        drop_lost(self.warehouse, self.lost)
+        added = add_parts(instance, self.warehouse, self.sources)
+        self.changed.extend(added.changed)
+        return added.keys
+
+    def lines(self, outcome: Launched | None) -> Iterator[str]:
+        for one in self.lost:
+            yield f"{one.source.key}: gone with {one.earlier}: {one}; stored responses stay"
+        if any(one.scored for one in self.lost):
+            yield boards_follow(self.warehouse, stored_family("qa"), RESULTS_OF_PARTS)
+        new = f"{len(self.changed)} new or changed"
+        yield f"{counted(len(self.sources), 'part')} of {self.suite} added, {new}: {_summary(self.files)}"
+
+    def problems(self) -> Iterator[str]:
+        return _left_out(self.files.loaded.findings)
+
+
+def _read(
+    warehouse: Warehouse,
     suite: str,
     path: Path,
     corpus: Path | None,
     suites: Path | None,
     strict: bool,
-    part: str | None = None,
-    replace: bool = False,
-) -> int:
-    """The exit code: 1 where a part could not be read, 0 also where rows were left out.
-
-    `part`: the name of the part, of a file that is one; `replace`: whether a part may be lost to a file of another place.
-    """
-    check_home_path(Settings.from_environment())
-    with kept_terminal():
-        with waiting("reading items"):
-            spec, added = read_files(suite, path, corpus, suites, part=part, strict=strict)
-            from assets.launch import OF_PARTS, materialize  # takes seconds, in which something is to be seen
-            from assets.qa.files import add_parts
-        if corpus is None and spec.layout == INTERVIEW_LAYOUT:
-            raise ConfigError(
-                f"{suite} needs --corpus: the file of documents, or the folder of interviews, that its items are about"
-            )
-        if not added.parts:
-            for line in _told(added.loaded.findings):
-                say(line, err=True)
-            raise ConfigError(f"{path}: no item of it can be used; `dtef qa check` lists all that is wrong")
-        sources = _sources(spec, added, path, corpus, suites)
-        warehouse = open_warehouse(new=True)
-        lost = list(lost_items(warehouse, added, sources))
-        if not replace:
-            refuse_replacing(lost, spec)
-        with dagster_instance() as instance:
-            drop_lost(warehouse, lost)
-            found = add_parts(instance, warehouse, sources)
-            outcome = materialize(instance, ["qa_items"], found.keys, {}, space=OF_PARTS)
-    say_skipped(outcome, warehouse)
-    for one in lost:
-        say(f"{one.source.key}: gone with {one.earlier}: {one}; stored responses stay")
-    if any(one.scored for one in lost):
-        say(boards_follow(warehouse, stored_family("qa"), RESULTS_OF_PARTS))
-    click.echo(f"{counted(len(sources), 'part')} of {suite} added, {len(found.changed)} new or changed: {_summary(added)}")
-    for line in (*_told(added.loaded.findings), *(f"error: {failure}" for failure in outcome.failures)):
-        say(line, err=True)
-    if not outcome.failures:
-        say("`dtef qa run --estimate` says what asking would cost, `dtef qa run --model MODEL` asks")
-    return 1 if outcome.failures else 0
+    part: str | None,
+    replace: bool,
+) -> list[_Parts]:
+    """`part`: the name of the part, of a file that is one; `replace`: whether a part may be lost to a file of another place."""
+    spec, added = read_files(suite, path, corpus, suites, part=part, strict=strict)
+    if corpus is None and spec.layout == INTERVIEW_LAYOUT:
+        raise ConfigError(
+            f"{suite} needs --corpus: the file of documents, or the folder of interviews, that its items are about"
+        )
+    if not added.parts:
+        for line in _left_out(added.loaded.findings):
+            say(line, err=True)
+        raise ConfigError(f"{path}: no item of it can be used; `dtef qa check` lists all that is wrong")
+    sources = _sources(spec, added, path, corpus, suites)
+    lost = list(lost_items(warehouse, added, sources))
+    if not replace:
+        refuse_replacing(lost, spec)
+    return [_Parts(warehouse, suite, added, sources, lost)]
 
 
-@reads_tables
-def list_parts(warehouse: Warehouse, output: str) -> None:
-    """One line per part."""
-    if not (keys := known_parts(warehouse)):
-        raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
+def _listed(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
     from assets.qa.known_suites import known_suites
 
     suites = cache(known_suites)  # many parts come from one file of suites
-    frame = pd.DataFrame([_listed(warehouse, key, suites) for key in keys], columns=list(_LIST_COLUMNS))
-    click.echo(render(frame, output))
-
-
-def remove(patterns: Sequence[str]) -> None:
-    """Take the parts that fit away, and say what went and what stays. Files stay too."""
-    check_home_path(Settings.from_environment())
-    warehouse = open_warehouse()
-    with kept_terminal():
-        with waiting("looking at what is known"):
-            import assets.launch  # noqa: F401 - takes seconds, and keeps Dagster's own warnings from the terminal
-            from assets.qa.files import known_parts as registered
-            from assets.qa.files import remove_parts as remove_registered
-        remove_parts(
-            warehouse,
-            stored_family("qa"),
-            patterns,
-            noun="part",
-            adds="dtef qa add SUITE PATH",
-            known=lambda instance: [
-                *registered(instance),
-                *known_parts(warehouse),
-                *(source.key for source in ITEM_NOTES.all(warehouse)),
-            ],
-            take_away=remove_registered,
-            counted_rows={"qa_responses": "response"},
-            results=RESULTS_OF_PARTS,
-        )
+    return {"parts": [_row(warehouse, key, suites) for key in known_parts(warehouse)]}
 
 
 def read_files(
@@ -264,7 +239,7 @@ def _summary(added: AddedFiles) -> str:
     return f"{counted(len(added.loaded.items), 'item')} ({kinds or 'none'}){examples}{documents}{bad}"
 
 
-def _told(findings: Sequence[ItemFinding]) -> Iterator[str]:
+def _left_out(findings: Sequence[ItemFinding]) -> Iterator[str]:
     """A line per finding, errors first, and how many more there are."""
     shown = list(_first_of_each_kind(sorted(findings, key=lambda one: one.level != ERROR_LEVEL)))
     for one, alike in shown[:_FINDINGS_NAMED]:
@@ -290,22 +265,19 @@ def _more_alike(number: int) -> str:
     return f"and {counted(number, 'more row')} like it"
 
 
-def _listed(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites]) -> tuple[object, ...]:
+def _row(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites]) -> dict[str, Any]:
     at = QA_SPACE.levels(key)
-    house = warehouse
-    items = warehouse.rows("qa_items", columns=["type"], **at)
-    types = Counter(items["type"].to_pylist())
-    findings = house.read_or_empty("qa_findings", columns=["level", "code"], **at).to_pylist()
-    return (
-        at["suite"],
-        at["part"],
-        len(items),
-        sum(one["level"] == ERROR_LEVEL and one["code"] != ANSWERS_CODE for one in findings),
-        ", ".join(f"{type} {number}" for type, number in sorted(types.items())),
-        len(house.read_or_empty("qa_examples", columns=["position"], **at)),
-        len(house.read_or_empty("qa_documents", columns=["doc_id"], **at)),
-        _public_since(house, key, suites) or "",
-    )
+    types = Counter(warehouse.rows("qa_items", columns=["type"], **at)["type"].to_pylist())
+    findings = warehouse.read_or_empty("qa_findings", columns=["level", "code"], **at).to_pylist()
+    return {
+        **at,
+        "items": types.total(),
+        "left_out": sum(one["level"] == ERROR_LEVEL and one["code"] != ANSWERS_CODE for one in findings),
+        "types": ", ".join(f"{type} {number}" for type, number in sorted(types.items())),
+        "examples": len(warehouse.read_or_empty("qa_examples", columns=["position"], **at)),
+        "documents": len(warehouse.read_or_empty("qa_documents", columns=["doc_id"], **at)),
+        "public_since": _public_since(warehouse, key, suites) or "",
+    }
 
 
 def _public_since(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites]) -> str | None:
@@ -315,3 +287,17 @@ def _public_since(warehouse: Warehouse, key: str, suites: Callable[[str | None],
         return suites(source.suites if source else None).route(QA_SPACE.split(key)[0]).public_since
     except (ConfigError, WarehouseError):
         return None
+
+
+QA_FILES = FamilyFiles(
+    noun="part",
+    adds="dtef qa add SUITE PATH",
+    read=_read,
+    check=_check,
+    listed=_listed,
+    notes=ITEM_NOTES,
+    counted_rows={"qa_responses": "response"},
+    results=RESULTS_OF_PARTS,
+    stage="qa_items",
+    next_step="`dtef qa run --estimate` says what asking would cost, `dtef qa run --model MODEL` asks",
+)

@@ -1,4 +1,4 @@
-"""`dtef qa socioscope`: scores answers about interviews, and writes results and bar charts."""
+"""`dtef score --corpus`: scores answers about interviews, and writes results and bar charts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import click
 from assets.qa.askable_parts import require_server
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli import qa_files, qa_run
+from dtef_pipeline.cli import family_verbs, qa_files, qa_run
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
+from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.settings_options import RunFlags
 from dtef_pipeline.cli.started_runs import require_imported
 from dtef_pipeline.cli.terminal import say
@@ -50,9 +51,6 @@ from resources.settings import Settings
 _SUITE = "socioscope"
 _CITED_COLUMNS = ("quote", "reason", "doc_id")
 _LARGEST_SOURCE = 2**31 - 1
-_JUDGE_OPTIONS = ("judges", "judge", "rejudge")
-_ASKING_OPTIONS = ("retriever", "k", "filter", "snapshot", "replace")
-"""What says how models are asked, and where their responses go."""
 _WITHOUT_ANSWER = ("error", "missing")
 _NO_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _MOST_OF_A_TITLE, _MOST_OF_A_FILE_NAME = 26, 80
@@ -101,7 +99,11 @@ def socioscope(given: Documented, options: QaSettings) -> int:
 def _checked_models(options: QaSettings) -> tuple[ModelSpec, ...]:
     """The models that are asked. Raises ConfigError for what asking would stumble over, before anything is added."""
     if not options.models:
-        _refuse_options_of_models()
+        refuse_others(
+            ("corpus", "part", "out"),
+            "--corpus and no --model, as answers of a file are scored and nobody is asked",
+            ("family",),
+        )
         return ()
     require_safe(options.snapshot)
     settings = Settings.from_environment()
@@ -111,24 +113,19 @@ def _checked_models(options: QaSettings) -> tuple[ModelSpec, ...]:
     return specs
 
 
-def _refuse_options_of_models() -> None:
-    """Raises ConfigError where an option was given that does nothing for the answers of a file."""
-    context = click.get_current_context()
-    for option in context.command.params:
-        name = option.name or ""
-        if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
-            continue
-        if name in _JUDGE_OPTIONS:
-            raise ConfigError(f"{option.opts[0]}: answers of a file are scored without a judge: allowed with --model MODEL")
-        if name in _ASKING_OPTIONS:
-            raise ConfigError(
-                f"{option.opts[0]}: answers of a file are scored, and nobody is asked: allowed with --model MODEL"
-            )
-
-
 def _asked(given: Documented, options: QaSettings, specs: Sequence[ModelSpec], added: AddedFiles) -> int:
     """The exit code; results are written for each model that answered, and for none where the run failed."""
-    code = qa_files.add(_SUITE, given.questions, given.corpus, None, False, given.part, given.replace)
+    code = family_verbs.add_files(
+        "qa",
+        "table",
+        suite=_SUITE,
+        path=given.questions,
+        corpus=given.corpus,
+        suites=None,
+        strict=False,
+        part=given.part,
+        replace=given.replace,
+    )
     if code or (code := qa_run.run(options.model_copy(update={"parts": [escape(given.key)]}), RunFlags())):
         return code
     how = _how(options)

@@ -1,11 +1,10 @@
-"""What the `dtef` commands that only read do: leaderboards, drift, queries, exports. No Dagster is loaded for them."""
+"""What the `dtef` commands that only read do: drift, queries, exports, reports. No Dagster is loaded for them."""
 
 import difflib
 import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
 
 import click
 import duckdb
@@ -14,134 +13,23 @@ import pyarrow as pa
 
 from assets.stage.panel_drift import panel_drift, scored_in
 from assets.survey.moved_questions import named
-from dtef_pipeline.asking.snapshot_order import among, snapshot_order
-from dtef_pipeline.boards.cells import load_cells
-from dtef_pipeline.boards.families import COMPARED_FAMILIES
-from dtef_pipeline.boards.served import split_served
-from dtef_pipeline.cli.after_run import SAME_RESPONSE
-from dtef_pipeline.cli.boards import (
-    line_of_non_answers,
-    lines_of_design_effects,
-    lines_of_samples,
-    lines_of_unranked,
-    lines_of_view,
-    reasons_without_score,
-    render_view,
-)
+from dtef_pipeline.asking.snapshot_order import snapshot_order
 from dtef_pipeline.cli.families import options_since, show_drift, stored_family, without_series
-from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, say_mixed
-from dtef_pipeline.cli.terminal import say, terminal_fit
+from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
+from dtef_pipeline.cli.terminal import terminal_fit
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.blueprint.export import weval_yaml
-from dtef_pipeline.survey.boards.published import BY_NAME
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.survey.report.gap_chapter import by_significance
 from dtef_pipeline.text.counted import counted
 from resources.file_systems import write_text
 from resources.settings import Settings, shipped
 from resources.warehouse import TABLES, Warehouse
 
-_UNTIL_THEN = " `dtef leaderboard --snapshot LABEL` shows the scores of each of them now."
-MOST_ROWS = 60
-"""Rows of a view of questions or of gaps as a table, unless one asks for more."""
-
-
-@reads_tables
-def leaderboard(warehouse: Warehouse, /, by: str, output: str, top: int | None, served: bool, **options: Any) -> None:
-    chosen = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
-    _require(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
-    _scored_rounds(warehouse, chosen.rounds)
-    held = [*HELD, *(["predictions"] if served else [])]
-    frame = query_rounds(
-        warehouse, lambda connection: _shown_view(connection, by, chosen, warehouse, served), held, chosen.rounds
-    )
-    if "deviation" in frame:
-        frame = by_significance(frame)
-    if "among" in frame:
-        frame = frame.sort_values("among", key=lambda among: among.map(COMPARED_FAMILIES.index), kind="stable")
-    if output == "table" and top is None and {"question_id", "deviation"} & {*frame}:
-        top = MOST_ROWS
-    shown = frame.head(top or len(frame))
-    if output != "table":
-        click.echo(render(shown, output))
-        return
-    for line in warehouse.query(lambda connection: [*lines_of_samples(connection, chosen)], only=HELD, first=chosen.rounds):
-        say(line)
-    click.echo(render_view(by, shown))
-    if left := len(frame) - len(shown):
-        say(f"{counted(left, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
-    if by == "overall" and shown["rank"].isna().any():
-        why = warehouse.query(
-            lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds
-        )
-        click.echo(lines_of_unranked(shown, why))
-    if not served:
-        say_mixed(warehouse, "predictions", chosen.rounds, chosen.snapshot, SERVED_REMEDY)
-    if silent := warehouse.query(
-        lambda connection: line_of_non_answers(connection, chosen), only=["scores"], first=chosen.rounds
-    ):
-        click.echo(silent)
-    click.echo("\n".join(filter(None, [lines_of_design_effects(warehouse, shown, chosen.rounds), lines_of_view(by, shown)])))
-
-
-def _shown_view(
-    connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions, warehouse: Warehouse, served: bool
-) -> pd.DataFrame:
-    """The rows of a view, with the words of its questions. `served`: whether models that one name stands for have rows of their own."""
-    if served:
-        split_served(connection, "scores", "predictions", SAME_RESPONSE)
-    frame = view(connection, by, chosen)
-    if not len(frame):
-        raise NothingToShowError(_why_empty(connection, by, chosen))
-    if "question_id" in frame:
-        texts = connection.execute(
-            "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"
-        ).df()
-        return frame.merge(texts, on=["round", "question_id"], how="left")
-    return frame
-
-
-def _scored_rounds(warehouse: Warehouse, asked: tuple[str, ...]) -> list[str]:
-    """All rounds with scores. Raises ConfigError when one that was asked for is not among them."""
-    scored = warehouse.values("scores", "round")
-    if absent := [r for r in asked if r not in scored]:
-        raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {', '.join(scored)}")
-    return scored
-
-
-def _why_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions) -> str:
-    """What a view without rows lacks, and which of the options may have left it out."""
-    asked = {
-        "--round": ", ".join(chosen.rounds),
-        "--context": ", ".join(chosen.context_levels),
-        "--condition": chosen.condition,
-        "--snapshot": chosen.snapshot,
-    }
-    given = ", ".join(f"{option} {value}" for option, value in asked.items() if value)
-    needed = BY_NAME[by].needs
-    if not needed or not len(load_cells(connection, chosen)):
-        return _what_there_is(connection, given)
-    if by == "context" and len(chosen.context_levels) == 1:
-        (only,) = chosen.context_levels
-        return f"--by context compares context levels, and --context {only} leaves only one: leave --context out"
-    filtered = f" (only {given} was looked at: other scores may have it)" if given else ""
-    return f"nothing to show by {by}: it needs {needed}{filtered}"
-
-
-def _what_there_is(connection: duckdb.DuckDBPyConnection, given: str) -> str:
-    there = {
-        name: [value for (value,) in connection.execute(f"SELECT DISTINCT {name} FROM scores ORDER BY 1").fetchall()]
-        for name in ("round", "context_level", "condition", "snapshot")
-    }
-    there["snapshot"] = among(snapshot_order(connection), there["snapshot"])
-    listed = [f"{name}: {', '.join(values)}" for name, values in there.items()]
-    return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"
+_UNTIL_THEN = " `dtef board --snapshot LABEL` shows the scores of each of them now."
 
 
 @reads_tables
@@ -149,11 +37,11 @@ def drift(
     warehouse: Warehouse, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str
 ) -> int:
     """As `exit_code`; NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
-    _require(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
+    require_rows(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
     panel = panel_drift(Settings.from_environment(), warehouse)
     options = options_since(panel, since, partial(scored_in, warehouse, stored_family("survey")))
     try:
-        scored = _scored_rounds(warehouse, rounds)
+        scored = scored_rounds(warehouse, rounds)
     except ConfigError as error:
         return without_series(str(error), fail_on)
     checks = (
@@ -190,23 +78,15 @@ def _round_checks(warehouse: Warehouse, rounds: Sequence[str], by: str, options:
     return checks.drop_columns(["segment"]) if by == "round" else checks
 
 
-def score(file: TextIO) -> int:
-    from dtef_pipeline.survey.scoring.json_lines import score_lines
-
-    malformed = 0
-    for line in score_lines(file):
-        click.echo(line.text)
-        malformed += line.malformed
-    return 1 if malformed else 0
-
-
 @reads_tables
-def export_blueprints(
-    warehouse: Warehouse, round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]
+def export_prompts(
+    warehouse: Warehouse, out: Path, rounds: tuple[str, ...], contexts: tuple[str, ...], conditions: tuple[str, ...]
 ) -> None:
     from dtef_pipeline.survey.predictions import select_prompts
 
-    written = 0
+    if len(rounds) != 1:
+        raise ConfigError(f"--round: got {', '.join(rounds) or 'none'}; allowed: the one whose prompts are written")
+    written, round_id = 0, rounds[0]
     segments = warehouse.values("blueprints", "segment", round=round_id)
     if not segments:
         made = ", ".join(warehouse.values("blueprints", "round")) or "none"
@@ -269,13 +149,21 @@ def report(warehouse: Warehouse, out: Path) -> None:
     from dtef_pipeline.survey.experiments import load_experiments
     from dtef_pipeline.survey.report.chapters import survey_report
 
-    _require(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
+    require_rows(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     known = load_experiments(shipped("experiments"))
     page = warehouse.query(lambda connection: survey_report(connection, known))
     write_text(out, page)
     click.echo(f"report: {out}")
 
 
-def _require(warehouse: Warehouse, table: str, how: str) -> None:
+def scored_rounds(warehouse: Warehouse, asked: tuple[str, ...]) -> list[str]:
+    """All rounds with scores. Raises ConfigError when one that was asked for is not among them."""
+    scored = warehouse.values("scores", "round")
+    if absent := [r for r in asked if r not in scored]:
+        raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {', '.join(scored)}")
+    return scored
+
+
+def require_rows(warehouse: Warehouse, table: str, how: str) -> None:
     if not warehouse.values(table, "round"):
         raise WarehouseError(f"no {table} in {warehouse.root} yet: {how}")

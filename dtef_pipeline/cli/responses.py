@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 import pandas as pd
@@ -38,35 +38,38 @@ from resources.warehouse import Warehouse
 _ANSWERERS_NAMED = 8
 
 
-@dataclass(frozen=True)
-class ImportedHow:
-    """Options of `dtef responses import --suite`."""
-
-    parts: tuple[str, ...] = ()
-    condition: str | None = None
-    snapshot: str | None = None
-    model: str | None = None
-    key: str | None = None
-    items: Path | None = None
-    repeats_are_draws: bool = False
-    skip_unknown: bool = False
-
-    @property
-    def rules(self) -> ImportRules:
-        numbers = read_numbers(self.items) if self.items else None
-        return ImportRules(self.key, self.model, numbers, self.repeats_are_draws, self.skip_unknown)
+def import_file(path: Path, suite: str | None, **how: Any) -> None:
+    """Add the responses of an export, or answers to the questions of a suite: all of the file, or none."""
+    if suite is not None:
+        _import_answers(path, suite, **how)
+        return
+    with _store() as store:
+        done = import_responses(store, path)
+        click.echo(f"{store.name}: {counted(done.added, 'response')} added from {path}, {done.known:,} there already")
 
 
-def import_answers(path: Path, suite: str, how: ImportedHow) -> None:
+def _import_answers(
+    path: Path,
+    suite: str,
+    *,
+    parts: Sequence[str],
+    condition: str | None,
+    snapshot: str | None,
+    model: str | None,
+    key: str | None,
+    items: Path | None,
+    repeats_are_draws: bool,
+    skip_unknown: bool,
+) -> None:
     """Add all answers of a file, or none, and say what is there now."""
-    snapshot = require_safe(how.snapshot or "base")
+    rules = ImportRules(key, model, read_numbers(items) if items else None, repeats_are_draws, skip_unknown)
+    snapshot = require_safe(snapshot or "base")
     warehouse = open_warehouse()
     known_suites = list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known_parts(warehouse)))
     if known_suites and suite not in known_suites:
         raise ConfigError(f"--suite {suite!r}: no questions of it were added; known: {nearest(suite, known_suites)}")
-    keys = chosen_parts(warehouse, [suite], how.parts)
-    asked = {key: _asked_how(warehouse, key, how.condition) for key in keys}
-    rules = how.rules
+    keys = chosen_parts(warehouse, [suite], parts)
+    asked = {key: _asked_how(warehouse, key, condition) for key in keys}
     rows = {key: warehouse.rows("qa_items", **QA_SPACE.levels(key)) for key in keys}
     ids = {item: key for key in keys for item in rows[key]["item_id"].to_pylist()}
     texts = dict(
@@ -143,7 +146,7 @@ STORED = {
     "unpriced": "Responses without a known price, which are not in cost usd",
     "last_answered": "When the last of them arrived, UTC",
 }
-"""By name, the columns that `dtef responses show` shows."""
+"""By name, the columns that `dtef responses` shows."""
 
 
 def _store() -> ResponseStore:
@@ -158,22 +161,29 @@ def export_file(path: Path, models: Sequence[str], snapshots: Sequence[str]) -> 
         click.echo(f"{path}: {counted(written, 'response')} of {store.name}")
 
 
-def import_file(path: Path) -> None:
+def show(which: ChosenResponses, family: str | None, output: str) -> None:
     with _store() as store:
-        done = import_responses(store, path)
-        click.echo(f"{store.name}: {counted(done.added, 'response')} added from {path}, {done.known:,} there already")
-
-
-def show(output: str, family: str | None) -> None:
-    with _store() as store:
-        summary = store.summary() if family is None else store.summary_of(_keys_of_family(store, family))
+        chosen = _chosen_keys(store, which, family)
+        if chosen is not None and not chosen and output == "table":
+            click.echo(f"no such responses in {store.name}; it has {_contents(store)}")
+            return
+        summary = store.summary() if chosen is None else store.summary_of(chosen)
         size = store.database.size()
         gone = forgotten_cost(store.database)
         name = store.name
     lines = [f"{counted(pc.sum(summary['answers']).as_py() or 0, 'response')}, {size / 1e6:,.1f} MB: {name}"]
-    if gone.calls and family is None:
+    if gone.calls and chosen is None:
         lines.append(f"{counted(gone.calls, 'response')} forgotten before, at a known cost of ${gone.cost_usd:,.4f}")
     _print_summary(summary, output, lines)
+
+
+def _chosen_keys(store: ResponseStore, which: ChosenResponses, family: str | None) -> Collection[str] | None:
+    """The keys of the responses that are meant; None: all."""
+    of_family = None if family is None else _keys_of_family(store, family)
+    if not any(which):
+        return of_family
+    keys = chosen_keys(store.database, which)
+    return keys if of_family is None else sorted(of_family.intersection(keys))
 
 
 def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) -> None:
@@ -186,28 +196,22 @@ def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) ->
         click.echo(render(frame, output))
 
 
-def forget_responses(which: ChosenResponses, family: str | None, *, confirmed: bool) -> None:
-    """List the responses that are meant; with `confirmed`, forget them."""
-    if not any(which) and family is None:
-        raise ConfigError(
-            "forget which responses? allowed: --empty, --truncated, --model, --snapshot, --since, --before and --family"
-        )
+def forget_responses(which: ChosenResponses, family: str | None, output: str) -> None:
+    """List the responses that are meant, and forget them."""
     with _store() as store:
-        keys = chosen_keys(store.database, which)
-        if family is not None:
-            keys = sorted(_keys_of_family(store, family).intersection(keys))
-        if not keys:
-            click.echo(f"no such responses in {store.name}; it has {_contents(store)}")
-            return
-        _print_summary(store.summary_of(keys), "table")
-        if not confirmed:
-            click.echo(
-                f"{counted(len(keys), 'response')} would be forgotten, and asked again by the next run; --yes forgets them"
+        keys = _chosen_keys(store, which, family)
+        if keys is None:
+            raise ConfigError(
+                "forget which responses? allowed: --empty, --truncated, --model, --snapshot, --since, --before and --family"
             )
+        if not keys:
+            click.echo(f"no such responses in {store.name}; it has {_contents(store)}", err=output != "table")
             return
-        click.echo(
+        _print_summary(store.summary_of(keys), output)
+        say(
             f"{counted(forget(store.database, keys), 'response')} forgotten: the next run of the same snapshot asks them again. What they cost "
-            "stays in costs"
+            "stays in costs",
+            err=output != "table",
         )
 
 

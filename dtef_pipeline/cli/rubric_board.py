@@ -12,8 +12,10 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.cuts import of_cut
 from dtef_pipeline.boards.family_views import FamilyView
-from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up, require_table
+from dtef_pipeline.cli import rubric_labels
+from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, of_models, require_rolled_up, require_table
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
+from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.terminal import filled_columns, print_rows, print_table
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.terminal import intervals_of, render
@@ -24,6 +26,7 @@ from dtef_pipeline.rubric.board_views import (
     CHAMPIONS_VIEW,
     COMPARE_VIEW,
     CORRECTED_VIEW,
+    LABELS_VIEW,
 )
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.report.verdicts import criteria_counted
@@ -47,17 +50,20 @@ _CORRECTED_SHOWN = (
 _COMPARED_READ = ("rubric_scores", "rubric_runs", "rubric_blueprints")
 
 
-def show(by: str, blueprints: Sequence[str], output: str) -> None:
+def show(by: str, models: Sequence[str], blueprints: Sequence[str], output: str) -> None:
     if by == CORRECTED_VIEW:
-        _show_corrected(blueprints, output)
+        _show_corrected(models, blueprints, output)
+    elif by == LABELS_VIEW:
+        refuse_others(("by",), f"--by {by}", apart=("refresh",))
+        rubric_labels.show(output)
     else:
-        _board(by, blueprints, output)
+        _show_view(by, models, blueprints, output)
 
 
 @reads_tables
-def _board(warehouse: Warehouse, by: str, blueprints: Sequence[str], output: str) -> None:
+def _show_view(warehouse: Warehouse, by: str, models: Sequence[str], blueprints: Sequence[str], output: str) -> None:
     view = BOARD_VIEW_BY_NAME[by]
-    frame = _rows(warehouse, view, blueprints)
+    frame = of_models(_rows(warehouse, view, blueprints), models, by)
     if not len(frame):
         raise NothingToShowError(f"nothing to show by {by}: it needs {view.needs}")
     print_rows(view, frame, output, _lines_of(warehouse, view, blueprints), meanings_of(view.table))
@@ -133,14 +139,15 @@ def _runs_averaged(warehouse: Warehouse, view: FamilyView, patterns: Sequence[st
 
 
 @reads_tables
-def _show_corrected(warehouse: Warehouse, blueprints: Sequence[str], output: str) -> None:
+def _show_corrected(warehouse: Warehouse, models: Sequence[str], blueprints: Sequence[str], output: str) -> None:
     """The board as people's labels correct it."""
     frame = warehouse.rows("rubric_corrected").to_pandas()
     if frame.empty:
         raise NothingToShowError(
-            f"no rubric_corrected in {warehouse.root} yet: after `dtef rubric labels import` it is made by `dtef rollup --family rubric`"
+            f"no rubric_corrected in {warehouse.root} yet: after `dtef import labels SHEET` it is made by `dtef rubric board --refresh`"
         )
     frame = _of_blueprints(frame.dropna(subset="blueprint"), blueprints) if blueprints else frame[frame["blueprint"].isna()]
+    frame = of_models(frame, models, CORRECTED_VIEW)
     if output != "table":
         click.echo(render(frame, output))
         return
@@ -165,7 +172,6 @@ RUBRIC_COMMANDS = CommandFamily(
     part="blueprint",
     asks="dtef rubric run",
     subject=WATCHED,
-    board=lambda by, output: show(by, (), output),
     pages=lambda snapshot: lambda connection: rubric_pages(connection, snapshot),
     page_tables=tuple(RUBRIC_TABLES),
     of_snapshots=True,

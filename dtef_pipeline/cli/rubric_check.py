@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.cli.family_verbs import Checked
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.rubric.file_summary import file_summary
 from dtef_pipeline.rubric.findings import FINDING_LEVELS, HEADER_PLACE
@@ -70,25 +67,24 @@ class CheckedFile:
     read: ReadBlueprint
 
 
-def check(paths: Sequence[Path], models_dir: Path | None, root: Path | None, as_json: bool) -> int:
-    """Tell what was found in the files; the exit code: 1 where one has an error, else 0."""
+def check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) -> Checked:
+    """What was found in the files."""
     collections = read_collections(models_dir) if models_dir is not None else None
     added = added_functions()
     found = dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root))
-    checked = [
-        CheckedFile(file, path, identifier, read_blueprint(file, identifier, collections, other_functions=added))
-        for file, path in found
-        for identifier in [blueprint_id(path)]
-    ]
-    checked = _with_shared_ids(checked)
-    if as_json:
-        entries = [file_summary(one.path, one.id, one.read) for one in checked]
-        click.echo(json.dumps({"files": entries}, ensure_ascii=False, allow_nan=False, indent=1))
-    else:
-        click.echo("\n".join([*_lines(checked), *_summary(checked)]))
-    for line in told_by_check([path for path in paths if path.is_dir()]):
-        say(line, err=True)
-    return int(any(finding.level == "error" for one in checked for finding in one.read.findings))
+    checked = _with_shared_ids(
+        [
+            CheckedFile(file, path, identifier, read_blueprint(file, identifier, collections, other_functions=added))
+            for file, path in found
+            for identifier in [blueprint_id(path)]
+        ]
+    )
+    return Checked(
+        {"files": [file_summary(one.path, one.id, one.read) for one in checked]},
+        [*_lines(checked), *_summary(checked)],
+        not any(finding.level == "error" for one in checked for finding in one.read.findings),
+        told_by_check([path for path in paths if path.is_dir()]),
+    )
 
 
 def blueprint_files(path: Path, root: Path | None) -> Iterator[tuple[Path, str]]:

@@ -1,60 +1,73 @@
-"""`dtef rubric add` and `dtef rubric remove`."""
+"""What rubrics know of the files of blueprints: for `dtef rubric add`, `list` and `remove`."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import click
-
-from dtef_pipeline.cli.families import remove_parts, stored_family
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
+from dtef_pipeline.cli import rubric_check
+from dtef_pipeline.cli.family_verbs import FamilyFiles
 from dtef_pipeline.cli.rubric_check import blueprint_files, told_as_gone
-from dtef_pipeline.cli.rubric_run import STEP_OF_FILES
-from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance
-from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.rubric.findings import TO_BE_NAMED, leaves_out
 from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import blueprint_id
 from dtef_pipeline.rubric.stored_tables import RESULTS_OF_ALL
 from dtef_pipeline.text.counted import and_more, counted
-from resources.blueprint_files import RubricFile, all_noted, content_hash
-from resources.gateway.progress import kept_terminal, waiting
-from resources.settings import Settings
+from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, all_noted, content_hash
 from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from assets.launch import Launched
+    from assets.stage.noted_files import Added
 
 _PARTS_NAMED = 5
 
 
-def add(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool) -> int:
-    """The exit code: 1 where a file has errors and was not added."""
-    check_home_path(Settings.from_environment())
-    with kept_terminal():
-        with waiting("reading blueprints"):
-            from assets.launch import OF_BLUEPRINTS, materialize  # takes seconds, in which something is to be seen
-            from assets.rubric.files import add as add_files
-            from assets.rubric.files import known_blueprints
+@dataclass(frozen=True)
+class _Blueprints:
+    """Blueprint files as they were read; `broken`: by path why a file cannot be run."""
 
-            files = _files(paths, models_dir, root, skip_broken)
-            broken = {**_of_one_id(files), **_broken(files)}
-            sound = [file for file in files if file.path not in broken]
-        warehouse = open_warehouse(new=True)
-        with dagster_instance() as instance:
-            known = set(known_blueprints(instance))
-            added = add_files(instance, warehouse, sound)
-            outcome = materialize(instance, [STEP_OF_FILES], added.keys, {}, space=OF_BLUEPRINTS) if sound else None
-    failures = outcome.failures if outcome else ()
-    if outcome:
-        say_skipped(outcome, warehouse)
-    click.echo(f"{counted(len(sound), 'blueprint')} added, {len(added.changed)} new or changed")
-    told = [*_left_out(warehouse, added.keys), *told_as_gone(warehouse, [path for path in paths if path.is_dir()], sound)]
-    for line in [*told, *_told_broken(files, broken, known), *(f"error: {failure}" for failure in failures)]:
-        say(line, err=True)
-    if not (failures or broken):
-        say("`dtef rubric run --estimate` says what asking would cost, `dtef rubric run` asks")
-    return 1 if failures or broken else 0
+    warehouse: Warehouse
+    paths: Sequence[Path]
+    files: Sequence[RubricFile]
+    broken: Mapping[str, str]
+    known: list[str] = field(default_factory=list)
+    """The blueprints that were known before."""
+    added: list[Added] = field(default_factory=list)
+
+    @property
+    def sound(self) -> list[RubricFile]:
+        return [file for file in self.files if file.path not in self.broken]
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.broken
+
+    def register(self, instance: Any) -> Sequence[str]:
+        from assets.rubric.files import add, known_blueprints
+
+        self.known.extend(known_blueprints(instance))
+        self.added.append(add(instance, self.warehouse, self.sound))
+        return self.added[0].keys
+
+    def lines(self, outcome: Launched | None) -> Iterator[str]:
+        yield f"{counted(len(self.sound), 'blueprint')} added, {len(self.added[0].changed)} new or changed"
+
+    def problems(self) -> Iterator[str]:
+        yield from _left_out(self.warehouse, self.added[0].keys)
+        yield from told_as_gone(self.warehouse, [path for path in self.paths if path.is_dir()], self.sound)
+        yield from _told_broken(self.files, self.broken, set(self.known))
+
+
+def _read(
+    warehouse: Warehouse, paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool
+) -> list[_Blueprints]:
+    files = _files(paths, models_dir, root, skip_broken)
+    return [_Blueprints(warehouse, paths, files, {**_of_one_id(files), **_broken(files)})]
 
 
 def _files(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool) -> list[RubricFile]:
@@ -121,34 +134,40 @@ def _left_out(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
         )
 
 
-_FILES_NAMED = 5
+def _listed(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
+    files = {file.blueprint: file.path for file in all_noted(warehouse)}
+    return {
+        "blueprints": [_row(warehouse, key, files.get(key, "")) for key in warehouse.values("rubric_blueprints", "blueprint")]
+    }
 
 
-def remove(patterns: Sequence[str]) -> None:
-    """Take the blueprints that fit away, and say what went and what stays."""
-    check_home_path(Settings.from_environment())
-    warehouse = open_warehouse()
-    notes = {file.blueprint: file for file in all_noted(warehouse)}
-    with kept_terminal():
-        with waiting("looking at what is known"):
-            import assets.launch  # noqa: F401 - takes seconds, and keeps Dagster's own warnings from the terminal
-            from assets.rubric.files import known_blueprints
-            from assets.rubric.files import remove as remove_files
+def _row(warehouse: Warehouse, key: str, path: str) -> dict[str, Any]:
+    findings = warehouse.read_or_empty("rubric_findings", columns=["level"], blueprint=key)["level"].to_pylist()
+    return {
+        "blueprint": key,
+        "prompts": len(warehouse.read_or_empty("rubric_prompts", columns=["prompt"], blueprint=key)),
+        "criteria": len(warehouse.read_or_empty("rubric_criteria", columns=["kind"], blueprint=key)),
+        "findings": dict(Counter(findings)),
+        "snapshots": warehouse.values("rubric_scores", "snapshot", blueprint=key),
+        "file": path,
+    }
 
-        keys = remove_parts(
-            warehouse,
-            stored_family("rubric"),
-            patterns,
-            noun="blueprint",
-            adds="dtef rubric add PATH",
-            known=lambda instance: [
-                *known_blueprints(instance),
-                *warehouse.values("rubric_blueprints", "blueprint"),
-                *notes,
-            ],
-            take_away=remove_files,
-            counted_rows={"rubric_responses": "response", "rubric_judgements": "judgement"},
-            results=RESULTS_OF_ALL,
-        )
-    if there := [notes[key].path for key in keys if key in notes and Path(notes[key].path).is_file()]:
-        say(f"files stay, and adding their folder adds them again: {and_more(there, _FILES_NAMED)}")
+
+def _still_there(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
+    if there := [file.path for file in all_noted(warehouse) if file.blueprint in keys and not file.is_gone]:
+        yield f"files stay, and adding their folder adds them again: {and_more(there, _PARTS_NAMED)}"
+
+
+RUBRIC_FILES = FamilyFiles(
+    noun="blueprint",
+    adds="dtef rubric add PATH",
+    read=_read,
+    check=rubric_check.check,
+    listed=_listed,
+    still_there=_still_there,
+    notes=BLUEPRINT_NOTES,
+    counted_rows={"rubric_responses": "response", "rubric_judgements": "judgement"},
+    results=RESULTS_OF_ALL,
+    stage="rubric_blueprints",
+    next_step="`dtef rubric run --estimate` says what asking would cost, `dtef rubric run` asks",
+)

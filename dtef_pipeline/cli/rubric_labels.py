@@ -1,10 +1,9 @@
-"""`dtef rubric labels`: draws prompts for people to label, reads their sheets, and shows how judges do on them."""
+"""Labels of rubrics: draws prompts for people to label, reads their sheets, and shows how judges do on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,28 +32,27 @@ _CAN_BE_LABELLED = "that judges decide on"
 """Behind a number of prompts: a board has others too, with functions or an ideal answer alone, or without a response."""
 
 
-@dataclass(frozen=True)
-class SampleOptions:
-    """Options of `dtef rubric labels sample`."""
-
-    out: Path
-    n_prompts: int = 40
-    seed: int = 7
-    blueprints: tuple[str, ...] = ()
-    snapshot: str | None = None
-    per_model: int | None = None
-    show_names: bool = False
-
-
-def sample(options: SampleOptions) -> None:
+def sample(
+    out: Path,
+    blueprints: Sequence[str],
+    snapshots: Sequence[str],
+    n_prompts: int,
+    seed: int,
+    per_model: int | None,
+    show_names: bool,
+) -> None:
     """Raises ConfigError where the file is there already, and where there is nothing to label."""
-    if options.out.exists():
-        raise ConfigError(f"--out {options.out}: it is there already, perhaps filled in; allowed: a new file")
+    if out.exists():
+        raise ConfigError(f"{out}: it is there already, perhaps filled in; allowed: a new file")
+    if len(snapshots) > 1:
+        raise ConfigError(f"--snapshot {', '.join(snapshots)}: allowed with labels: one")
     from dtef_pipeline.rubric.label_sheet import draw_id, sampled, sheet_csv, with_draw
 
     warehouse = open_warehouse()
     house = warehouse
-    material = warehouse.query(lambda connection: _material(connection, options), only=_SAMPLE_READS)
+    material = warehouse.query(
+        lambda connection: _material(connection, blueprints, next(iter(snapshots), None)), only=_SAMPLE_READS
+    )
     with _writing_labels():
         items_drawn = house.rows(_LABEL_ITEMS)
         # Items that were lost with their file are drawn again, though they have labels.
@@ -62,34 +60,32 @@ def sample(options: SampleOptions) -> None:
         labelled = drawn.intersection(house.read_or_empty(_LABELS, columns=["item"])["item"].to_pylist())
         found = sampled(
             **material,
-            n_prompts=options.n_prompts,
-            seed=options.seed,
-            per_model=options.per_model,
+            n_prompts=n_prompts,
+            seed=seed,
+            per_model=per_model,
             known=sorted(labelled),
-            show_names=options.show_names,
+            show_names=show_names,
         )
         if found.sheet.empty:
-            raise ConfigError(f"--seed {options.seed}: all that it draws has labels; allowed: another seed, or more --prompts")
+            raise ConfigError(f"--seed {seed}: all that it draws has labels; allowed: another seed, or more --prompts")
         name = draw_id(found)
         before = house.read_or_empty(_LABEL_DRAWS)
         draws, items = with_draw(before, items_drawn, found, datetime.now(UTC))
         # The sheet first: a draw of which there is no sheet would never be labelled.
-        options.out.write_text(sheet_csv(found.sheet.assign(draw=name)), encoding="utf-8", newline="")
+        out.write_text(sheet_csv(found.sheet.assign(draw=name)), encoding="utf-8", newline="")
         house.write(_LABEL_ITEMS, items)
         house.write(_LABEL_DRAWS, draws)
     warehouse.refresh_database()
     again = ", as drawn before" if len(draws) == len(before) else ""
     n_drawn, n_of = int(found.drawn["drawn"].sum()), len(found.drawn)
     click.echo(
-        f"{options.out}: {counted(len(found.sheet), 'row')} of {n_drawn:,} of {counted(n_of, 'prompt')} {_CAN_BE_LABELLED}, draw {name}{again}"
+        f"{out}: {counted(len(found.sheet), 'row')} of {n_drawn:,} of {counted(n_of, 'prompt')} {_CAN_BE_LABELLED}, draw {name}{again}"
     )
     if n_hidden := int((found.sheet["hidden"] > 0).sum()):
         say(
             f"names that would say who wrote a text are hidden in {counted(n_hidden, 'row')}, as [model], [company] or [provider]"
         )
-    say(
-        f"fill in class ({', '.join(_short_classes())}) and author, reason if you like; then `dtef rubric labels import {options.out}`"
-    )
+    say(f"fill in class ({', '.join(_short_classes())}) and author, reason if you like; then `dtef import labels {out}`")
 
 
 def import_sheet(sheet: Path, author: str | None) -> None:
@@ -103,7 +99,7 @@ def import_sheet(sheet: Path, author: str | None) -> None:
     with _writing_labels():
         items = house.read_or_empty(_LABEL_ITEMS, columns=["draw_id", "item"])
         if not len(items):
-            raise WarehouseError(f"no draw in {house.root} yet: `dtef rubric labels sample` draws prompts and writes a sheet")
+            raise WarehouseError(f"no draw in {house.root} yet: `dtef export labels` draws prompts and writes a sheet")
         found = read_labels(
             text,
             file=str(sheet),
@@ -126,7 +122,7 @@ def import_sheet(sheet: Path, author: str | None) -> None:
     click.echo(f"{sheet}: {counted(len(found), 'label')}, {new:,} new or changed; {counted(len(rows), 'label')} in all")
     if new:
         say(
-            "`dtef rollup --family rubric` corrects the boards by them; `with_labels: true` in the section `rubric` of the panel file "
+            "`dtef rubric board --refresh` corrects the boards by them; `with_labels: true` in the section `rubric` of the panel file "
             "scores with them in the judges' place"
         )
 
@@ -136,7 +132,7 @@ def show(warehouse: Warehouse, output: str) -> None:
     house = warehouse
     labels, draws, items = (house.read_or_empty(name).to_pandas() for name in (_LABELS, _LABEL_DRAWS, _LABEL_ITEMS))
     if draws.empty:
-        raise WarehouseError(f"no draw in {house.root} yet: `dtef rubric labels sample` draws prompts and writes a sheet")
+        raise WarehouseError(f"no draw in {house.root} yet: `dtef export labels` draws prompts and writes a sheet")
     known = _known_classes(warehouse, labels)
     if output != "table":
         click.echo(render(known, output))
@@ -151,23 +147,25 @@ def show(warehouse: Warehouse, output: str) -> None:
         say(line)
 
 
-def _material(connection: duckdb.DuckDBPyConnection, options: SampleOptions) -> dict[str, pd.DataFrame]:
+def _material(
+    connection: duckdb.DuckDBPyConnection, blueprints: Sequence[str], snapshot: str | None
+) -> dict[str, pd.DataFrame]:
     """Responses, criteria and prompts that can be labelled."""
     from dtef_pipeline.rubric.corrected_rows import blueprints_of_tests, board_runs, label_material
 
-    if options.snapshot is None:
+    if snapshot is None:
         runs = board_runs(connection)
     else:
         runs = connection.execute(
             "SELECT DISTINCT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot FROM rubric_runs WHERE snapshot::VARCHAR = ?",
-            [options.snapshot],
+            [snapshot],
         ).df()
     known = runs["blueprint"].tolist()
     if not known:
-        what = f" in snapshot {options.snapshot}" if options.snapshot else ""
+        what = f" in snapshot {snapshot}" if snapshot else ""
         raise WarehouseError(f"nothing is scored{what}: `dtef rubric run` asks, judges and scores")
-    chosen = runs["blueprint"].isin(fitting(known, options.blueprints, "--blueprint"))
-    if not options.blueprints:
+    chosen = runs["blueprint"].isin(fitting(known, blueprints, "--blueprint"))
+    if not blueprints:
         chosen &= ~runs["blueprint"].isin(blueprints_of_tests(connection))
     return dict(label_material(connection, runs[chosen]))
 
@@ -176,7 +174,7 @@ def _known_classes(warehouse: Warehouse, labels: pd.DataFrame) -> pd.DataFrame:
     """As of the last roll-up; nothing where there was none since the first import."""
     rows = pd.DataFrame(warehouse.rows("rubric_known_classes").to_pandas())
     if len(labels) and rows.empty:
-        say("how judges do on these is shown after `dtef rollup --family rubric`")
+        say("how judges do on these is shown after `dtef rubric board --refresh`")
     return rows
 
 

@@ -1,4 +1,4 @@
-"""`dtef rubric show`, `export` and `compare`: stored runs of a blueprint."""
+"""`dtef rubric show`: stored runs of a blueprint, one or two that are compared."""
 
 from __future__ import annotations
 
@@ -99,9 +99,7 @@ def printable_frame(frame: pd.DataFrame) -> pd.DataFrame:
     return shown.set_axis([printable(str(name)) for name in frame], axis=1)
 
 
-@reads_tables
-def export(warehouse: Warehouse, blueprint: str, out: Path, snapshot: str | None) -> None:
-    run = stored_run(warehouse, blueprint, snapshot)
+def _export(warehouse: Warehouse, run: BlueprintRun, blueprint: str, out: Path) -> None:
     at = {"blueprint": blueprint, "snapshot": str(run.snapshot)}
     summaries, grades = (warehouse.rows(name, **at).to_pylist() for name in ("rubric_summaries", "rubric_grades"))
     write_chunks(out, result_chunks(run, whole_judgements(warehouse, **at), summaries, grades))
@@ -186,11 +184,13 @@ def _pair(
 ) -> tuple[str, str]:
     """The two snapshots, the one that counts as before first."""
     if drift is not None:
-        if before is not None:
-            raise ConfigError("--drift names the two runs: allowed is either a model with --drift, or two snapshots")
+        if before is not None or after is not None:
+            raise ConfigError("--drift names the two runs: allowed is either a model with --drift, or --before and --after")
         return _drifted(warehouse, blueprint, known, drift)
     if before is None or after is None:
-        raise ConfigError(f"two snapshots of {blueprint} are needed, A and B; known, earliest first: {', '.join(known)}")
+        raise ConfigError(
+            f"two snapshots of {blueprint} are needed, --before A and --after B; known, earliest first: {', '.join(known)}"
+        )
     chosen = known_snapshot(blueprint, before, known), known_snapshot(blueprint, after, known)
     if before == after:
         raise ConfigError(f"snapshot {before!r} twice: allowed are two that differ; known: {', '.join(known)}")
@@ -263,9 +263,15 @@ def show(
     models: Sequence[str],
     snapshot: str | None,
     score: str,
+    out: Path | None,
     output: str,
 ) -> None:
     run = stored_run(warehouse, blueprint, snapshot)
+    if out is not None:
+        if prompt is not None or models:
+            raise ConfigError("--out: allowed without PROMPT and --model, since the file has the whole run")
+        _export(warehouse, run, blueprint, out)
+        return
     require_models(models, run.models)
     chosen = list(models) or run.models
     if prompt is None:

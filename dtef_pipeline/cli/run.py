@@ -21,7 +21,6 @@ from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.cli.started_runs import check_asking, check_settings, dagster_instance, prepare_home, roll_up
 from dtef_pipeline.cli.terminal import say
-from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.identity import SPACE
@@ -79,7 +78,7 @@ def run(options: RunOptions) -> int:
             all_answered = after_run(warehouse, chosen, metric)
     if options.no_roll_ups:
         say(
-            "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef rollup`, or the next run"
+            "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef board --refresh`, or the next run"
         )
     if outcome.superseded:
         say(
@@ -88,29 +87,6 @@ def run(options: RunOptions) -> int:
             err=True,
         )
     return 1 if failures or warehouse.skipped else 0 if all_answered else SOME_MODEL_SILENT
-
-
-def rollup(metric: str) -> int:
-    metric = SurveyBoardOptions(metric=metric).metric
-    warehouse = open_warehouse()
-    check_settings(Settings.from_environment())
-    if not warehouse.values("scores", "round"):
-        raise WarehouseError(f"no scores in {warehouse.root} yet: they are made by `dtef run --round ROUND`")
-    started = time.monotonic()
-    with kept_terminal(), dagster_instance() as instance:
-        outcome = _roll_ups(instance, metric)
-    for failure in outcome.failures:
-        say(f"error: {failure}", err=True)
-    say_skipped(outcome, warehouse)
-    click.echo(f"roll-ups of {', '.join(warehouse.values('scores', 'round'))}, {time.monotonic() - started:.1f} s")
-    return 1 if outcome.failures or warehouse.skipped else 0
-
-
-def _roll_ups(instance: Any, metric: str) -> Launched:
-    """All of them."""
-    from assets.launch import BOARD_NAMES, ROLL_UP_NAMES
-
-    return roll_up(instance, ROLL_UP_NAMES, {name: {"metric": metric} for name in BOARD_NAMES})
 
 
 def _materialize(
@@ -128,7 +104,7 @@ def _materialize(
         if options.no_roll_ups:
             warehouse.refresh_database()
         elif warehouse.values("scores", "round"):
-            rolled_up = _roll_ups(instance, options.metric)
+            rolled_up = roll_up(instance, "survey", options.metric)
             failures += rolled_up.failures
             outcome = replace(outcome, skipped=outcome.skipped + rolled_up.skipped)
     return outcome, failures, running.gateway

@@ -151,7 +151,7 @@ def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: tuple[
                 if warehouse.is_local and is_full(warehouse.root)
                 else ""
             )
-            raise ConfigError(f"round {round_id} is not ingested; ingested: {ingested}; `dtef ingest PATH` ingests it{full}")
+            raise ConfigError(f"round {round_id} is not ingested; ingested: {ingested}; `dtef add PATH` ingests it{full}")
         wanted = [segment for segment in there if not segments or segment in segments]
         found.update(wanted)
         keys += [partition_key(round_id, segment) for segment in wanted]
@@ -163,6 +163,15 @@ def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: tuple[
 
 def shipped_experiments() -> dict[str, Path]:
     return {path.stem: path for path in sorted(shipped("experiments").glob("*.yaml"))}
+
+
+def shipped_experiment_rows() -> list[dict[str, str]]:
+    """The experiments that are shipped: name, hypothesis and conditions of each."""
+    loaded = [load_experiment(path) for path in shipped_experiments().values()]
+    return [
+        {"experiment": one.name, "hypothesis": one.hypothesis, "conditions": ", ".join(c.name for c in one.conditions)}
+        for one in loaded
+    ]
 
 
 def find_experiment(given: str) -> Experiment:

@@ -64,7 +64,7 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
     if not is_open and settings.api_tokens is None:
         raise ConfigError(
             "the API is closed to all: DTEF_API_TOKENS, the file that says who may use it, is not set; name one and make a token: "
-            "export DTEF_API_TOKENS=$HOME/tokens.yaml; dtef tokens new NAME --role admin; to try it on this computer alone: dtef api --dev"
+            "export DTEF_API_TOKENS=$HOME/tokens.yaml; dtef tokens NAME --role admin; to try it on this computer alone: dtef api --dev"
         )
     tokens = Tokens(None if is_open else settings.api_tokens)
     listening = _listening(host, port)

@@ -18,12 +18,14 @@ from assets.survey.panel_file import known_panel
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
+from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.selection import Selection
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document, why_no_folder
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.survey.baselines.names import BASELINES
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.unknown_cost import cost_in_words
 from resources.failures import does_not_start, in_words, links, unset_variables
@@ -133,38 +135,51 @@ def _copy_whole(source: Path, target: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def roll_up(instance: Any, names: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> Launched:
+def roll_up_assets(instance: Any, names: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> Launched:
     """These roll-ups, in a run of their own, over everything that is stored. `config`: run configuration by name."""
     from assets.launch import materialize
 
     progress = PartsProgress("roll-ups", len(names), lambda line: None)
 
-    def told(step: str) -> None:
+    def begin(step: str) -> None:
         if step in names:  # checks are steps too
             progress.begin(step)
 
     try:
-        return materialize(instance, list(names), [], config, on_step=told)
+        return materialize(instance, list(names), [], config, on_step=begin)
     finally:
         progress.close()
 
 
-def roll_up_names(family: str) -> list[str]:
-    from assets import launch
+def roll_up(instance: Any, family: str, metric: str | None = None) -> Launched:
+    """All roll-ups of a family. `metric`: what counts as the score, where the family has several."""
+    from assets.launch import BOARD_NAMES, FAMILY_ROLL_UPS
 
-    names = {"rubric": launch.RUBRIC_ROLL_UP_NAMES, "qa": launch.QA_ROLL_UP_NAMES, "games": launch.GAMES_ROLL_UP_NAMES}
-    return names[family]
+    return roll_up_assets(
+        instance, FAMILY_ROLL_UPS[family], {name: {"metric": metric} for name in BOARD_NAMES} if metric else {}
+    )
 
 
-def roll_up_family(name: str) -> int:
-    """The exit code of the roll-ups of a family: 1 where one failed, or a file was left out."""
-    warehouse, scored = open_warehouse(), scores_of(name)
-    check_home_path(Settings.from_environment())
+def refresh_boards(family: str, metric: str | None) -> int:
+    """Make the roll-ups of a family anew; the exit code: 1 where one failed, or a file was left out. `metric`: as for `roll_up`."""
+    warehouse, scored = open_warehouse(), scores_of(family)
+    check_settings(Settings.from_environment())
+    if metric is not None:
+        SurveyBoardOptions(metric=metric)  # refuses one that is none
     if not warehouse.tables([scored]):
-        raise WarehouseError(f"no {scored} in {warehouse.root} yet: they are made by `dtef {name} run`")
+        command = "dtef run" if family == USUAL_FAMILY else f"dtef {family} run"
+        raise WarehouseError(f"no {scored} in {warehouse.root} yet: they are made by `{command}`")
+    started = time.monotonic()
     with kept_terminal(), dagster_instance() as instance:
-        outcome = roll_up(instance, roll_up_names(name), {})
-    return end_run(warehouse, outcome)
+        outcome = roll_up(instance, family, metric)
+    code = end_run(warehouse, outcome)
+    say(f"roll-ups of {', '.join(warehouse.values(scored, first_level(family)))}, {time.monotonic() - started:.1f} s", err=True)
+    return code
+
+
+def first_level(family: str) -> str:
+    """The first level of the family's partitions."""
+    return next(one.space.first for one in FAMILIES if one.name == family)
 
 
 def scores_of(family: str) -> str:
@@ -199,19 +214,18 @@ class StagesRun:
         from assets import launch
         from assets.stage.partitions import SNAPSHOT_TAG
 
-        space = {"rubric": launch.OF_BLUEPRINTS, "qa": launch.OF_PARTS, "games": launch.OF_SCENARIOS}[self.family]
         tags = {**self.command.tags, SNAPSHOT_TAG: self.snapshot}
-        outcome = launch.materialize(self.instance, names, keys, config, tags, space=space)
+        outcome = launch.materialize(self.instance, names, keys, config, tags, space=launch.FAMILY_RUNS[self.family])
         self.outcome, self.done = self.outcome + outcome, outcome.done
 
     def roll_up(self, warehouse: Warehouse) -> None:
         """Update the roll-ups of the family, where anything is scored."""
         if warehouse.tables([scores_of(self.family)]):
-            self.outcome += roll_up(self.instance, roll_up_names(self.family), {})
+            self.outcome += roll_up(self.instance, self.family)
 
     def roll_up_costs(self) -> None:
         """Update what the models of the family cost."""
-        self.outcome += roll_up(self.instance, [f"{self.family}_costs"], {})
+        self.outcome += roll_up_assets(self.instance, [f"{self.family}_costs"], {})
 
     def report(self, warehouse: Warehouse, noun: str) -> None:
         """Print what was skipped, what was asked, and of how many partitions all was made. `noun`: what a partition is called."""

@@ -26,6 +26,15 @@ def document_lines(kind: LineKind, documents: Iterable[LineDocument]) -> str:
     return "".join(f"{_line_of(kind, one)}\n" for one in ordered)
 
 
+def kind_of_lines(data: bytes) -> LineKind:
+    """What the first line says that the lines are; `scenario` where it says nothing that is known."""
+    try:
+        first = json.loads(next(filter(None, data.decode("utf-8-sig").split("\n")), "{}"))
+    except ValueError:
+        return "scenario"
+    return "persona" if isinstance(first, dict) and first.get("kind") == "persona" else "scenario"
+
+
 def read_document_lines(kind: LineKind, data: bytes, where: str) -> dict[int, LineDocument]:
     """By number of its line, counted from 1, the documents of such lines, each version once; blank lines are passed over.
 

@@ -11,7 +11,7 @@ from dtef_pipeline.tables import TableSpec
 
 _BY_GAMES_RUN = "dtef games run {options} {players} --max-calls 0"
 _BY_DECISIONS = "dtef games decisions {options} {personas} --max-calls 0"
-_BY_GAMES_ROLL_UP = "dtef rollup --family games"
+_BY_GAMES_ROLL_UP = "dtef games board --refresh"
 _OF_SCENARIO, _OF_SCENARIO_SNAPSHOT = ("league", "scenario"), ("league", "scenario", "snapshot")
 GAMES_TABLES: Mapping[str, TableSpec] = {
     "scenario_items": TableSpec(tables.SCENARIO_ITEMS, LEAGUE_SPACE, _OF_SCENARIO, _BY_GAMES_RUN),

@@ -9,7 +9,7 @@ import pyarrow as pa
 from dtef_pipeline.tables import TableSpec, field
 
 EVERY_PARTITION = "all"
-_BY_ROLL_UP_OF_VOTES = "dtef rollup --family preference"
+_BY_ROLL_UP_OF_VOTES = "dtef preference board --refresh"
 _OF_FIT = (
     field("separable", pa.bool_(), "Flag: true where some players of the fit have no finite score"),
     field("ties", pa.string(), "Treatment of ties: half (half a win of each), davidson, or drop"),

@@ -139,7 +139,7 @@ class FittedPreference:
     length: LengthEffect | None
 
     def document(self) -> dict[str, Any]:
-        """What `dtef preference fit --json` writes."""
+        """What `dtef preference board --now --json` writes."""
         values = asdict(self)
         options = values.pop("options")
         values["components"] = [list(players) for players in self.components]
@@ -298,7 +298,7 @@ PREFERENCE_SECTION = "preference"
 
 
 class VoteSettings(Part):
-    """Which votes count, and how, in `dtef preference fit` and in the table `preference_scores`."""
+    """Which votes count, and how, in `dtef preference board --now` and in the table `preference_scores`."""
 
     ties: Literal["half", "davidson", "drop"] = "half"
     """Half a win of each, an outcome with a parameter of its own, or nothing."""

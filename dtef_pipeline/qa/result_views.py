@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.boards.family_views import FamilyView, views_shown
+from dtef_pipeline.boards.family_views import FamilyView
 
 _NEEDS_QA_SCORES = "a score: `dtef qa run --model MODEL` asks and scores"
 _BOARD_WAYS = ("condition", "metric", "measured_by")
@@ -126,4 +126,3 @@ QA_VIEWS = (
     ),
 )
 QA_VIEW_BY_NAME = {view.name: view for view in QA_VIEWS}
-QA_VIEWS_SHOWN = views_shown(QA_VIEWS)

@@ -106,7 +106,7 @@ def _models(rows: StoredRows, subject: Subject, places: str) -> str:
     how, of_family = _DRIFT_HOW.format(subject.keys.noun), {"family": subject.family}
     made = (("drift", DRIFT), ("drift_series", DRIFT_SERIES))
     if not all(set(schema.names) <= rows.columns(name) for name, schema in made):
-        made_by = f"`dtef rollup --family {subject.family}` makes it from two snapshots or more of `dtef {subject.family} run`"
+        made_by = f"`dtef {subject.family} board --refresh` makes it from two snapshots or more of `dtef {subject.family} run`"
         return section("drift", "Drift", how, missing("No drift to show", made_by))
     checks, series = (rows.table(name, schema.names, of_family, ("model_variant", "way", "snapshot")) for name, schema in made)
     was_compared = pc.is_valid(checks["verdict"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 MOST_COLUMNS = 8
 WIDE = 240
 """Width of a table that is not drawn for a terminal: for pipes and files."""
-HOW = "--wide shows them, --format csv has every column"
+HOW = "--wide shows them, --csv has every column"
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,9 @@ _PREFERENCE_HOW = (
     "the votes do not tell apart from its first. People's votes and those of models that judge are never mixed."
 )
 _NO_VOTES_YET = (
-    "`dtef preference pairs` makes pairs, `dtef preference next --out FOLDER` writes them for reviewers, `dtef preference import` takes "
+    "`dtef preference pairs` makes pairs, `dtef preference vote --out FOLDER` writes them for reviewers, `dtef import votes` takes "
     "their votes, and "
-    "`dtef rollup --family preference` counts them"
+    "`dtef preference board --refresh` counts them"
 )
 _SCORE_TABLE = (
     Column("component", "Group", whole, "Players of two groups were never compared, directly or through others"),

@@ -30,7 +30,7 @@ _VOTE_STYLE = files("dtef_pipeline.report").joinpath("vote_page.css").read_text(
 
 
 def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
-    """The page of these pairs for one reviewer, whose votes it hands out as lines for `dtef preference import`."""
+    """The page of these pairs for one reviewer, whose votes it hands out as lines for `dtef import votes`."""
     style = style_sheet([_VOTE_STYLE])
     key = f"dtef-votes-{digest(reviewer_id, *(pair.pair_id for pair in pairs))}"
     data = {"key": key, "reviewer_id": reviewer_id, "pairs": [pair.as_json() for pair in pairs]}

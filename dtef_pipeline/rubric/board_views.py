@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.boards.family_views import FamilyView, views_shown
+from dtef_pipeline.boards.family_views import FamilyView
 
-COMPARE_VIEW, CHAMPIONS_VIEW, CORRECTED_VIEW = "comparisons", "champions", "corrected"
+COMPARE_VIEW, CHAMPIONS_VIEW, CORRECTED_VIEW, LABELS_VIEW = "comparisons", "champions", "corrected", "labels"
 """The views that are made in a way of their own."""
 
 
@@ -31,7 +31,7 @@ BOARD_VIEWS = (
         "tag",
         "the same over the blueprints of each tag",
         "tag",
-        needs="a blueprint with a tag: write `tags:` in the header of a file, then `dtef rubric add` and `dtef rollup --family rubric`",
+        needs="a blueprint with a tag: write `tags:` in the header of a file, then `dtef rubric add` and `dtef rubric board --refresh`",
     ),
     _ranked("blueprint", "each model's score in each blueprint", "blueprint"),
     _ranked("prompt", "each model's score on each prompt", "blueprint", "prompt"),
@@ -49,6 +49,14 @@ BOARD_VIEWS = (
         (),
         _NEEDS_RUBRIC_SCORES,
         of_partitions=True,
+    ),
+    FamilyView(
+        LABELS_VIEW,
+        "rubric_known_classes",
+        "what people labelled, and how often judges say what they say",
+        (),
+        (),
+        _NEEDS_RUBRIC_SCORES,
     ),
     FamilyView(
         COMPARE_VIEW,
@@ -116,7 +124,3 @@ BOARD_VIEWS = (
     ),
 )
 BOARD_VIEW_BY_NAME = {view.name: view for view in BOARD_VIEWS}
-_OF_ALL_BLUEPRINTS = ", ".join(view.name for view in BOARD_VIEWS if not view.of_partitions)
-BOARD_VIEWS_SHOWN = views_shown(
-    BOARD_VIEWS, f"Not with --blueprint, as their rows are over all blueprints: {_OF_ALL_BLUEPRINTS}"
-)

@@ -243,7 +243,7 @@ def _rows(scores: pd.DataFrame, drawn: pd.DataFrame, row: tuple[str, ...], label
 
 def _why(n_labelled: int, n_outside: int, outside: bool) -> str:
     # Labels of some blueprints say how judges err there, and nothing of how they err in others: a correction of all would be a guess.
-    lost = f"not corrected: {counted(n_outside, 'prompt')} in no draw so far; `dtef rubric labels sample` with another seed draws among all"
+    lost = f"not corrected: {counted(n_outside, 'prompt')} in no draw so far; `dtef export labels` with another seed draws among all"
     return lost if outside else why_none(n_labelled, "labelled prompt")
 
 

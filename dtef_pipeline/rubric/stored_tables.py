@@ -16,9 +16,9 @@ RESULTS_OF_ALL = ("rubric_board", *roll_up_tables.RUBRIC_ROLLED_UP, *roll_up_tab
 """The tables that follow from the scores of all blueprints."""
 _BY_ADD = "dtef rubric run {options} {models} --max-calls 0 --from ingest"
 _BY_RUBRIC_RUN = "dtef rubric run {options} {models} --max-calls 0"
-_BY_ROLL_UP = "dtef rollup --family rubric"
-_BY_DRAW, _BY_IMPORT = "dtef rubric labels sample --out SHEET", "dtef rubric labels import SHEET"
-_BY_ANCHORS = "dtef rubric anchors {options}"
+_BY_ROLL_UP = "dtef rubric board --refresh"
+_BY_DRAW, _BY_IMPORT = "dtef export labels SHEET", "dtef import labels SHEET"
+_BY_ANCHORS = "dtef anchors --family rubric {options}"
 _OF_BLUEPRINT, _OF_SNAPSHOT = ("blueprint",), ("blueprint", "snapshot")
 RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_blueprints": TableSpec(tables.RUBRIC_BLUEPRINTS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),

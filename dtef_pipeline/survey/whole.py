@@ -14,7 +14,7 @@ from dtef_pipeline.text.counted import and_more, counted
 
 MISSING_QUESTIONS, MISSING_ATTRIBUTES = "missing-questions", "missing-attributes"
 ALLOWANCES = {MISSING_QUESTIONS: "--allow-missing-questions", MISSING_ATTRIBUTES: "--allow-missing-attributes"}
-"""Codes of findings that stop a survey, with the option of `dtef ingest` by which it goes on."""
+"""Codes of findings that stop a survey, with the option of `dtef add` by which it goes on."""
 
 _NAMED_FIRST = 3
 _BROKEN_OFF = "What stands last has fewer rows than all others, so the file may have been cut"

@@ -41,7 +41,7 @@ def refuse_absent_imported(models: Iterable[ModelSpec], snapshot: str, store: Re
             known = [one.name for one in store.models(snapshot) if one.variant.startswith(IMPORTED)]
             raise ConfigError(
                 f"model {spec.name}: no responses of it were imported in snapshot {snapshot!r}; there are: {nearest(spec.name, known)}; "
-                "`dtef responses import FILE` adds some"
+                "`dtef import responses FILE` adds some"
             )
 
 

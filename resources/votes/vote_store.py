@@ -330,7 +330,7 @@ class VoteStore(DatabaseStore):
     def _pair_row(self, pair_id: str) -> Mapping[str, Any]:
         found = self.rows(sa.select(tables.pairs).where(tables.pairs.c.pair_id == pair_id))
         if not found:
-            raise UnknownPair(f"there is no pair {pair_id[:80]!r}; `dtef preference next` serves those there are")
+            raise UnknownPair(f"there is no pair {pair_id[:80]!r}; `dtef preference vote` serves those there are")
         return dict(found[0])
 
     def _vote(self, vote_id: str) -> Record | None:

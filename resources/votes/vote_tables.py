@@ -190,7 +190,7 @@ def _found_salt(connection: sa.Connection) -> str | None:
     if version is not None and version < VOTE_SCHEMA_VERSION:
         raise StoreError(
             f"the votes were written by an earlier dtef-pipeline (schema version {version}; this one knows {VOTE_SCHEMA_VERSION}): "
-            "write them to a file with that one's `dtef preference export`, and read it into a new store with `dtef preference import`"
+            "write them to a file with that one's `dtef export votes`, and read it into a new store with `dtef import votes`"
         )
     return None if version is None else connection.scalar(sa.select(project.c.salt))
 

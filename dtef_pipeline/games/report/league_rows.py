@@ -31,7 +31,7 @@ from dtef_pipeline.games.same_games import (
 )
 from dtef_pipeline.report.stored_rows import StoredRows
 
-MADE_BY_LEAGUE = "`dtef games run --player NAME` has players play, and `dtef rollup --family games` makes boards"
+MADE_BY_LEAGUE = "`dtef games run --player NAME` has players play, and `dtef games board --refresh` makes boards"
 FAMILY_ORDER = ("expected value", "composite", "efficacy", "efficiency", "risk", "social", "safety", "form")
 PLAYER_KEYS = ["persona", "model", "model_variant", "snapshot"]
 _TABLES_OF_VERSIONS = ("episodes", "strategy_values")

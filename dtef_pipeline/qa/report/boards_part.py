@@ -40,7 +40,7 @@ _BARS_HOW = (
     "The mean score of each subject or transcript, 0-1, higher is better, for each model of a board. Under each bar stands the number of items "
     "that it rests on, and its 95 % interval lies over it. What has no score has no bar, and is named beneath."
 )
-MADE_BY_RUN = "`dtef qa run` makes it, and `dtef rollup --family qa`"
+MADE_BY_RUN = "`dtef qa run` makes it, and `dtef qa board --refresh`"
 MOST_BAR_FIGURES = 60
 """Figures of bars on one page; no reader looks at more, and they would weigh megabytes."""
 _OF_BOARD = ("condition", "metric", "measured_by")

@@ -175,7 +175,7 @@ def agreement_part(rows: StoredRows, blueprint: str | None = None) -> str:
     found = rows.frame("rubric_agreement", {} if blueprint is None else {"cut": "blueprint", "value": blueprint})
     if not len(found):
         what = "No agreement yet" if blueprint is None else "No agreement of judges on this blueprint"
-        return missing(what, "`dtef rollup --family rubric` makes rubric_agreement from the judgements of two judges or more")
+        return missing(what, "`dtef rubric board --refresh` makes rubric_agreement from the judgements of two judges or more")
     if blueprint is not None:
         found = found.drop(columns=["cut", "value"])
     elif {"cut", "value"} <= set(found):

@@ -100,7 +100,7 @@ EXPERIMENT: Mapping[str, str] = {
     "tokens": "Tokens of prompts and responses; each request counts once",
     "cost": _COST,
 }
-"""By name, the columns that `dtef experiment` shows."""
+"""By name, the columns that `dtef board --experiment` shows."""
 _DRIFT_SHOWN = {
     **{
         name: name

@@ -11,11 +11,11 @@ class View(NamedTuple):
     """Rows made of the scores. Boards rank models; the others test what boards show."""
 
     name: str
-    """What `dtef leaderboard --by` calls it."""
+    """What `dtef board --by` calls it."""
     table: str
     """The table it is stored as."""
     shows: str
-    """What its rows say, in the words of `dtef leaderboard --help`."""
+    """What its rows say, in the words of `dtef board --help`."""
     columns: tuple[str, ...]
     """Columns shown to people; of a board of `groups` those that its rows are told apart by, before the columns of all such boards."""
     subject: tuple[str, ...] = ()

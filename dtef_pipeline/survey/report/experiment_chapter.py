@@ -1,4 +1,4 @@
-"""Experiments: for each one whose conditions were asked, the comparison that `dtef experiment` makes."""
+"""Experiments: for each one whose conditions were asked, the comparison that `dtef board --experiment` makes."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _group(rows: pd.DataFrame) -> str:
         for verdict in ("worse", "better", "not told apart")
     ]
     left = (
-        f" Shown: the first {_MOST_GAPS} by adjusted p; `dtef leaderboard --by gaps --top 0` has all."
+        f" Shown: the first {_MOST_GAPS} by adjusted p; `dtef board --by gaps --top 0` has all."
         if len(rows) > _MOST_GAPS
         else ""
     )

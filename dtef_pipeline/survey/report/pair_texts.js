@@ -8,7 +8,7 @@ const raw = text => make("pre", text, "raw");
 // The command that shows the texts of a pair, also those that the page does not hold.
 function commandFor(question, segment) {
   const quoted = text => "'" + text.replace(/'/g, "''") + "'";
-  return `dtef sql --format json "SELECT model, snapshot, draw, system, b.user, response FROM predictions JOIN blueprints b ` +
+  return `dtef sql --json "SELECT model, snapshot, draw, system, b.user, response FROM predictions JOIN blueprints b ` +
     `USING (round, segment, question_id, context_level, condition, prompt_id) ` +
     `WHERE round = ${quoted(question.r)} AND segment = ${quoted(segment)} AND question_id = ${quoted(question.id)}"`;
 }

@@ -98,7 +98,7 @@ def texts(connection: duckdb.DuckDBPyConnection, places: Places, most_bytes: int
         return ""
     data, kept = held(_rows(connection), places, most_bytes)
     words = f"The page holds the prompts and responses behind {kept:,} of {counted(count, 'prediction')} of language models"
-    rest = ", in the order of the questions. All of them: dtef responses export responses.jsonl; those of a pair: the command beneath it."
+    rest = ", in the order of the questions. All of them: dtef export responses responses.jsonl; those of a pair: the command beneath it."
     return (
         paragraph(words + (rest if kept < count else "."))
         + f'<script type="application/json" id="pair-text-data">{packed(data)}</script>'

@@ -44,7 +44,7 @@ def examples(connection: duckdb.DuckDBPyConnection) -> str:
     shown = frame.assign(
         asked=list(map(_asked, frame.to_dict("records"))), response=[raw(words) for words in frame["response"]]
     )
-    caption = f"Up to {_MOST_EXAMPLES} examples of each model's {_MOST_REASONS} most frequent reasons; all responses: dtef responses export"
+    caption = f"Up to {_MOST_EXAMPLES} examples of each model's {_MOST_REASONS} most frequent reasons; all responses: dtef export responses"
     return "<h3>Responses that could not be read</h3>" + table(
         shown, _EXAMPLE_COLUMNS, caption=caption, row_head="model", data=frame
     )

@@ -32,7 +32,7 @@ def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
 
 def test_requests_that_opponents_share_are_estimated_once(server: FakeLLM) -> None:
     """Regression: the first request of a seed and seat was counted once per opponent, and each is sent once."""
-    league = ["--scenario", "show-cards", "--player", "legal", "--seeds", "1-3", "--format", "json"]
+    league = ["--scenario", "show-cards", "--player", "legal", "--seeds", "1-3"]
     (one,) = json.loads(dtef_games("run", "--estimate", *league, "--opponent", "waits").stdout)
     (both,) = json.loads(dtef_games("run", "--estimate", *league, "--opponent", "waits", "--opponent", "first-legal").stdout)
     assert both["planned"] > both["requests"] == both["calls"]
@@ -62,7 +62,7 @@ def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path) ->
         "--seeds",
         "1-6",
     ]
-    before = dtef_games("run", "--estimate", *league, "--format", "json")
+    before = dtef_games("run", "--estimate", *league, "--json")
     assert before.exit_code == 0, before.output
     (planned,) = json.loads(before.stdout)
     assert planned["model"] == "legal"
@@ -74,16 +74,16 @@ def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path) ->
     assert "1 scenario, snapshot base" in played.output
     bought = len(server.calls)
     assert 0 < bought <= planned["calls_most"]
-    (after,) = json.loads(dtef_games("run", "--estimate", *league, "--format", "json").stdout)
+    (after,) = json.loads(dtef_games("run", "--estimate", *league, "--json").stdout)
     assert (after["calls"], after["replayed"]) == (0, bought)
     assert "was played yet" not in dtef_games("run", "--estimate", *league[:-1], "1-8").output
-    shown = dtef_games("board", "--scenario", "show-cards", "--format", "json")
+    shown = dtef_games("board", "--scenario", "show-cards", "--json")
     rows = json.loads(shown.stdout)
     assert {row["player"] for row in rows} == {"calm:v2@legal", "baseline/waits"}
     assert [row["mean"] for row in rows] == sorted((row["mean"] for row in rows), reverse=True)
     _the_board_marks_a_persona_that_nobody_approved(state)
-    assert CliRunner().invoke(main, ["rollup", "--family", "games"]).exit_code == 0
-    of_family = [CliRunner().invoke(main, [name, "--family", "games", "--format", "json"]) for name in ("leaderboard", "costs")]
+    assert CliRunner().invoke(main, ["games", "board", "--refresh"]).exit_code == 0
+    of_family = [CliRunner().invoke(main, [*words, "--json"]) for words in (("games", "board"), ("costs", "--family", "games"))]
     assert json.loads(of_family[0].stdout) == [row for row in rows if row["scenario"] == "show-cards"]
     (cost,) = json.loads(of_family[1].stdout)
     assert (cost["model"], cost["persona"], cost["calls"], cost["unpriced"]) == ("legal", "calm:v2", bought, 0)
@@ -99,7 +99,7 @@ def _the_board_marks_a_persona_that_nobody_approved(state: Path) -> None:
     approved, own = place.read_text(encoding="utf-8"), "calm:v2@legal"
     for status, note in (("approved", ""), ("draft", "a draft persona")):
         place.write_text(approved.replace("approved", status), encoding="utf-8")
-        rows = {row["player"]: row for row in json.loads(dtef_games(*board, "--format", "json").stdout)}
+        rows = {row["player"]: row for row in json.loads(dtef_games(*board, "--json").stdout)}
         assert (rows[own]["persona_status"], rows["baseline/waits"]["persona_status"]) == (status, "")
         assert [one for one in rows[own]["note"].split("; ") if "persona" in one] == [note] * bool(note)
     place.write_text(approved, encoding="utf-8")

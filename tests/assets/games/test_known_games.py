@@ -143,7 +143,7 @@ def test_commands_see_what_was_made_over_http(settings: Settings, monkeypatch: p
     assert ("calm:v1", "draft") in [(one["persona"], one["status"]) for one in told["personas"]]
     assert "poker/fast" in [one["scenario"] for one in told["scenarios"]]
     file = tmp_path / "personas.jsonl"
-    assert CliRunner().invoke(main, ["games", "export", "personas", str(file)]).exit_code == 0
+    assert CliRunner().invoke(main, ["export", "personas", str(file)]).exit_code == 0
     assert '"id":"calm"' in file.read_text(encoding="utf-8")
     played = CliRunner().invoke(main, ["games", "play", "poker/fast", "--players", "baseline/nash,baseline/random", "--json"])
     assert played.exit_code == 0, played.output

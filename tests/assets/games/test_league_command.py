@@ -120,7 +120,7 @@ def test_all_kinds_of_players_play_all_scenarios_through_faults(state: Path, mon
     what = [*players, "--opponent", "second", "--seeds", "1", "--snapshot", "night"]
     with league_server(fault=at_random(0.2, *PASSING_FAULTS)) as server:
         know_players(server, state, monkeypatch, max_concurrency=16, retries=8)
-        told = json.loads(ok("games", "run", "--estimate", *what, "--format", "json"))
+        told = json.loads(ok("games", "run", "--estimate", *what, "--json"))
         most = {row["model"]: row["calls_most"] for row in told}
         ok("games", "run", "--no-roll-ups", *what)
         asked = Counter(call.body["model"] for call in server.calls)

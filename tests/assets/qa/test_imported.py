@@ -56,10 +56,10 @@ def test_sums_are_scored_to_their_published_accuracies_and_nobody_is_asked(qa: Q
     assert qa.run(["qa_items"]).failures == ()
     for name, number in (("openai-gpt3-2021", 1600), ("tora-70b", 400)):
         path = folder / "outputs" / f"{name}.jsonl"
-        told = ok("responses", "import", path, "--suite", "gsm8k", "--items", folder / "index.json")
+        told = ok("import", "responses", path, "--suite", "gsm8k", "--items", folder / "index.json")
         assert f"{number:,} responses added from {path}, 0 there already" in told
         assert f"0 responses added from {path}, {number:,} there already" in ok(
-            "responses", "import", path, "--suite", "gsm8k", "--items", folder / "index.json"
+            "import", "responses", path, "--suite", "gsm8k", "--items", folder / "index.json"
         )
     outputs = lines(folder / "outputs" / "openai-gpt3-2021.jsonl")
     models = sorted({row["model"] for row in outputs})
@@ -96,9 +96,9 @@ def test_published_programs_have_their_published_verdicts(qa: QaPipeline, tmp_pa
     chosen = lines(folder / "outputs" / "reflexion.jsonl")[::24]
     path = tmp_path / "some.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in chosen), encoding="utf-8")
-    told = dtef("responses", "import", path, "--suite", "humaneval")
+    told = dtef("import", "responses", path, "--suite", "humaneval")
     assert (told.exit_code, told.stderr) == (0, "")
-    samples = dtef("responses", "import", folder / "outputs" / "codegen-16b.jsonl", "--suite", "humaneval")
+    samples = dtef("import", "responses", folder / "outputs" / "codegen-16b.jsonl", "--suite", "humaneval")
     assert "warning: 58 lines name a prompt of their own, in which the question does not stand" in " ".join(
         samples.stderr.split()
     )
@@ -146,16 +146,16 @@ class TestCommand:
     def test_a_faulty_line_means_that_nothing_is_added(self, answers: Path) -> None:
         good = {"index": 0, "model": "m", "text": "#### 1"}
         self.write(answers, good, {**good, "index": 999})
-        message = refused("responses", "import", answers, "--suite", "gsm8k")
+        message = refused("import", "responses", answers, "--suite", "gsm8k")
         assert re.search(r"answers\.jsonl:2: no such item in gsm8k; got '999'; allowed: gsm8k/", message)
         assert _stored() == 0
-        skipping = dtef("responses", "import", answers, "--suite", "gsm8k", "--skip-unknown")
+        skipping = dtef("import", "responses", answers, "--suite", "gsm8k", "--skip-unknown")
         assert (skipping.exit_code, _stored()) == (0, 1)
         assert "1 line passed over" in skipping.stderr
 
     def test_draws_conditions_and_snapshots_are_those_of_a_run(self, qa: QaPipeline, answers: Path) -> None:
         self.write(answers, {"index": 0, "samples": ["#### 1", "#### 2"]}, {"index": 1, "samples": ["#### 1", "#### 2"]})
-        common = ("responses", "import", answers, "--suite", "gsm8k", "--model", "mine")
+        common = ("import", "responses", answers, "--suite", "gsm8k", "--model", "mine")
         told = ok(*common, "--condition", "plain", "--snapshot", "night")
         assert "imported/mine (4)" in told
         assert "--model imported/mine --draws 2" in told
@@ -174,7 +174,7 @@ class TestCommand:
         assert "gsm8k/all is not asked under the condition 'letters,rotated-1'" in message or "no options to rotate" in message
 
     def test_answers_that_are_there_already_stay_and_that_is_said(self, answers: Path) -> None:
-        common = ("responses", "import", answers, "--suite", "gsm8k", "--model", "m")
+        common = ("import", "responses", answers, "--suite", "gsm8k", "--model", "m")
         self.write(answers, {"index": 0, "text": "#### 1"})
         ok(*common)
         self.write(answers, {"index": 0, "text": "#### 2"})
@@ -187,12 +187,12 @@ class TestCommand:
         self.write(answers, {"index": 0, "model": "m", "text": "#### 1"})
         for options, told in UNFIT_OPTIONS.items():
             with subtests.test(options):
-                assert told in refused("responses", "import", answers, *options.split())
+                assert told in refused("import", "responses", answers, *options.split())
         assert _stored() == 0
 
     def test_a_model_of_which_nothing_was_imported_is_refused_with_those_there_are(self, answers: Path) -> None:
         self.write(answers, {"index": 0, "model": "mine", "text": "#### 1"})
-        ok("responses", "import", answers, "--suite", "gsm8k")
+        ok("import", "responses", answers, "--suite", "gsm8k")
         message = refused("qa", "run", "--model", "imported/mnie", "--judge", "none")
         assert "no responses of it were imported in snapshot 'base'; there are: imported/mine" in message
 

@@ -229,12 +229,12 @@ class TestNights:
 
     def test_the_command_says_what_the_schedule_does(self, nights: QaPipeline) -> None:
         answered = nights.server.answered
-        said = ok("qa", "anchors", "--snapshot", "2026-03-02", "--n", 12, "--judge", "arbiter")
+        said = ok("anchors", "--family", "qa", "--snapshot", "2026-03-02", "--n", 12, "--judge", "arbiter")
         assert "12 anchors, 24 judgements in snapshot 2026-03-02" in said
         assert nights.server.answered == answered, "the night has asked all of it"
-        rows = json.loads(ok("qa", "anchors", "--show", "--format", "json"))
+        rows = json.loads(ok("anchors", "--family", "qa", "--show", "--json"))
         assert {(row["evaluator"], row["verdict"], row["n_items"]) for row in rows} == {
             ("semantic", "watch", 12),
             ("factuality", "watch", 12),
         }
-        assert "arbiter" in ok("qa", "anchors", "--show")
+        assert "arbiter" in ok("anchors", "--family", "qa", "--show")

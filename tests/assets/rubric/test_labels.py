@@ -103,7 +103,7 @@ def by_length(row: dict[str, str]) -> str:
 
 def drawn_sheet(folder: Path, *options: object) -> Path:
     sheet = folder / "sheet.csv"
-    ok("rubric", "labels", "sample", "--out", sheet, *options)
+    ok("export", "labels", sheet, *options)
     return sheet
 
 
@@ -123,51 +123,49 @@ class TestSheet:
 
     def test_the_same_draw_again_is_no_second_one_and_another_seed_is(self, judged: RubricPipeline, tmp_path: Path) -> None:
         first = drawn_sheet(tmp_path, "--prompts", 4)
-        assert "it is there already" in refused("rubric", "labels", "sample", "--out", first)
-        again = ok("rubric", "labels", "sample", "--out", tmp_path / "again.csv", "--prompts", 4)
+        assert "it is there already" in refused("export", "labels", first)
+        again = ok("export", "labels", tmp_path / "again.csv", "--prompts", 4)
         assert "as drawn before" in again
         assert (tmp_path / "again.csv").read_bytes() == first.read_bytes()
-        ok("rubric", "labels", "sample", "--out", tmp_path / "other.csv", "--prompts", 4, "--seed", 8)
+        ok("export", "labels", tmp_path / "other.csv", "--prompts", 4, "--seed", 8)
         assert len(set(judged.table("rubric_label_draws")["draw_id"].to_pylist())) == 2
 
     def test_what_can_be_chosen_is_said_where_it_does_not_fit(self, judged: RubricPipeline, tmp_path: Path) -> None:
-        out = ["--out", tmp_path / "x.csv"]
-        assert "'thre' fits none; known: " in refused("rubric", "labels", "sample", *out, "--blueprint", "thre")
-        assert (
-            "nothing is scored in snapshot night-2" in dtef("rubric", "labels", "sample", *out, "--snapshot", "night-2").stderr
-        )
-        ok("rubric", "labels", "sample", *out, "--blueprint", "tw*", "--snapshot", "base", "--per-model", 1)
+        out = [tmp_path / "x.csv"]
+        assert "'thre' fits none; known: " in refused("export", "labels", *out, "--blueprint", "thre")
+        assert "nothing is scored in snapshot night-2" in dtef("export", "labels", *out, "--snapshot", "night-2").stderr
+        ok("export", "labels", *out, "--blueprint", "tw*", "--snapshot", "base", "--per-model", 1)
         assert set(judged.table("rubric_label_draws")["blueprint"].to_pylist()) == {"two"}
 
 
 class TestImport:
     def test_done_again_it_changes_nothing_and_a_later_label_overrules(self, judged: RubricPipeline, tmp_path: Path) -> None:
         sheet = fill(drawn_sheet(tmp_path, "--prompts", 3), by_length)
-        assert "24 labels, 24 new or changed" in ok("rubric", "labels", "import", sheet)
+        assert "24 labels, 24 new or changed" in ok("import", "labels", sheet)
         kept = judged.table("rubric_labels")
         assert all(judged.table("rubric_label_draws")["imported"].to_pylist())
-        assert "24 labels, 0 new or changed; 24 labels in all" in ok("rubric", "labels", "import", sheet)
+        assert "24 labels, 0 new or changed; 24 labels in all" in ok("import", "labels", sheet)
         assert judged.table("rubric_labels") == kept
         fill(sheet, lambda row: "UNMET" if row["criterion"] == "It is right." else by_length(row))
         changed = sum(by_length(row) != "UNMET" for row in rows_of(sheet) if row["criterion"] == "It is right.")
         assert changed
-        assert f"{changed:,} new or changed; {24 + changed} labels in all" in ok("rubric", "labels", "import", sheet)
+        assert f"{changed:,} new or changed; {24 + changed} labels in all" in ok("import", "labels", sheet)
         assert judged.table("rubric_labels").slice(0, 24) == kept
 
     def test_a_faulty_row_is_named_and_nothing_of_the_sheet_is_kept(self, judged: RubricPipeline, tmp_path: Path) -> None:
         sheet = fill(drawn_sheet(tmp_path, "--prompts", 3), by_length)
         last = rows_of(sheet)[-1]["item"]
         fill(sheet, lambda row: "GREAT" if row["item"] == last else by_length(row))
-        said = dtef("rubric", "labels", "import", sheet).stderr
+        said = dtef("import", "labels", sheet).stderr
         assert "unknown class; got 'GREAT'; allowed: CLASS_UNMET, CLASS_PARTIALLY_MET" in said
         assert f"{sheet}:" in said
         assert not judged.rows("rubric_labels")
         fill(sheet, by_length, author="")
-        assert "a label without an author" in dtef("rubric", "labels", "import", sheet).stderr
-        ok("rubric", "labels", "import", sheet, "--author", "Bo")
+        assert "a label without an author" in dtef("import", "labels", sheet).stderr
+        ok("import", "labels", sheet, "--author", "Bo")
         assert {row["author"] for row in judged.rows("rubric_labels")} == {"Bo"}
         sheet.write_text("item,class,author\nabc,UNMET,Bo\n", encoding="utf-8")
-        assert "unknown item; got 'abc'" in dtef("rubric", "labels", "import", sheet).stderr
+        assert "unknown item; got 'abc'" in dtef("import", "labels", sheet).stderr
 
     def test_a_sheet_without_the_column_draw_is_of_the_draws_that_have_its_items(
         self, judged: RubricPipeline, tmp_path: Path
@@ -175,13 +173,13 @@ class TestImport:
         sheet = fill(drawn_sheet(tmp_path, "--prompts", 3), by_length)
         rows = [f"{row['item']};{row['class']};Cy" for row in rows_of(sheet)]
         sheet.write_text("\n".join(["item;class;author", *rows]), encoding="utf-8")
-        ok("rubric", "labels", "import", sheet)
+        ok("import", "labels", sheet)
         assert all(judged.table("rubric_label_draws")["imported"].to_pylist())
 
     def test_before_any_draw_it_says_what_to_do(self, judged: RubricPipeline, tmp_path: Path) -> None:
         (tmp_path / "x.csv").write_text("item,class\n", encoding="utf-8")
-        assert "`dtef rubric labels sample` draws prompts" in dtef("rubric", "labels", "import", tmp_path / "x.csv").stderr
-        assert "`dtef rubric labels sample` draws prompts" in dtef("rubric", "labels", "show").stderr
+        assert "`dtef export labels` draws prompts" in dtef("import", "labels", tmp_path / "x.csv").stderr
+        assert "`dtef export labels` draws prompts" in dtef("rubric", "board", "--by", "labels").stderr
         assert "no rubric_corrected" in dtef("rubric", "board", "--by", "corrected").stderr
 
 
@@ -220,7 +218,7 @@ class TestCorrected:
         self, judged: RubricPipeline, tmp_path: Path
     ) -> None:
         sheet = fill(drawn_sheet(tmp_path, "--prompts", 40), by_length)
-        ok("rubric", "labels", "import", sheet)
+        ok("import", "labels", sheet)
         roll_up(judged)
         said = {row["item"]: NAMES.index(row["class"]) / 4 for row in rows_of(sheet)}
         items = {
@@ -244,9 +242,9 @@ class TestCorrected:
         self, judged: RubricPipeline, tmp_path: Path
     ) -> None:
         sheet = fill(drawn_sheet(tmp_path, "--prompts", 9), by_length)
-        ok("rubric", "labels", "import", sheet)
+        ok("import", "labels", sheet)
         roll_up(judged)
-        rows = strict(ok("rubric", "board", "--by", "corrected", "--format", "json"))
+        rows = strict(ok("rubric", "board", "--by", "corrected", "--json"))
         assert [row["n_prompts_labelled"] for row in rows] == [9, 9]
         for row in rows:
             assert row["corrected_low"] < row["corrected"] < row["corrected_high"]
@@ -255,22 +253,22 @@ class TestCorrected:
         assert rows[0]["corrected"] >= rows[1]["corrected"]
         text = ok("rubric", "board", "--by", "corrected")
         assert [word in text for word in ("cand-a", "interval here", "here_low")] == [True, True, False]
-        again = ok("rubric", "labels", "sample", "--prompts", "9", "--seed", "8", "--out", tmp_path / "more.csv")
+        again = ok("export", "labels", "--prompts", "9", "--seed", "8", tmp_path / "more.csv")
         assert " of 9 of 14 prompts that judges decide on, draw " in again
-        one = strict(ok("rubric", "board", "--by", "corrected", "--blueprint", "one", "--format", "json"))
+        one = strict(ok("rubric", "board", "--by", "corrected", "--blueprint", "one", "--json"))
         assert {row["blueprint"] for row in one} == {"one"}
-        shown = ok("rubric", "labels", "show")
+        shown = ok("rubric", "board", "--by", "labels")
         assert "9 of 14 prompts that judges decide on, 72 of 72 items labelled" in shown
         assert "Ada: 72 items labelled" in shown
         assert "for +-0.03 on these prompts and every model: about" in shown
-        known = pd.DataFrame(strict(ok("rubric", "labels", "show", "--format", "json")))
+        known = pd.DataFrame(strict(ok("rubric", "board", "--by", "labels", "--json")))
         assert set(known["judge"]) == {"standard(judge-x)", "prompt-aware(judge-x)"}
 
     def test_a_draw_among_some_blueprints_corrects_their_rows_and_not_the_board_over_all(
         self, judged: RubricPipeline, tmp_path: Path
     ) -> None:
         sheet = fill(drawn_sheet(tmp_path, "--blueprint", "two", "--prompts", 6), by_length)
-        ok("rubric", "labels", "import", sheet)
+        ok("import", "labels", sheet)
         roll_up(judged)
         rows = {(row["blueprint"], row["model"]): row for row in judged.rows("rubric_corrected")}
         assert rows[None, "cand-a"]["judged"] is not None
@@ -285,7 +283,7 @@ class TestWithLabels:
         before = judged.table("rubric_points")
         label = judged.rows("rubric_runs")[0]["run_label"]
         sheet = fill(drawn_sheet(tmp_path, "--prompts", 9), by_length)
-        ok("rubric", "labels", "import", sheet)
+        ok("import", "labels", sheet)
         roll_up(judged)
         corrected = judged.table("rubric_corrected")
         scored = ["rubric_points", "rubric_scores"]
@@ -315,7 +313,7 @@ class TestAnchors:
             given = {"rubric_anchors": {"snapshot": label, "anchors": n}}
             assert materialize(judged.instance, ["rubric_anchors"], [], given).failures == ()
 
-        text = ok("rubric", "anchors", "--snapshot", "2026-01-01", "--n", 10)
+        text = ok("anchors", "--family", "rubric", "--snapshot", "2026-01-01", "--n", 10)
         assert "10 anchors, 20 judgements in snapshot 2026-01-01" in text
         # Ten anchors, two judges.
         assert dict(judged.players.asked) == {"judge": 20}
@@ -328,11 +326,11 @@ class TestAnchors:
             night(label)
         assert judged.table("rubric_anchor_items") == kept
         # The server says of a text what it said before.
-        rows = strict(ok("rubric", "anchors", "--show", "--format", "json"))
+        rows = strict(ok("anchors", "--family", "rubric", "--show", "--json"))
         assert {(row["judge"], row["n_snapshots"], row["n_items"], row["gap"]) for row in rows} == {
             (judge, 3, 10, 0.0) for judge in ("standard(judge-x)", "prompt-aware(judge-x)")
         }
-        assert "standard(judge-x)" in ok("rubric", "anchors", "--show")
+        assert "standard(judge-x)" in ok("anchors", "--family", "rubric", "--show")
         night("2026-01-07", 12)
         assert judged.table("rubric_anchor_items").slice(0, 10) == kept
 
@@ -340,4 +338,4 @@ class TestAnchors:
         rubric.house.write("rubric_anchor_items", rubric.table("rubric_anchor_items"))
         (failure,) = materialize(rubric.instance, ["rubric_anchors"], [], {}).failures
         assert "nothing to judge again" in failure
-        assert "no rubric_anchors" in dtef("rubric", "anchors", "--show").stderr
+        assert "no rubric_anchors" in dtef("anchors", "--family", "rubric", "--show").stderr

@@ -270,7 +270,7 @@ class TestWhatChanged:
         assert stale(landing.pipeline) == {}
 
     def test_a_segment_that_is_gone_is_an_error_of_its_round_until_someone_takes_it_so_by_hand(self, landing: Landing) -> None:
-        """A file cut by a faulty copy took partitions away; see also what `dtef ingest` does of it."""
+        """A file cut by a faulty copy took partitions away; see also what `dtef add` does of it."""
         file = landing.land("a.csv", ["A1"])
         landing.settled()
         landing.pipeline.run(STAGE_NAMES[:1])

@@ -82,7 +82,7 @@ def test_a_run_of_games_is_the_persona_in_the_scenario(tmp_path: Path, monkeypat
     house = Warehouse(settings_in(tmp_path).warehouse)
     with house.connect(only=GAME_RESULTS_READS) as connection:
         house.write("persona_results", game_results(connection))
-    (shown,) = strict(ok("games", "board", "--scenario", KUHN, "--player", "alpha", "--format", "json"))
+    (shown,) = strict(ok("games", "board", "--scenario", KUHN, "--player", "alpha", "--json"))
     said = by_metric(plain, "alpha")["expected_return"]
     assert [said[name] for name in ("value", "low", "high", "n")] == [
         shown[name] for name in ("mean", "low", "high", "n_episodes")
@@ -110,7 +110,7 @@ def test_a_run_of_questions_has_the_numbers_of_the_board(tmp_path: Path, monkeyp
     with house.connect(only=QA_BOARD_READS) as connection:
         for name, table in qa_boards(connection).items():
             house.write(name, table, **part_of_family(name, "qa"))
-    shown = {row["model"]: row for row in strict(ok("qa", "board", "--by", "part", "--format", "json"))}["m"]
+    shown = {row["model"]: row for row in strict(ok("qa", "board", "--by", "part", "--json"))}["m"]
     assert [own[name] for name in ("value", "low", "high")] == [shown[name] for name in ("score", "score_low", "score_high")]
 
 
@@ -129,7 +129,7 @@ def test_a_run_of_rubrics_has_the_numbers_of_the_board(tmp_path: Path, monkeypat
     use(tmp_path, monkeypatch)
     with house.connect(only=BOARD_READS) as connection:
         house.write("rubric_board", rubric_board(connection))
-    board = {row["model"]: row for row in strict(ok("rubric", "board", "--by", "blueprint", "--format", "json"))}
+    board = {row["model"]: row for row in strict(ok("rubric", "board", "--by", "blueprint", "--json"))}
     for model in ("openai/model-0", "openai/model-1"):
         said, shown = by_metric(body, model)["score"], board[model]
         assert [said[name] for name in ("value", "low", "high", "n")] == [
@@ -157,8 +157,8 @@ def test_a_run_of_surveys_has_the_numbers_of_the_leaderboard(tmp_path: Path, mon
         "bought": NOTHING,
     }
     use(tmp_path, monkeypatch)
-    arguments = ("--by", "segment", "--round", "S1", "--snapshot", "base", "--format", "json")
-    shown = [row for row in strict(ok("leaderboard", *arguments)) if (row["model"], row["condition"][:5]) == ("m", "distr")]
+    arguments = ("--by", "segment", "--round", "S1", "--snapshot", "base", "--json")
+    shown = [row for row in strict(ok("board", *arguments)) if (row["model"], row["condition"][:5]) == ("m", "distr")]
     assert [own[name] for name in ("value", "low", "high")] == [shown[0][name] for name in ("score", "score_low", "score_high")]
 
 

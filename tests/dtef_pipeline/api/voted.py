@@ -55,7 +55,7 @@ def with_board(services: Services) -> None:
 
 
 def with_votes_of_another_tool(folder: Path, monkeypatch: pytest.MonkeyPatch, rows: Sequence[str]) -> None:
-    """Import votes, each `left,right,choice,reviewer_id`, into the store below a folder, as `dtef preference import` does."""
+    """Import votes, each `left,right,choice,reviewer_id`, into the store below a folder, as `dtef import votes` does."""
     file = folder / "votes.csv"
     file.write_text("\n".join(("left,right,choice,reviewer_id", *rows, "")), encoding="utf-8")
     monkeypatch.setenv("DTEF_RESPONSES", settings_in(folder).responses_url)

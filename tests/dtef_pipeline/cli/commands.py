@@ -64,7 +64,7 @@ def write_panel(**sections: Any) -> None:
 
 
 def query(sql: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = strict(ok("sql", sql, "--format", "json"))
+    rows: list[dict[str, Any]] = strict(ok("sql", sql, "--json"))
     return rows
 
 

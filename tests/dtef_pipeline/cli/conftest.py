@@ -15,7 +15,7 @@ from tests.fake_llm_server import FakeLLM
 
 @dataclass(frozen=True)
 class Base:
-    """State after `dtef ingest` of the sample round, and what it printed; to be copied, not changed."""
+    """State after `dtef add` of the sample round, and what it printed; to be copied, not changed."""
 
     folder: Path
     printed: str
@@ -26,7 +26,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
     folder = tmp_path_factory.mktemp("ingested")
     with pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
-        return Base(folder, ok("ingest", SAMPLE))
+        return Base(folder, ok("add", SAMPLE))
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def scored(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
                 over = f"all models on S1: {', '.join(SEGMENTS)}; 3 of 16 questions; context {level}; of snapshot {night}:"
                 assert f"\n\n{over}" in printed
             assert printed.count("\ntier ") == 1, "columns are explained once, beneath the last board"
-        ok("rollup")
+        ok("board", "--refresh")
         yield folder
 
 

@@ -1,4 +1,4 @@
-"""`dtef rubric anchors` and `dtef qa anchors`: what they refuse before anything runs. What they ask is tested with the stages."""
+"""`dtef anchors`: what it refuses before anything runs. What it asks is tested with the stages."""
 
 from __future__ import annotations
 
@@ -41,13 +41,16 @@ def house(state: Path) -> Warehouse:
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("qa anchors --judge none", "allowed: a model"),
-        ("qa anchors --judge nobody", "nobody"),
-        ("qa anchors --judge openai/j --max-calls judge=x", "a whole number from 0"),
-        ("qa anchors --judge openai/j --snapshot ../x", "snapshot"),
-        ("rubric anchors --n 3", "error: nobody is named who judges"),
-        ("rubric anchors --judge lenient=openai/j", "one of standard, prompt-aware, holistic"),
-        ("rubric anchors --judge standard=openai/j --max-calls opnai/j=1", "a role or a model of this run: openai/j, "),
+        ("anchors --family qa --judge none", "allowed: a model"),
+        ("anchors --family qa --judge nobody", "nobody"),
+        ("anchors --family qa --judge openai/j --max-calls judge=x", "a whole number from 0"),
+        ("anchors --family qa --judge openai/j --snapshot ../x", "snapshot"),
+        ("anchors --family rubric --n 3", "error: nobody is named who judges"),
+        ("anchors --family rubric --judge lenient=openai/j", "one of standard, prompt-aware, holistic"),
+        (
+            "anchors --family rubric --judge standard=openai/j --max-calls opnai/j=1",
+            "a role or a model of this run: openai/j, ",
+        ),
     ],
 )
 def test_options_that_need_mending_are_told_before_anything_runs(
@@ -60,6 +63,6 @@ def test_options_that_need_mending_are_told_before_anything_runs(
 def test_without_anything_judged_there_is_nothing_to_judge_again(house: Warehouse) -> None:
     for table in ("rubric_scores", "qa_judgements"):
         shutil.rmtree(Path(house.root) / table)
-    assert "nothing to judge again" in refused("rubric", "anchors", "--judge", "standard=openai/j")
-    assert "nothing to judge again" in refused("qa", "anchors")
-    assert "no qa_anchors" in refused("qa", "anchors", "--show")
+    assert "nothing to judge again" in refused("anchors", "--family", "rubric", "--judge", "standard=openai/j")
+    assert "nothing to judge again" in refused("anchors", "--family", "qa")
+    assert "no qa_anchors" in refused("anchors", "--family", "qa", "--show")

@@ -96,10 +96,10 @@ def test_of_a_sample_no_other_question_is_made_again(table: str, ingested: Path)
 
 
 READERS = {
-    "leaderboard": ["--format", "json"],
+    "board": ["--json"],
     "drift": [],
     "drift --by segment": [],
-    "export-blueprints --round S1 --out OUT": [],
+    "export prompts OUT --round S1": [],
     "report --out OUT/r.html": [],
     "run --round S1 --estimate": [],
     "sql": ["SELECT count(*) FROM scores"],
@@ -120,9 +120,9 @@ def test_every_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(dam
         assert commands, words
         assert set(named(result.stderr)) <= set(map(str, broken.values())), words
         said[words] = result
-    (fake,) = (row for row in strict(said["leaderboard"].stdout) if row["model"] == "fake" and row["context_level"] == "2")
+    (fake,) = (row for row in strict(said["board"].stdout) if row["model"] == "fake" and row["context_level"] == "2")
     assert fake["n_pairs"] == 6
-    assert "1 file in" in said["export-blueprints --round S1 --out OUT"].stdout
+    assert "1 file in" in said["export prompts OUT --round S1"].stdout
 
 
 def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) -> None:
@@ -130,9 +130,9 @@ def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) 
     empty(file)
     for table in ("segment_gaps", "costs/family=survey", "leaderboard"):
         rubbish(damaged / table / "part-0.parquet")
-    result = dtef("rollup")
+    result = dtef("board", "--refresh")
     assert (result.exit_code, list(named(result.stderr))) == (1, [str(file)])
-    assert "roll-ups of S1" in result.stdout
+    assert "roll-ups of S1" in result.stderr
     assert query("SELECT count(*) > 0 AS there FROM segment_gaps") == [{"there": True}]
 
 
@@ -198,9 +198,9 @@ def test_answers_of_a_round_that_was_never_run_are_made_again_by_the_named_comma
 def test_a_table_of_which_nothing_can_be_read_is_empty_and_no_traceback(damaged: Path) -> None:
     for file in (damaged / "scores").rglob("*.parquet"):
         rubbish(file)
-    for command, code in (("leaderboard", 1), ("drift", 2)):
+    for command, code in (("board", 1), ("drift", 2)):
         result = dtef(command)
         assert result.exit_code == code
         assert len(named(result.stderr)) == 4
         assert "Traceback" not in result.output
-    assert ok("sql", "SELECT count(*) AS n FROM predictions", "--format", "csv").startswith("n\n")
+    assert ok("sql", "SELECT count(*) AS n FROM predictions", "--csv").startswith("n\n")

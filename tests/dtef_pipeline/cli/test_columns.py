@@ -9,7 +9,6 @@ import pytest
 
 from dtef_pipeline.cli.after_run import _COMPARED
 from dtef_pipeline.cli.columns import explained
-from dtef_pipeline.cli.options import SHOW_BOARDS
 from dtef_pipeline.survey.boards.meanings import EXPERIMENT, PLAIN, meanings, view_columns
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from tests.dtef_pipeline.cli.commands import ok, refused
@@ -36,10 +35,10 @@ def table_and_lines(printed: str) -> tuple[set[str], dict[str, str]]:
     ],
 )
 def test_every_view_ends_with_a_line_on_each_of_its_columns_that_is_not_plain_english(reading: Path, by: str) -> None:
-    shown, told = table_and_lines(ok("leaderboard", "--by", by))
+    shown, told = table_and_lines(ok("board", "--by", by))
     assert set(told) == shown - {name.replace("_", " ") for name in PLAIN}
     assert not [meaning for meaning in told.values() if len(meaning) < 15 or "null" in meaning]
-    assert "\n\n" not in ok("leaderboard", "--by", by, "--format", "csv")
+    assert "\n\n" not in ok("board", "--by", by, "--csv")
 
 
 def test_costs_drift_and_estimate_end_so_too(reading: Path) -> None:
@@ -50,10 +49,12 @@ def test_costs_drift_and_estimate_end_so_too(reading: Path) -> None:
         assert len(lines) > 5
 
 
-@pytest.mark.parametrize("command", SHOW_BOARDS)
-def test_the_help_of_a_command_explains_what_it_shows(command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "table"), [("board", "leaderboard"), ("drift", "drift"), ("costs", "costs"), ("run", "run")]
+)
+def test_the_help_of_a_command_explains_what_it_shows(command: str, table: str) -> None:
     said = " ".join(ok(command, "--help").split())
-    sections = explained(command)
+    sections = explained(table)
     assert sections
     for heading, columns in sections:
         assert heading in said
@@ -67,12 +68,12 @@ def test_every_column_that_can_be_shown_is_plain_or_explained() -> None:
 
 
 def test_a_view_without_rows_says_which_option_left_them_out(reading: Path) -> None:
-    assert "--context 2 leaves only one: leave --context out" in refused("leaderboard", "--by", "context", "--context", "2")
-    assert "nothing is scored for --condition x/y" in refused("leaderboard", "--by", "comparisons", "--condition", "x/y")
+    assert "--context 2 leaves only one: leave --context out" in refused("board", "--by", "context", "--context", "2")
+    assert "nothing is scored for --condition x/y" in refused("board", "--by", "comparisons", "--condition", "x/y")
 
 
 def test_baselines_have_no_verdict_on_context(reading: Path) -> None:
-    lines = ok("leaderboard", "--by", "context").splitlines()
+    lines = ok("board", "--by", "context").splitlines()
     (uniform,) = [line for line in lines if line.strip().startswith("baseline/uniform")]
     assert not re.search("undecided|stereotype|adapting|hurt", uniform)
     assert re.search("undecided|stereotype|adapting|hurt", next(line for line in lines if line.strip().startswith("fake")))

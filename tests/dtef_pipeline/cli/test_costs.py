@@ -18,7 +18,7 @@ def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch
     with FakeLLM(reply=lambda call: distribution(call, 40), fault=fault) as server:
         serve_as(server, ingested, monkeypatch, input_price=1.0, output_price=2.0)
         printed = ok("run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--context", "0", "--context", "2")
-    (row,) = strict(ok("costs", "--family", "survey", "--format", "json"))
+    (row,) = strict(ok("costs", "--family", "survey", "--json"))
     assert row["answered"] == server.answered
     assert row["answered"] + row["failed"] == 2 * 2 * 4
     tokens = row["prompt_tokens"] + row["completion_tokens"]
@@ -29,9 +29,9 @@ def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch
     assert (table["answered"], table["failed"]) == (row["answered"], row["failed"])
     assert table["usd"] == pytest.approx(row["cost_usd"])
     for view in ("round", "segment", "snapshot", "condition"):
-        rows = strict(ok("costs", "--family", "survey", "--by", view, "--format", "json"))
+        rows = strict(ok("costs", "--family", "survey", "--by", view, "--json"))
         assert sum(one["cost_usd"] for one in rows) == pytest.approx(row["cost_usd"])
-    assert len(strict(ok("costs", "--family", "survey", "--by", "segment", "--by", "model", "--format", "json"))) == 2
+    assert len(strict(ok("costs", "--family", "survey", "--by", "segment", "--by", "model", "--json"))) == 2
 
 
 @pytest.mark.thorough
@@ -43,15 +43,15 @@ def test_a_batch_is_one_call_however_many_questions_it_holds(ingested: Path, mon
     assert server.answered == 2 * 2
     assert "fake: 4 responses, " in printed
     assert "cost unknown" in printed
-    (row,) = strict(ok("costs", "--family", "survey", "--format", "json"))
+    (row,) = strict(ok("costs", "--family", "survey", "--json"))
     assert (row["answered"], row["unpriced"], row["cost_usd"]) == (4, 4, None)
     assert "cost unknown" in ok("costs")
 
 
 def test_snapshots_and_rounds_can_be_chosen(reading: Path) -> None:
-    rows = strict(ok("costs", "--family", "survey", "--by", "snapshot", "--format", "json"))
+    rows = strict(ok("costs", "--family", "survey", "--by", "snapshot", "--json"))
     assert [(row["snapshot"], row["answered"]) for row in rows] == [("2026-01-01", 12), ("2026-01-03", 12)]
-    (night,) = strict(ok("costs", "--family", "survey", "--snapshot", "2026-01-03", "--round", "S1", "--format", "json"))
+    (night,) = strict(ok("costs", "--family", "survey", "--snapshot", "2026-01-03", "--round", "S1", "--json"))
     assert night["answered"] == 12
     assert "no costs of snapshot base; there are: 2026-01-01, 2026-01-03" in refused(
         "costs", "--family", "survey", "--snapshot", "base"
@@ -64,4 +64,4 @@ def test_baselines_cost_nothing_and_before_any_run_it_says_what_to_do(ingested: 
     assert "no costs in" in refused("costs")
     run_stages("--round", "S1", *CHOSEN)
     assert "baselines cost nothing" in ok("costs")
-    assert strict(ok("costs", "--family", "survey", "--format", "json")) == []
+    assert strict(ok("costs", "--family", "survey", "--json")) == []

@@ -19,7 +19,7 @@ from tests.strict_json import strict
 
 
 def findings(code: int = 0) -> dict[str, dict[str, str]]:
-    result = dtef("doctor", "--format", "json")
+    result = dtef("doctor", "--json")
     assert result.exit_code == code, result.output
     return {row["check"]: row for row in strict(result.stdout)}
 
@@ -32,7 +32,7 @@ def test_places_that_are_not_there_yet_are_no_problem_and_are_not_made(state: Pa
     found = findings()
     for check in ("Dagster's home", "response store"):
         assert found[check]["found"].endswith("is not there yet; the first command that needs it makes it")
-    assert found["warehouse"]["found"].endswith("is not there yet; `dtef ingest PATH` makes it")
+    assert found["warehouse"]["found"].endswith("is not there yet; `dtef add PATH` makes it")
     assert list(state.iterdir()) == []
 
 

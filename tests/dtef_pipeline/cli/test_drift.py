@@ -25,7 +25,7 @@ class TestSegmentsAndRounds:
         text = ok("drift", "--by", "segment")
         assert "Largest: fake on S1/country:" in text
         assert " in 2026-01-03, " in text
-        rows = strict(ok("drift", "--by", "segment", "--format", "json"))
+        rows = strict(ok("drift", "--by", "segment", "--json"))
         flagged = [row for row in rows if row["flagged"]]
         assert {row["model"] for row in flagged} == {"fake"}
         for row in flagged:
@@ -36,14 +36,14 @@ class TestSegmentsAndRounds:
         assert {row["model"] for row in rows} == {"fake"}, "baselines do not drift"
 
     def test_a_round_at_once_is_one_series_a_model_and_level(self, reading: Path) -> None:
-        rows = strict(ok("drift", "--by", "round", "--format", "json"))
+        rows = strict(ok("drift", "--by", "round", "--json"))
         assert sorted((row["model"], row["way"]) for row in rows) == [("fake", "context 0"), ("fake", "context 2")]
         assert rows[0]["n_items"] == 6
 
     def test_the_stage_says_the_same_as_the_command(self, reading: Path) -> None:
         columns = ("segment", "model", "way", "gap", "verdict", "threshold")
         stored = query(f"SELECT {', '.join(columns)} FROM drift_checks WHERE flagged ORDER BY ALL")
-        rows = strict(ok("drift", "--by", "segment", "--round", "S1", "--format", "json"))
+        rows = strict(ok("drift", "--by", "segment", "--round", "S1", "--json"))
         shown = [{name: row[name] for name in columns[:-1]} for row in rows if row["flagged"]]
         assert sorted(shown, key=str) == sorted(({name: row[name] for name in columns[:-1]} for row in stored), key=str)
 
@@ -53,7 +53,7 @@ class TestSegmentsAndRounds:
 
 class TestModels:
     def test_a_model_is_judged_over_its_segments_and_baselines_are_not(self, reading: Path) -> None:
-        rows = strict(ok("drift", "--format", "json"))
+        rows = strict(ok("drift", "--json"))
         assert [(row["model"], row["verdict"], row["n_prompts"]) for row in rows] == [("fake", "watch", 6)] * 2
         assert {row["way"] for row in rows} == {"context 0", "context 2"}
         assert all(row["changes"][0]["what"] == "answers" for row in rows)
@@ -65,12 +65,12 @@ class TestModels:
         assert "too early: 2 of 6 snapshots" in text
 
     def test_lists_are_json_in_csv(self, reading: Path) -> None:
-        rows = list(csv.DictReader(io.StringIO(ok("drift", "--format", "csv"))))
+        rows = list(csv.DictReader(io.StringIO(ok("drift", "--csv"))))
         assert json.loads(rows[0]["partitions"]) == ["S1"]
         assert json.loads(rows[0]["changes"])[0]["snapshot"] == "2026-01-03"
 
     def test_what_was_before_an_accepted_drift_is_left_out(self, reading: Path) -> None:
-        rows = strict(ok("drift", "--since", "2026-01-02", "--format", "json"))
+        rows = strict(ok("drift", "--since", "2026-01-02", "--json"))
         assert {row["verdict"] for row in rows} == {None}
         assert "1 snapshot with responses to these prompts, 2 are needed" in rows[0]["reason"]
         assert "2  not compared: 1 snapshot with responses to these prompts, 2 are needed" in ok(
@@ -104,7 +104,7 @@ class TestExitCodes:
         assert "too early: 2 of 6 snapshots" in " ".join(result.stderr.split())
         assert "No drift" not in result.stdout
         assert dtef("drift").exit_code == 0
-        assert dtef("drift", "--fail-on", "watch", "--format", "json").exit_code == 3
+        assert dtef("drift", "--fail-on", "watch", "--json").exit_code == 3
 
     @pytest.mark.parametrize("by", ["model", "segment"])
     def test_where_nothing_could_be_compared_fail_on_says_so_with_a_code_of_its_own(self, drifted: Path, by: str) -> None:
@@ -159,7 +159,7 @@ class TestExitCodes:
         at = {"round": "S1", "segment": "country:kenya", "question_text": text}
         observed = pa.Table.from_pylist([{**at, "question_id": f"q{number}"} for number in range(10)], SURVEY_RESPONSES)
         Warehouse(drifted / "warehouse").write("survey_responses", observed, round="S1", segment="country:kenya")
-        row, _ = strict(ok("drift", "--by", by, "--format", "json"))
+        row, _ = strict(ok("drift", "--by", by, "--json"))
         assert {one["text"] for one in row["moved"]} == {text}
         shown = "“How often, if at all, do you use an assistant that answers …”"
         assert re.search(rf"{prefix}q\d {shown} -0\.2000", ok("drift", "--by", by))
@@ -198,7 +198,7 @@ class TestExitCodes:
         words = " ".join(result.stdout.split())
         assert "1 of them asked the same again, but after less than 23 hours" in words
         assert "the snapshots span 1.0 h, 23 h needed (0.0000 in n10, 0.6200 in n9)" in words
-        assert "ask the same again tomorrow, with another --snapshot. `dtef leaderboard --snapshot LABEL` shows" in words
+        assert "ask the same again tomorrow, with another --snapshot. `dtef board --snapshot LABEL` shows" in words
 
     def test_only_baselines_say_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         use(state, monkeypatch)

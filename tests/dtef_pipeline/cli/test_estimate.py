@@ -25,7 +25,7 @@ def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def estimated(*options: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = strict(ok("run", "--estimate", *ROUND, *options, "--format", "json"))
+    rows: list[dict[str, Any]] = strict(ok("run", "--estimate", *ROUND, *options, "--json"))
     return rows
 
 
@@ -138,7 +138,7 @@ class TestSays:
         assert total.split()[1:4] == ["8", "0", "8"]
 
     def test_csv_is_the_rows_at_full_precision(self, server: FakeLLM) -> None:
-        text = ok("run", "--estimate", *ROUND, "--model", "fake", "--questions", "2", "--format", "csv")
+        text = ok("run", "--estimate", *ROUND, "--model", "fake", "--questions", "2", "--csv")
         (row,) = csv.DictReader(io.StringIO(text))
         (same,) = estimated("--model", "fake", "--questions", "2")
         assert float(row["cost_usd"]) == same["cost_usd"]

@@ -60,18 +60,18 @@ def test_a_file_is_a_whole_comparison_in_one_run_and_is_shown_again_from_the_sco
         {"condition": "distribution/attribute-label", "model": "fake", "context_level": "2"},
         {"condition": "distribution/attribute-label+cot", "model": "fake@temperature=0.7", "context_level": "2"},
     ]
-    rows = strict(ok("experiment", own, "--format", "json"))
+    rows = strict(ok("board", "--experiment", own, "--json"))
     assert [(row["model"], row["condition"], row["n_pairs"]) for row in rows] == [("fake", "cold", 4), ("fake", "warm", 4)]
     assert rows[0]["difference"] is None
     assert rows[1]["difference"] == pytest.approx(rows[1]["score"] - rows[1]["first_score"])
     assert [row["parse_rate"] for row in rows] == pytest.approx([1, 1])
     assert sum(row["cost_usd"] for row in rows) == pytest.approx(query("SELECT sum(cost_usd) AS usd FROM costs")[0]["usd"])
-    shown = ok("experiment", own)
+    shown = ok("board", "--experiment", own)
     assert shown in printed
     assert "difference to it, its 95 % interval, and the decision (equivalent: within ±0.01)" in shown
     assert "undecided (no interval and no test: 2 batteries, at least 5 are needed)" in shown
     assert (rows[1]["decision"], rows[1]["low"], rows[1]["margin"], rows[1]["n_questions"]) == ("undecided", None, 0.01, 2)
-    assert len(list(csv.DictReader(io.StringIO(ok("experiment", own, "--format", "csv"))))) == 2
+    assert len(list(csv.DictReader(io.StringIO(ok("board", "--experiment", own, "--csv"))))) == 2
 
 
 @pytest.mark.thorough
@@ -84,7 +84,7 @@ def test_the_means_are_those_of_the_scores(server: FakeLLM) -> None:
             "SELECT context_level, avg(score) AS mean FROM scores WHERE model = 'fake' AND NOT circular GROUP BY 1"
         )
     }
-    rows = strict(ok("experiment", "context-size", "--format", "json"))
+    rows = strict(ok("board", "--experiment", "context-size", "--json"))
     assert [row["condition"] for row in rows] == ["none", "five", "twenty"]
     assert [row["score"] for row in rows] == pytest.approx([means["0"], means["5"], means["20"]])
     assert rows[1]["difference"] == pytest.approx(means["5"] - means["0"])
@@ -95,14 +95,16 @@ def test_the_means_are_those_of_the_scores(server: FakeLLM) -> None:
 def assert_each_has_interval_and_decision(rows: list[dict[str, Any]]) -> None:
     undecided = ["decision", "low", "p", "p_adjusted", "margin", "n_questions"]
     assert [rows[0][name] for name in undecided] == [None] * len(undecided)
-    shown = ok("experiment", "context-size", "--margin", "0.05")
+    shown = ok("board", "--experiment", "context-size", "--margin", "0.05")
     assert "(equivalent: within ±0.05)" in shown
     for row in rows[1:]:
         assert row["low"] <= row["difference"] <= row["high"]
         assert row["p"] <= row["p_adjusted"]
         assert (row["margin"], row["n_questions"]) == (0.01, row["n_pairs"] / 2)
         assert f"{row['low']:+.3f} to {row['high']:+.3f}" in shown
-    assert "margin 0.0: allowed: a difference of scores above 0" in refused("experiment", "context-size", "--margin", "0")
+    assert "margin 0.0: allowed: a difference of scores above 0" in refused(
+        "board", "--experiment", "context-size", "--margin", "0"
+    )
 
 
 @pytest.mark.thorough
@@ -118,7 +120,7 @@ def test_the_command_line_stands_over_the_file(server: FakeLLM, own: str) -> Non
     ]
     compared = printed[printed.index("experiment warmer") :]
     for level in ("0", "2"):  # each level is the table that it gives alone
-        _, alone, columns = ok("experiment", own, "--context", level).split("\n\n")
+        _, alone, columns = ok("board", "--experiment", own, "--context", level).split("\n\n")
         assert alone.startswith(f"context {level}:\n model")
         assert f"\n\n{alone}\n\n" in compared
     assert compared.count("\ncontext ") == 2
@@ -126,7 +128,7 @@ def test_the_command_line_stands_over_the_file(server: FakeLLM, own: str) -> Non
 
 
 def test_without_a_name_those_that_are_shipped_are_listed() -> None:
-    rows = strict(ok("experiment", "--format", "json"))
+    rows = strict(ok("list", "--experiments", "--json"))
     assert {"reasoning", "context-format", "option-order", "shift", "temperature"} <= {row["experiment"] for row in rows}
     assert all(row["hypothesis"] and "," in row["conditions"] for row in rows)
 
@@ -147,11 +149,11 @@ class TestRefused:
         assert not (ingested / "warehouse" / "blueprints").exists()
 
     def test_a_comparison_of_which_nothing_is_scored(self, reading: Path) -> None:
-        message = refused("experiment", "reasoning")
+        message = refused("board", "--experiment", "reasoning")
         command = "dtef run --experiment reasoning --round ROUND --model MODEL"
         assert f"nothing is scored for the experiment reasoning in snapshot base; it is asked by `{command}`" in message
         assert "; snapshots: 2026-01-01, 2026-01-03" in message
-        assert f"`{command} --snapshot 2026-01-01`" in refused("experiment", "reasoning", "--snapshot", "2026-01-01")
+        assert f"`{command} --snapshot 2026-01-01`" in refused("board", "--experiment", "reasoning", "--snapshot", "2026-01-01")
 
     def test_a_comparison_before_any_run(self, ingested: Path) -> None:
-        assert "no scores in" in refused("experiment", "reasoning")
+        assert "no scores in" in refused("board", "--experiment", "reasoning")

@@ -34,7 +34,7 @@ def test_what_readable_responses_alone_say_otherwise_is_told_for_the_first_rows(
     said = in_one_line(boards.lines_of_view("comparisons", compared(often)))
     assert said.startswith("by readable responses alone: a against often-unread: better by the published policy")
     assert said.count("no difference is found") == 5
-    assert "2 more rows: --format csv has them all, as parsed_note" in said
+    assert "2 more rows: --csv has them all, as parsed_note" in said
     assert "readable responses alone:" not in boards.lines_of_view("comparisons", compared(panel("a", "b")))
 
 

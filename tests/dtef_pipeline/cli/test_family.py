@@ -58,15 +58,14 @@ def house(state: Path) -> Warehouse:
 
 def test_option_names_the_families_there_are() -> None:
     of_families = {words: option.metavar for words, option in all_options() if option.opts == ["--family"]}
-    shown = {words: metavar for words, metavar in of_families.items() if words[0] != "preference"}
-    assert shown.pop(("rollup",)).endswith("games|preference")
-    assert set(shown) == {("costs",), ("leaderboard",), ("drift",), ("report",), ("responses", "show"), ("responses", "forget")}
+    shown = {words: metavar for words, metavar in of_families.items() if words[0] not in ("preference", "score", "anchors")}
+    assert set(shown) == {("costs",), ("drift",), ("report",), ("responses",)}
     assert set(shown.values()) == {"|".join(family.name for family in FAMILIES)}
     assert "'chess': allowed: survey, rubric" in refused("costs", "--family", "chess")
 
 
 def test_costs_of_rubrics_add_up_by_role_and_what_is_unknown_stays_unknown(house: Warehouse) -> None:
-    rows = strict(ok("costs", "--family", "rubric", "--by", "role", "--format", "json"))
+    rows = strict(ok("costs", "--family", "rubric", "--by", "role", "--json"))
     assert [(row["role"], row["answered"], row["calls"], row["cost_usd"]) for row in rows] == [
         ("candidate", 15, 17, pytest.approx(0.5)),
         ("judge", 80, 81, pytest.approx(3.0)),
@@ -78,13 +77,13 @@ def test_costs_of_rubrics_add_up_by_role_and_what_is_unknown_stays_unknown(house
     assert line["b"].endswith("cost unknown")
     assert line["k"].endswith("$1.0000 and 1 of unknown cost")
     assert line["local"].endswith("no cost")
-    assert len(strict(ok("costs", "--family", "rubric", "--format", "json"))) == len(SPENT)
+    assert len(strict(ok("costs", "--family", "rubric", "--json"))) == len(SPENT)
 
 
 def test_costs_of_all_families_stand_side_by_side(house: Warehouse) -> None:
     of_games = {"role": "candidate", "purpose": "bold", "snapshot": "base", "answered": 7, "calls": 7, "cost_usd": 0.25}
     write_costs(house, [of_games | {"first_level": "poker", "second_level": "kuhn", "model": "m"}], "games")
-    rows = strict(ok("costs", "--format", "json"))
+    rows = strict(ok("costs", "--json"))
     assert [(row["family"], row["role"], row["answered"], row["cost_usd"]) for row in rows] == [
         ("rubric", "candidate", 15, pytest.approx(0.5)),
         ("rubric", "judge", 80, pytest.approx(3.0)),
@@ -92,7 +91,7 @@ def test_costs_of_all_families_stand_side_by_side(house: Warehouse) -> None:
         ("games", "candidate", 7, 0.25),
     ]
     assert "$0.2500" in ok("costs")
-    (row,) = strict(ok("costs", "--family", "games", "--by", "scenario", "--by", "persona", "--format", "json"))
+    (row,) = strict(ok("costs", "--family", "games", "--by", "scenario", "--by", "persona", "--json"))
     assert (row["scenario"], row["persona"], row["calls"]) == ("kuhn", "bold", 7)
     assert "no costs of qa in" in refused("costs", "--family", "qa")
 
@@ -123,13 +122,13 @@ def test_a_model_at_several_temperatures_costs_one_row_and_its_variants_are_show
     ]
     kept = [dict(zip(names, row, strict=True)) | {"prompt_tokens": 1, "completion_tokens": 1} for row in rows]
     write_costs(house, kept)
-    told = strict(ok("costs", "--family", "rubric", "--format", "json"))
+    told = strict(ok("costs", "--family", "rubric", "--json"))
     assert [(row["role"], row["model"], row["calls"], row["cost_usd"], row["unpriced"]) for row in told] == [
         ("candidate", "a", 6, pytest.approx(0.7), 1),
         ("candidate", "b", 1, pytest.approx(0.5), 0),
         ("judge", "a", 5, pytest.approx(0.9), 0),
     ]
-    told = strict(ok("costs", "--family", "rubric", "--by", "variant", "--format", "json"))
+    told = strict(ok("costs", "--family", "rubric", "--by", "variant", "--json"))
     assert [(row["model_variant"], row["calls"]) for row in told] == [
         ("openai/a[temperature=0]", 7),
         ("openai/b", 1),
@@ -137,16 +136,6 @@ def test_a_model_at_several_temperatures_costs_one_row_and_its_variants_are_show
     ]
     assert "openai/a[temperature=1]" in ok("costs", "--family", "rubric", "--by", "role", "--by", "variant")
     assert "openai/a" not in ok("costs", "--family", "rubric")
-
-
-def test_leaderboard_and_report_of_rubrics_are_those_of_the_rubric_commands(house: Warehouse, tmp_path: Path) -> None:
-    assert ok("leaderboard", "--family", "rubric", "--by", "judges") == ok("rubric", "board", "--by", "judges")
-    assert ok("leaderboard", "--family", "rubric", "--by", "comparisons") == ok("rubric", "board", "--by", "comparisons")
-    ok("report", "--family", "rubric", "--out", tmp_path / "one")
-    ok("report", "--family", "rubric", "--out", tmp_path / "other")
-    pages = [{page.name: page.read_text(encoding="utf-8") for page in (tmp_path / name).iterdir()} for name in ("one", "other")]
-    assert pages[0] == pages[1]
-    assert "index.html" in pages[0]
 
 
 def test_report_of_rubrics_has_a_folder_of_its_own_by_default(
@@ -163,14 +152,14 @@ def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blu
     shown = ok("drift", "--family", "rubric")
     assert "too early: 2 of 6 snapshots" in shown
     assert "judged by standard(" in shown
-    rows = strict(ok("drift", "--family", "rubric", "--by", "blueprint", "--format", "json"))
+    rows = strict(ok("drift", "--family", "rubric", "--by", "blueprint", "--json"))
     assert len(rows) == len(house.read("drift_rule", family="rubric")) > 0
     gaps = [row["gap"] for row in rows]
     assert gaps == sorted(gaps, reverse=True)
     last_run = {"blueprint": "health__topic-0", "snapshot": "2026-01-03"}
     house.write("rubric_scores", house.read("rubric_scores", **last_run), **last_run)
     said = " ".join(dtef("drift", "--family", "rubric", "--by", "blueprint").stderr.split())
-    assert "scores of 1 snapshot are newer than this table; make it again with `dtef rollup --family rubric`" in said
+    assert "scores of 1 snapshot are newer than this table; make it again with `dtef rubric board --refresh`" in said
     for option in (("--fail-on", "drift"), ("--since", "2026-01-02")):
         said = refused("drift", "--family", "rubric", "--by", "blueprint", *option)
         assert f"{option[0]} with --by blueprint: allowed with --by model" in said
@@ -187,7 +176,7 @@ def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3
         ]
         made = replace(found, checks=pa.Table.from_pylist(rows, schema=found.checks.schema), rows=tuple(rows))
         monkeypatch.setattr(families, "model_drift", lambda *_, made=made: made)
-        result = dtef("drift", "--family", "rubric", "--fail-on", "watch", "--format", "json")
+        result = dtef("drift", "--family", "rubric", "--fail-on", "watch", "--json")
         assert result.exit_code == code
     assert "openai/model-0, judged by standard(" in result.stderr
     assert "ask the same again" in dtef("drift", "--family", "rubric").stdout
@@ -199,7 +188,7 @@ def test_drift_of_rubrics_leaves_out_what_is_before_a_date_of_the_panel_or_of_th
     """The section `drift` of the panel was read for surveys alone, so that a drift of another family could not be accepted."""
 
     def compared(*options: str) -> set[int]:
-        return {row["n_snapshots"] for row in strict(ok("drift", "--family", "rubric", "--format", "json", *options))}
+        return {row["n_snapshots"] for row in strict(ok("drift", "--family", "rubric", "--json", *options))}
 
     assert max(compared()) == 2
     assert max(compared("--since", "2026-01-02")) == 1
@@ -219,17 +208,16 @@ def test_options_of_another_family_are_refused_with_those_that_are_allowed(house
     assert "--round with --family rubric: allowed with --family survey" in refused(
         "costs", "--family", "rubric", "--round", "x"
     )
-    assert "--snapshot with --family rubric" in refused("leaderboard", "--family", "rubric", "--snapshot", "base")
     allowed = "allowed with --family rubric: family, role, model, snapshot, variant, blueprint"
     assert f"--by segment: {allowed}" in refused("costs", "--family", "rubric", "--by", "segment")
     assert "--by round: allowed with all families: family, role" in refused("costs", "--by", "round")
-    assert "'champions' with --family survey" in refused("leaderboard", "--by", "champions")
 
 
 def test_without_a_table_the_command_says_what_makes_it(state: Path) -> None:
     keep(made_tables(1, 2, 1), state / "warehouse")
-    for words in (("costs",), ("drift", "--by", "blueprint"), ("leaderboard",)):
-        assert "`dtef rubric run` makes it, and `dtef rollup --family rubric`" in refused(*words, "--family", "rubric")
+    of_family = (("costs", "--family", "rubric"), ("drift", "--family", "rubric", "--by", "blueprint"), ("rubric", "board"))
+    for words in of_family:
+        assert "`dtef rubric run` makes it, and `dtef rubric board --refresh`" in refused(*words)
 
 
 def test_responses_are_told_apart_by_what_the_tables_of_each_family_rest_on(house: Warehouse, state: Path) -> None:
@@ -254,20 +242,20 @@ def test_responses_are_told_apart_by_what_the_tables_of_each_family_rest_on(hous
                 (keys[3], ROLES[0], "elsewhere", 1.0),
             )
         )
-    rubric = strict(ok("responses", "show", "--family", "rubric", "--format", "json"))
+    rubric = strict(ok("responses", "--family", "rubric", "--json"))
     assert [(row["model"], row["role"], row["answers"], row["cost_usd"], row["unpriced"]) for row in rubric] == [
         ("j", "judge", 1, 1.0, 0),
         ("m", "candidate", 2, 0.25, 1),
     ]
-    assert strict(ok("responses", "show", "--family", "survey", "--format", "json")) == []
-    assert sum(row["answers"] for row in strict(ok("responses", "show", "--format", "json"))) == 4
+    assert strict(ok("responses", "--family", "survey", "--json")) == []
+    assert sum(row["answers"] for row in strict(ok("responses", "--json"))) == 4
 
 
 def test_responses_of_surveys_are_all_that_there_are_where_only_they_were_asked(reading: Path) -> None:
-    whole = strict(ok("responses", "show", "--format", "json"))
+    whole = strict(ok("responses", "--json"))
     assert whole
-    assert strict(ok("responses", "show", "--family", "survey", "--format", "json")) == whole
-    assert strict(ok("responses", "show", "--family", "rubric", "--format", "json")) == []
+    assert strict(ok("responses", "--family", "survey", "--json")) == whole
+    assert strict(ok("responses", "--family", "rubric", "--json")) == []
 
 
 def test_every_family_says_which_of_its_tables_have_the_keys_of_its_responses() -> None:

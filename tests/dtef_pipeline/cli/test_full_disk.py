@@ -37,8 +37,8 @@ def fill(disk: Path, but: int = 0) -> None:
 @pytest.mark.parametrize(
     ("variable", "place", "command", "said"),
     [
-        ("DTEF_WAREHOUSE", "warehouse", ["ingest", SAMPLE], "cannot write {}/sources/S1.json: No space left on device"),
-        ("DAGSTER_HOME", "dagster", ["ingest", SAMPLE], "cannot make the home of Dagster {}: No space left on device"),
+        ("DTEF_WAREHOUSE", "warehouse", ["add", SAMPLE], "cannot write {}/sources/S1.json: No space left on device"),
+        ("DAGSTER_HOME", "dagster", ["add", SAMPLE], "cannot make the home of Dagster {}: No space left on device"),
         (
             "DTEF_RESPONSES",
             "responses.sqlite",
@@ -56,7 +56,7 @@ def test_a_place_on_a_full_disk_is_named(
     assert refused(*command) == f"error: {said.format(disk / place)}{REMEDY}"
     if variable == "DTEF_WAREHOUSE":
         said = refused("run", "--round", "S1")
-        assert said.endswith(f"`dtef ingest PATH` ingests it; the disk of {disk / place} is full: make room first\n")
+        assert said.endswith(f"`dtef add PATH` ingests it; the disk of {disk / place} is full: make room first\n")
     assert [path.name for path in disk.rglob("*") if path.is_file() and path.stat().st_size == 0 and path.name[0] == "."] == []
 
 

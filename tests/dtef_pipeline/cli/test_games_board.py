@@ -36,17 +36,17 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
 
 
 def test_the_board_marks_other_games_and_compares_players_on_the_same_ones(house: Warehouse) -> None:
-    rows = {row["player"]: row for row in strict(ok(*BOARD, "--format", "json"))}
+    rows = {row["player"]: row for row in strict(ok(*BOARD, "--json"))}
     assert list(rows) == ["little", "much", "other"]
     assert rows["little"]["coverage"] == pytest.approx(4 / 14)
     assert "it has 4 of 14, on 2 of 6 seeds, against 1 of 2 opponents" in rows["little"]["note"]
     told = " ".join(ok(*BOARD).split())
     assert "their order is no comparison: --games shared makes one" in told
     two = ("--player", "much", "--player", "little", "--games", "shared")
-    shared = strict(ok(*BOARD, *two, "--format", "json"))
+    shared = strict(ok(*BOARD, *two, "--json"))
     assert [(row["player"], row["mean"], row["n_clusters"]) for row in shared] == [("much", 6.0, 2), ("little", 4.5, 2)]
     assert "over the games alone" in " ".join(ok(*BOARD, *two).split())
-    assert [row["player"] for row in strict(ok(*BOARD, "--player", "l*", "--format", "json"))] == ["little"]
+    assert [row["player"] for row in strict(ok(*BOARD, "--player", "l*", "--json"))] == ["little"]
 
 
 def test_notes_name_the_metric_where_all_are_shown_and_the_opponent_where_each_is(house: Warehouse) -> None:
@@ -64,7 +64,7 @@ def test_players_without_a_common_game_and_unknown_ones_are_refused_in_words(hou
 def test_results_without_their_scores_are_shown_without_a_word_on_games(house: Warehouse) -> None:
     for file in Path(house.root).glob("episode_scores/**/*.parquet"):
         file.unlink()
-    rows = strict(ok(*BOARD, "--format", "json"))
+    rows = strict(ok(*BOARD, "--json"))
     assert {row["coverage"] for row in rows} == {None}
     assert "no episode_scores" in refused(*BOARD, "--games", "shared")
 
@@ -83,7 +83,7 @@ def test_a_row_says_how_many_of_its_episodes_were_played_and_what_ended_the_othe
     house.write("episodes", pa.concat_tables([ended("little", states), ended("much", ["played"] * 12)]), **at)
     said = "4 of 10 episodes were played: a budget ended 5, 1 failed"
     for more in ([], ["--games", "shared", "--player", "much", "--player", "little"], ["--by-opponent"]):
-        rows = {row["player"]: row for row in strict(ok(*BOARD, *more, "--format", "json"))}
+        rows = {row["player"]: row for row in strict(ok(*BOARD, *more, "--json"))}
         assert said in rows["little"]["note"]
         assert "were played" not in rows["much"]["note"]
     told = " ".join(ok(*BOARD).split())
@@ -101,10 +101,10 @@ def test_refusals_and_moves_made_for_a_player_stand_beside_every_metric(house: W
         rows += scored_games("shy", "baseline/a", {1: (rate, rate)}, metric)
     results = game_results(connected_scores(rows))
     house.write("persona_results", results)
-    (row,) = strict(ok(*BOARD, "--format", "json"))
+    (row,) = strict(ok(*BOARD, "--json"))
     assert (row["metric"], row["refused_rate"], row["default_rate"]) == ("expected_return", 0.5, 0.25)
     assert "refused rate  default rate" in ok(*BOARD)
-    assert ",refused_rate,default_rate," in ok(*BOARD, "--format", "csv")
+    assert ",refused_rate,default_rate," in ok(*BOARD, "--csv")
 
 
 def test_rows_of_several_snapshots_name_them_and_one_can_be_chosen(house: Warehouse) -> None:
@@ -116,11 +116,11 @@ def test_rows_of_several_snapshots_name_them_and_one_can_be_chosen(house: Wareho
     house.write("episode_scores", pa.table(arrays, schema=EPISODE_SCORES), **at, snapshot="later")
     with house.connect() as connection:
         house.write("persona_results", game_results(connection))
-    found = {row["player"]: (row["snapshot"], row["mean"]) for row in strict(ok(*BOARD, "--format", "json"))}
+    found = {row["player"]: (row["snapshot"], row["mean"]) for row in strict(ok(*BOARD, "--json"))}
     assert found == {"little": ("later", 2.5), "much": ("base", 2.0), "other": ("base", 1.0)}
     assert "n episodes  snapshot" in ok(*BOARD)
-    base = strict(ok(*BOARD, "--snapshot", "base", "--format", "json"))
+    base = strict(ok(*BOARD, "--snapshot", "base", "--json"))
     assert {row["player"]: row["mean"] for row in base} == {"little": 4.5, "much": 2.0, "other": 1.0}
-    (later,) = strict(ok(*BOARD, "--snapshot", "later", "--format", "json"))
+    (later,) = strict(ok(*BOARD, "--snapshot", "later", "--json"))
     assert (later["player"], later["mean"], later["coverage"]) == ("little", 2.5, 1.0)
     assert "--snapshot latr: nothing was played in it; allowed: later" in refused(*BOARD, "--snapshot", "latr")

@@ -42,14 +42,14 @@ def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
 
 def shown(*words: object) -> dict[str, dict[str, Any]]:
     """The rows by player."""
-    return {row["player"]: row for row in strict(ok(*ASKS_KUHN, "--format", "json", *words))}
+    return {row["player"]: row for row in strict(ok(*ASKS_KUHN, "--json", *words))}
 
 
 def test_a_known_strategy_is_read_off_and_nothing_is_asked_twice(server: FakeLLM) -> None:
     game = small_poker("kuhn")
     played = {point.id: {point.legal[0]: 0.75, point.legal[-1]: 0.25} for point in decision_points(game)}
     exact = values_of_probabilities(game, played)
-    (row,) = strict(ok(*ASKS_KUHN, "--estimate", "--format", "json"))
+    (row,) = strict(ok(*ASKS_KUHN, "--estimate", "--json"))
     assert (row["replayed"], row["calls"], len(server.calls)) == (0, 12 * DRAWS, 0)
     assert row["cost_usd"] > 0
     found = shown()
@@ -64,9 +64,9 @@ def test_a_known_strategy_is_read_off_and_nothing_is_asked_twice(server: FakeLLM
     assert found["baseline/always-pass"]["of_random"] == pytest.approx(1 / 0.4583333)
     assert "no model was given: nobody is asked" in dtef("games", "decisions", "--scenario", "poker/kuhn").output
     assert len(server.calls) == 12 * DRAWS
-    (spent,) = strict(ok("costs", "--family", "games", "--format", "json"))
+    (spent,) = strict(ok("costs", "--family", "games", "--json"))
     assert (spent["answered"], spent["model"]) == (48, "fake")
-    (row,) = strict(ok(*ASKS_KUHN, "--estimate", "--format", "json"))
+    (row,) = strict(ok(*ASKS_KUHN, "--estimate", "--json"))
     assert (row["replayed"], row["calls"]) == (48, 0)
 
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_asked_is_refused_before_anything_is(server: FakeLLM, wor
 def test_a_sample_that_a_baseline_fills_is_partial_and_stands_behind_whole_strategies(server: FakeLLM, tmp_path: Path) -> None:
     """Three decisions of a model, and nash in the nine others, once stood among whole strategies without a mark."""
     asked = ("games", "decisions", "--scenario", "poker/kuhn", "--draws", 2, "--sample", 3, "--fill", "nash", "--model", "fake")
-    rows = strict(ok(*asked, "--format", "json"))
+    rows = strict(ok(*asked, "--json"))
     own = rows[-1]
     assert (own["player"], own["status"], own["points"], own["of_points"], own["filled"]) == ("fake", "partial", 3, 12, 9)
     assert {row["status"] for row in rows[:-1]} == {"scored"}

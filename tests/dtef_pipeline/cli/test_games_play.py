@@ -212,79 +212,79 @@ def test_personas_go_out_and_in_as_the_same_bytes(state: Path, monkeypatch: pyte
     (state / "personas").mkdir()
     (state / "personas" / "mine.yaml").write_text(yaml.safe_dump(own), encoding="utf-8")
     out, again, packed = state / "a.jsonl", state / "b.jsonl", state / "c.jsonl.gz"
-    assert ok("games", "export", "personas", out).startswith("4 personas")
-    ok("games", "export", "personas", packed)
+    assert ok("export", "personas", out).startswith("4 personas")
+    ok("export", "personas", packed)
     for source in (out, packed):
         monkeypatch.setenv("DTEF_PERSONAS", str(state / f"empty {source.suffix}"))
-        assert ok("games", "import", "personas", source).startswith("1 persona written")
-        assert "0 personas written" in ok("games", "import", "personas", source)
-        ok("games", "export", "personas", again)
+        assert ok("games", "add", source).startswith("1 persona written")
+        assert "0 personas written" in ok("games", "add", source)
+        ok("export", "personas", again)
         assert again.read_bytes() == out.read_bytes()
 
 
 def test_scenarios_go_out_and_into_an_empty_store_as_the_same_bytes(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, again, packed = state / "a.jsonl", state / "b.jsonl", state / "c.jsonl.gz"
-    ok("games", "export", "scenarios", out)
+    ok("export", "scenarios", out)
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     kuhn = next(one for one in lines if one["id"] == "poker/kuhn")
     own = [{**kuhn, "id": "own/kuhn", "adapter": "poker/kuhn", "version": version} for version in (1, 3)]
     text = "".join(f"{json.dumps(one)}\n" for one in [*lines, *own])
     out.write_text(text, encoding="utf-8")
-    assert f"2 scenario versions added from {out}, {len(lines)} there already" in ok("games", "import", "scenarios", out)
-    ok("games", "export", "scenarios", out)
-    ok("games", "export", "scenarios", packed)
+    assert f"2 scenario versions added from {out}, {len(lines)} there already" in ok("games", "add", out)
+    ok("export", "scenarios", out)
+    ok("export", "scenarios", packed)
     for source in (out, packed):
         monkeypatch.setenv("DTEF_RESPONSES", str(state / f"empty {source.suffix}.sqlite"))
-        assert "2 scenario versions added" in ok("games", "import", "scenarios", source, "--by", "me")
-        assert "nothing added" in ok("games", "import", "scenarios", source)
-        ok("games", "export", "scenarios", again)
+        assert "2 scenario versions added" in ok("games", "add", source, "--by", "me")
+        assert "nothing added" in ok("games", "add", source)
+        ok("export", "scenarios", again)
         assert again.read_bytes() == out.read_bytes()
 
 
 def test_a_bad_line_takes_in_no_scenario(state: Path) -> None:
     file = state / "in.jsonl"
-    ok("games", "export", "scenarios", file)
+    ok("export", "scenarios", file)
     lines = file.read_text(encoding="utf-8").replace('"version":1', '"version":7').splitlines()
     file.write_text("\n".join([lines[0], lines[1].replace('"version":7', '"version":0'), *lines[2:]]), encoding="utf-8")
-    assert "in.jsonl:2: version: got 0; allowed: 1 or more" in refused("games", "import", "scenarios", file)
-    ok("games", "export", "scenarios", file)
+    assert "in.jsonl:2: version: got 0; allowed: 1 or more" in refused("games", "add", file)
+    ok("export", "scenarios", file)
     assert '"version":7' not in file.read_text(encoding="utf-8")
 
 
 def test_a_bad_line_takes_in_nothing(state: Path) -> None:
     file = state / "in.jsonl"
-    ok("games", "export", "personas", file)
+    ok("export", "personas", file)
     lines = file.read_text(encoding="utf-8").replace('"version":1', '"version":7').splitlines()
     file.write_text("\n".join([lines[0], lines[1].replace('"version":7', '"version":0'), lines[2]]), encoding="utf-8")
-    assert "in.jsonl:2: version: got 0; allowed: 1 or more" in refused("games", "import", "personas", file)
+    assert "in.jsonl:2: version: got 0; allowed: 1 or more" in refused("games", "add", file)
     assert not (state / "personas").exists()
 
 
 def test_a_version_with_another_content_is_an_error(state: Path) -> None:
     file = state / "in.jsonl"
-    ok("games", "export", "personas", file)
+    ok("export", "personas", file)
     file.write_text(file.read_text(encoding="utf-8").replace("Bold", "Bolder"), encoding="utf-8")
-    assert "in.jsonl:1: is there already with other content; got 'bold:v1'" in refused("games", "import", "personas", file)
+    assert "in.jsonl:1: is there already with other content; got 'bold:v1'" in refused("games", "add", file)
 
 
 def test_a_file_that_holds_another_persona_is_told_with_the_line_that_wants_it(state: Path) -> None:
     file, folder = state / "in.jsonl", state / "personas"
-    ok("games", "export", "personas", file)
+    ok("export", "personas", file)
     lines = file.read_text(encoding="utf-8").replace('"version":1', '"version":7')
     file.write_text(f"\n{lines}", encoding="utf-8")
     folder.mkdir()
     other = {"id": "mine", "version": 1, "display_name": "Mine", "system_prompt": "Be mine."}
     (folder / "bold.v7.yaml").write_text(yaml.safe_dump(other), encoding="utf-8")
-    told = refused("games", "import", "personas", file).replace("\n", "")
+    told = refused("games", "add", file).replace("\n", "")
     assert "in.jsonl:2: " in told
     assert "bold.v7.yaml holds another persona" in told
 
 
 def test_an_import_without_a_folder_is_refused(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = state / "in.jsonl"
-    ok("games", "export", "personas", file)
+    ok("export", "personas", file)
     monkeypatch.delenv("DTEF_PERSONAS")
-    assert "DTEF_PERSONAS is not set: allowed: a folder" in refused("games", "import", "personas", file)
+    assert "DTEF_PERSONAS is not set: allowed: a folder" in refused("games", "add", file)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_an_import_without_a_folder_is_refused(state: Path, monkeypatch: pytest.
 )
 def test_a_file_that_cannot_be_read_is_named(state: Path, name: str, data: bytes) -> None:
     (state / name).write_bytes(data)
-    assert name in refused("games", "import", "personas", state / name)
+    assert name in refused("games", "add", state / name)
 
 
 def test_commands_that_may_be_given_in_every_turn_are_listed_behind_the_moves() -> None:

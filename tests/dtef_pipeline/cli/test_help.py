@@ -11,8 +11,10 @@ from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
 from dtef_pipeline.cli import main
+from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.survey.scoring.json_lines import score_lines
 from dtef_pipeline.survey.tables import METRICS
 from tests.dtef_pipeline.cli.commands import ok, refused
@@ -37,33 +39,30 @@ class TestHelp:
         text = ok("--help")
         assert isinstance(main, click.Group)
         assert set(main.commands) == {
-            "ingest",
-            "run",
-            "rollup",
-            "costs",
-            "experiment",
-            "leaderboard",
-            "drift",
-            "score",
-            "score-answers",
-            "export-blueprints",
-            "sql",
-            "report",
-            "responses",
-            "rubric",
-            "qa",
-            "games",
-            "preference",
-            "models",
-            "doctor",
-            "ui",
-            "api",
-            "tokens",
+            *("survey", "rubric", "qa", "games", "preference"),
+            *("report", "costs", "drift", "sql", "responses", "export", "import", "models", "score", "anchors"),
+            *("doctor", "ui", "api", "tokens"),
         }
         for name, command in main.commands.items():
             assert re.search(rf"^  {name} +\S", text, re.MULTILINE), name
             assert command.help
             assert "--help" in ok(name, "--help")
+
+    def test_there_are_at_most_45_commands_and_every_family_has_the_same_verbs(self) -> None:
+        assert sum(not isinstance(command, click.Group) for _, command in all_commands(main)) <= 45
+        for name in (family.name for family in FAMILIES):
+            group = main.commands[name]
+            assert isinstance(group, click.Group)
+            assert list(group.commands)[:6] == ["add", "check", "list", "remove", "run", "board"]
+
+    def test_a_verb_without_a_family_is_about_surveys(self) -> None:
+        assert ok("board", "--help").partition("\n")[2] == ok("survey", "board", "--help").partition("\n")[2]
+        assert "No such command 'boards'" in refused("boards")
+
+    def test_options_complete_at_the_tab_key(self) -> None:
+        """The shell asks for words by variables, as the README tells."""
+        words = ShellComplete(main, {}, "dtef", "_DTEF_COMPLETE").get_completions(["qa", "board", "--by"], "ov")
+        assert [word.value for word in words] == ["overall"]
 
     @pytest.mark.parametrize(
         "words", [(), *(words for words, command in all_commands(main) if isinstance(command, click.Group))]
@@ -80,11 +79,9 @@ class TestHelp:
 
     def test_every_option_metric_shows_the_metrics_there_are(self) -> None:
         shown = {
-            words: option.metavar
-            for words, option in all_options()
-            if option.opts == ["--metric"] and words[0] not in ("qa", "games", "preference")
+            words: option.metavar for words, option in all_options() if option.opts == ["--metric"] and words[0] == "survey"
         }
-        assert {("run",), ("rollup",), ("experiment",), ("leaderboard",)} <= set(shown)
+        assert set(shown) == {("survey", "run"), ("survey", "board")}
         assert set(shown.values()) == {"|".join(METRICS)}
 
     def test_the_help_of_score_names_all_that_it_writes(self) -> None:
@@ -96,7 +93,16 @@ class TestHelp:
         assert ", ".join(METRICS) in named
 
     @pytest.mark.parametrize(
-        "words", [("run", "--round", "GD4"), ("rollup",), ("experiment", "context-size"), ("leaderboard",)]
+        "words",
+        [
+            ("run", "--round", "GD4"),
+            (
+                "board",
+                "--refresh",
+            ),
+            ("board", "--experiment", "context-size"),
+            ("board",),
+        ],
     )
     def test_an_unknown_metric_is_refused_with_exit_code_2(
         self, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -109,7 +115,7 @@ class TestHelp:
         """What takes time is loading packages; seconds would measure the machine."""
         command = [sys.executable, "-X", "importtime", str(Path(sys.executable).with_name("dtef")), "--help"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert "leaderboard" in done.stdout
+        assert "dtef board" in done.stdout
         loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
         assert "click" in loaded
         assert not loaded & {

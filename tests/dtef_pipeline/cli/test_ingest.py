@@ -1,4 +1,4 @@
-"""`dtef ingest` counts what it read, and writes nothing where the survey has a fault."""
+"""`dtef add` counts what it read, and writes nothing where the survey has a fault."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TestIngest:
         (state / "t1.csv").write_text(
             "\n".join(["round,question_id,question,option,attribute,value,percent,n", *rows]), encoding="utf-8"
         )
-        said = ok("ingest", state / "t1.csv")
+        said = ok("add", state / "t1.csv")
         assert "scales: 0 ordinal, 1 nominal; 1 with a don't-know option" in said
         assert "    nominal: Go on? (Red / Blue / Don't know): " in said
 
@@ -47,18 +47,18 @@ class TestIngest:
     def test_a_design_effect_stays_until_another_is_given_and_is_said_each_time(self, state: Path) -> None:
         """Ingested again without the option, a round went back to 1 in silence, and the interval of skill grew narrow."""
         path = write_survey(state / "round.csv", ["A1"], questions=2)
-        assert "design effect" not in ok("ingest", path)
+        assert "design effect" not in ok("add", path)
         means = "of one drawn at random, in ceilings and skill"
         again = "; stated when the round was ingested before, and kept: --design-effect 1 takes it back"
-        assert f"  design effect 1.5: each respondent counts as 1/1.5 {means}\n" in ok("ingest", path, "--design-effect", "1.5")
+        assert f"  design effect 1.5: each respondent counts as 1/1.5 {means}\n" in ok("add", path, "--design-effect", "1.5")
         lowered = query("SELECT segment, question_id, ceiling_low.js FROM reference_scores ORDER BY ALL")
-        assert f"design effect 1.5: each respondent counts as 1/1.5 {means}{again}" in ok("ingest", path)
+        assert f"design effect 1.5: each respondent counts as 1/1.5 {means}{again}" in ok("add", path)
         assert query("SELECT segment, question_id, ceiling_low.js FROM reference_scores ORDER BY ALL") == lowered
         assert f"design effect 2: each respondent counts as 1/2 {means}; it was 1.5\n" in ok(
-            "ingest", path, "--design-effect", "2"
+            "add", path, "--design-effect", "2"
         )
-        assert "design effect 1; it was 2\n" in ok("ingest", path, "--design-effect", "1")
-        assert "design effect" not in ok("ingest", path)
+        assert "design effect 1; it was 2\n" in ok("add", path, "--design-effect", "1")
+        assert "design effect" not in ok("add", path)
 
     def test_its_rows_and_partitions_are_there(self, ingested: Path) -> None:
         (row,) = query("SELECT count(*) AS pairs, count(DISTINCT segment) AS segments, min(n) AS least FROM survey_responses")
@@ -88,9 +88,9 @@ class TestIngest:
             ],
         }
         (state / "survey.json").write_text(json.dumps(document), encoding="utf-8")
-        first = ok("ingest", state / "survey.json", "--round", "x9")
+        first = ok("add", state / "survey.json", "--round", "x9")
         assert first.startswith("X9: 2 segments, 1 question, 2 pairs, 0 pairs and 0 whole segments in quarantine")
-        again = ok("ingest", state / "survey.json", "--round", "x9", "--min-n", "100")
+        again = ok("add", state / "survey.json", "--round", "x9", "--min-n", "100")
         assert again.startswith("X9: 1 segment, 1 question, 1 pair, ")
         assert "since it was ingested last" not in first
         assert "since it was ingested last: 1 segment dropped (country:kenya)" in again
@@ -104,45 +104,45 @@ class TestIngest:
         """A file with decimal commas took a country out of its round, said but not asked."""
         path = state / "round.csv"
         write_survey(path, ["A1"], questions=2)
-        ok("ingest", path)
+        ok("add", path)
         before = {p: p.read_bytes() for p in (state / "warehouse").rglob("*.parquet")}
         lines = path.read_text(encoding="utf-8").splitlines()
         cell = lines[0].split(",").index("percent")
         split = [line.split(",") for line in lines]
         commas = [[*row[:cell], f'"{row[cell]},0"', *row[cell + 1 :]] if "Kenya" in row else row for row in split]
         path.write_text("\n".join(map(",".join, commas)), encoding="utf-8")
-        said = refused("ingest", path)
+        said = refused("add", path)
         assert "round A1 would lose what an earlier reading of it had: 1 segment dropped (country:kenya)" in said
         assert "now in quarantine: 2 decimal-comma, such as" in said
         assert "nothing was changed: mend the file, or take the round as it is now with" in said
         assert {p: p.read_bytes() for p in (state / "warehouse").rglob("*.parquet")} == before
-        assert "A1/country:kenya" in ok("ingest", path, "--replace")
-        printed = ok("ingest", path)
+        assert "A1/country:kenya" in ok("add", path, "--replace")
+        printed = ok("add", path)
         assert f"such as {path}:8 (country:kenya): decimal-comma: cells '60,0', '20,0', '20,0'; a point" in printed
         write_survey(path, ["A1"], questions=3)
-        assert "1 segment added (country:kenya); 1 question added (q2)" in ok("ingest", path)
+        assert "1 segment added (country:kenya); 1 question added (q2)" in ok("add", path)
 
     def test_a_fault_in_one_round_of_a_file_leaves_all_of_them_unwritten(self, state: Path) -> None:
         path = write_survey(state / "rounds.csv", ["A1", "B1"], questions=2)
         lines = path.read_text(encoding="utf-8").splitlines(True)
         cut = [line for line in lines if not line.startswith("B1,q1") or ",Yes," in line]
         path.write_text("".join(cut), encoding="utf-8")
-        assert "options are missing: 1 question: Question number 1?" in refused("ingest", path)
+        assert "options are missing: 1 question: Question number 1?" in refused("add", path)
         assert not list((state / "warehouse").rglob("*.parquet"))
-        printed = ok("ingest", path, "--allow-missing-questions")
+        printed = ok("add", path, "--allow-missing-questions")
         assert "warning: In segments with most of the respondents the percentages of these questions sum to less" in printed
 
     def test_several_paths_are_all_checked_before_one_is_stored(self, state: Path) -> None:
         first, second = (write_survey(state / f"{name}.csv", [name]) for name in ("A1", "A2"))
-        said = refused("ingest", first, state / "missing.csv")
+        said = refused("add", first, state / "missing.csv")
         assert "missing.csv" in said
         broken = state / "broken.csv"
         broken.write_text("nothing", encoding="utf-8")
-        refused("ingest", first, broken)
-        assert "A1, A2" not in refused("ingest", first, second, "--round", "B1")
-        assert "round A1 is in more than one PATH" in refused("ingest", first, first)
+        refused("add", first, broken)
+        assert "A1, A2" not in refused("add", first, second, "--round", "B1")
+        assert "round A1 is in more than one PATH" in refused("add", first, first)
         assert not (state / "warehouse" / "survey_responses").exists()
-        printed = ok("ingest", first, second)
+        printed = ok("add", first, second)
         assert re.findall(r"^(A\d): ", printed, re.MULTILINE) == ["A1", "A2"]
 
     def test_columns_that_are_not_read_are_said_and_make_the_exit_code_1(self, state: Path) -> None:
@@ -150,7 +150,7 @@ class TestIngest:
             (state / "S1").mkdir(exist_ok=True)
             text = file.read_text(encoding="utf-8").replace("O3: Male", "Sex: M", 1)
             (state / "S1" / file.name).write_text(text, encoding="utf-8")
-        result = dtef("ingest", state / "S1")
+        result = dtef("add", state / "S1")
         assert result.exit_code == 1
         assert re.search(
             r"NOT read: .* O-number: Sex: M \([\d,]+ of [\d,]+ respondents, 4\d%\); the round is stored without these segments: "
@@ -163,24 +163,24 @@ class TestIngest:
     def test_a_round_that_lost_an_attribute_is_taken_by_the_commands_that_the_errors_give(self, state: Path) -> None:
         """One option pointed at the other, and the other back at it; and a broken manifest of the source stopped both."""
         shutil.copytree(SAMPLE, state / "S1", ignore=shutil.ignore_patterns("*guide*"))
-        ok("ingest", state / "S1")
+        ok("add", state / "S1")
         (aggregate,) = (state / "S1").glob("*aggregate*")
         aggregate.write_text(aggregate.read_text(encoding="utf-8").replace("O3: ", "Sex: "), encoding="utf-8")
-        said = refused("ingest", state / "S1")
+        said = refused("add", state / "S1")
         assert f"No column of {aggregate.name} could be read as one of the attributes that its own questions ask for" in said
         assert "add --allow-missing-attributes to go on without them" in said
         manifest = state / "warehouse" / "sources" / "S1.json"
         manifest.write_text("{", encoding="utf-8")
-        said = refused("ingest", state / "S1", "--allow-missing-attributes")
+        said = refused("add", state / "S1", "--allow-missing-attributes")
         (command,) = re.findall(r"`dtef (ingest .*)`", said)
         assert command == f"ingest {state / 'S1'} --round S1 --allow-missing-attributes --replace"
-        assert "`dtef ingest PATH --round S1`" in dtef("run", "--round", "S1", "--from", "ingest", *CHOSEN).output
+        assert "`dtef add PATH --round S1`" in dtef("run", "--round", "S1", "--from", "ingest", *CHOSEN).output
         assert "all else of S1 is stored" in dtef(*command.split()).stderr
         assert json.loads(manifest.read_text(encoding="utf-8"))["allowed"] == ["missing-attributes"]
 
     def test_a_round_without_counts_says_what_is_missing_and_how_many_pairs_that_concerns(self, state: Path) -> None:
         shutil.copytree(SAMPLE, state / "S1", ignore=shutil.ignore_patterns("*counts*"))
-        said = refused("ingest", state / "S1")
+        said = refused("add", state / "S1")
         assert "can be used: there is no S1_segment_counts_by_question.csv beside the aggregate file" in said
         assert re.search(r"in quarantine: \d+ n-unknown \(Neither the question nor the segment states", said)
 
@@ -195,7 +195,7 @@ class TestIngest:
         ]
         header = "round,question_id,question,option,attribute,value,percent,n"
         (state / "t1.csv").write_text("\n".join([header, *rows]), encoding="utf-8")
-        said = ok("ingest", state / "t1.csv")
+        said = ok("add", state / "t1.csv")
         assert "T1: 3 segments, 6 questions, 18 pairs, 0 pairs and 0 whole segments in quarantine" in said
         assert "(Select all that apply) (its text says so)" in said
         assert re.search(r"warning: The file does not state how many people answered.*: 18 of 18 pairs", said)
@@ -229,7 +229,7 @@ class TestIngest:
     )
     def test_what_is_no_survey_stops_with_nothing_written(self, state: Path, name: str, content: str, message: str) -> None:
         (state / name).write_text(content, encoding="utf-8")
-        assert re.search(message, refused("ingest", state / name))
+        assert re.search(message, refused("add", state / name))
         assert [path.name for path in state.iterdir()] == [name]
 
     def test_a_fault_in_a_changed_round_leaves_the_ingested_one_as_it_was(self, ingested: Path) -> None:
@@ -240,12 +240,12 @@ class TestIngest:
         counts.write_text("\n".join([*lines, lines[-1]]), encoding="utf-8")
         assert re.search(
             rf"{counts.name}:{len(lines) + 1}: question id s1-20 twice; allowed: one row per question",
-            refused("ingest", ingested / "S1"),
+            refused("add", ingested / "S1"),
         )
         assert {p: p.read_bytes() for p in (ingested / "warehouse").rglob("*") if p.is_file()} == before
 
     def test_a_minimum_that_leaves_nothing_is_an_error_that_says_so(self, state: Path) -> None:
-        assert "S1" in refused("ingest", SAMPLE, "--min-n", "1000000")
+        assert "S1" in refused("add", SAMPLE, "--min-n", "1000000")
 
     def test_a_path_that_is_not_there_is_named(self, state: Path) -> None:
-        assert "nowhere" in refused("ingest", state / "nowhere")
+        assert "nowhere" in refused("add", state / "nowhere")

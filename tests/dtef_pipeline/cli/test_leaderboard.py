@@ -1,4 +1,4 @@
-"""`dtef leaderboard`: every view in every format, and its choices of condition, context level, snapshot and metric."""
+"""`dtef board`: every view in every format, and its choices of condition, context level, snapshot and metric."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.strict_json import strict
 class TestLeaderboard:
     def test_one_condition_can_be_chosen_and_one_never_scored_is_named_with_those_that_were(self, reading: Path) -> None:
         usual = "distribution/attribute-label"
-        whole = strict(ok("leaderboard", "--format", "json"))
-        assert strict(ok("leaderboard", "--condition", usual, "--format", "json")) == whole
-        message = refused("leaderboard", "--condition", "shift/narrative")
+        whole = strict(ok("board", "--json"))
+        assert strict(ok("board", "--condition", usual, "--json")) == whole
+        message = refused("board", "--condition", "shift/narrative")
         assert "nothing is scored for --condition shift/narrative" in message
         assert f"condition: {usual}" in message
 
@@ -33,46 +33,46 @@ class TestLeaderboard:
 
     @pytest.mark.parametrize("by", VIEWS)
     def test_every_view_is_a_table_csv_and_strict_json_with_the_promised_columns(self, reading: Path, by: str) -> None:
-        table = ok("leaderboard", "--by", by)
+        table = ok("board", "--by", by)
         assert "fake" in table
         assert "nan" not in table.lower().replace("finance", "")
-        rows = strict(ok("leaderboard", "--by", by, "--format", "json"))
-        lines = list(csv.DictReader(io.StringIO(ok("leaderboard", "--by", by, "--format", "csv"))))
+        rows = strict(ok("board", "--by", by, "--json"))
+        lines = list(csv.DictReader(io.StringIO(ok("board", "--by", by, "--csv"))))
         assert len(lines) == len(rows) > 0
         for row in [*rows, lines[0]]:
             assert {"model", "context_level", "n_pairs", "score", "parse_rate"} <= set(row)
         assert {row["model"] for row in rows} == {"fake", *REFERENCES}
 
     def test_context_levels_stand_apart_and_can_be_chosen(self, reading: Path) -> None:
-        both = strict(ok("leaderboard", "--format", "json"))
+        both = strict(ok("board", "--json"))
         assert [row["context_level"] for row in both] == ["0"] * 3 + ["2"] * 3
         assert {row["n_pairs"] for row in both} == {6}
-        one = strict(ok("leaderboard", "--context", "2", "--format", "json"))
+        one = strict(ok("board", "--context", "2", "--json"))
         assert [row["model"] for row in one] == [row["model"] for row in both[3:]]
         assert [row["score"] for row in one] == pytest.approx([row["score"] for row in both[3:]])
-        named = strict(ok("leaderboard", "--context", "2", "--context", "0", "--format", "json"))
+        named = strict(ok("board", "--context", "2", "--context", "0", "--json"))
         assert [row["context_level"] for row in named] == [row["context_level"] for row in both]
 
     def test_the_latest_snapshot_counts_unless_one_is_named(self, reading: Path) -> None:
         def score(*options: str) -> float:
-            rows = strict(ok("leaderboard", "--context", "0", "--format", "json", *options))
+            rows = strict(ok("board", "--context", "0", "--json", *options))
             return float(next(row["score"] for row in rows if row["model"] == "fake"))
 
         assert score() == pytest.approx(score("--snapshot", "2026-01-03"))
         assert score() < score("--snapshot", "2026-01-01") - 0.1
 
     def test_metric_and_targets_are_honoured(self, reading: Path) -> None:
-        js, tv = (strict(ok("leaderboard", "--metric", m, "--format", "json"))[0] for m in ("js", "tv"))
+        js, tv = (strict(ok("board", "--metric", m, "--json"))[0] for m in ("js", "tv"))
         assert (js["metric"], tv["metric"]) == ("js", "tv")
         assert js["score"] != tv["score"]
-        assert "metric 'kl': allowed: js" in refused("leaderboard", "--metric", "kl")
-        assert "'some' is not one of 'clean', 'all'" in refused("leaderboard", "--targets", "some")
+        assert "metric 'kl': allowed: js" in refused("board", "--metric", "kl")
+        assert "'some' is not one of 'clean', 'all'" in refused("board", "--targets", "some")
 
     def test_a_round_without_scores_is_named_with_those_that_have_some(self, reading: Path) -> None:
-        assert "no scores of round S9; scored so far: S1" in refused("leaderboard", "--round", "S9")
+        assert "no scores of round S9; scored so far: S1" in refused("board", "--round", "S9")
 
     def test_nothing_scored_yet_says_what_to_do(self, ingested: Path) -> None:
-        for command in (["leaderboard"], ["drift"], ["report", "--out", ingested / "r.html"]):
+        for command in (["board"], ["drift"], ["report", "--out", ingested / "r.html"]):
             assert re.search(r"no scores in .* yet: .*`dtef run", refused(*command))
 
 
@@ -84,12 +84,12 @@ def test_two_served_models_of_one_snapshot_are_told_and_have_rows_of_their_own_o
         served = ["fake-new" if one and place // 2 % 2 else one for place, one in enumerate(rows["served_model"].to_pylist())]
         column = pa.array(served, rows.schema.field("served_model").type)
         pq.write_table(rows.set_column(rows.schema.get_field_index("served_model"), "served_model", column), file)
-    printed = " ".join(ok("leaderboard").split())
+    printed = " ".join(ok("board").split())
     assert "fake in snapshot 2026-01-03 was served by 2 models" in printed
     assert "--served gives each a row of its own" in printed
-    plain, split = (strict(ok("leaderboard", "--context", "0", "--format", "json", *given)) for given in ([], ["--served"]))
+    plain, split = (strict(ok("board", "--context", "0", "--json", *given)) for given in ([], ["--served"]))
     assert {row["model"] for row in split} - {row["model"] for row in plain} == {
         "fake served by fake-new",
         "fake served by fake-served",
     }
-    assert "was served by" not in ok("leaderboard", "--served")
+    assert "was served by" not in ok("board", "--served")

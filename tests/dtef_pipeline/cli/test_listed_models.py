@@ -32,7 +32,7 @@ def listed(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("listed")
 def test_each_model_is_listed_with_its_transport_and_address() -> None:
-    printed = ok("models", "--format", "json")
+    printed = ok("models", "--json")
     assert PLANTED not in printed
     ways = {row["model"]: (row["transport"], row["address"]) for row in strict(printed)}
     assert {name: ways[name] for name in ways if name.startswith(("mine", "in-", "by-", "tr", "else", "of-", "made-"))} == {

@@ -41,7 +41,9 @@ USUAL = {
     "suite": "gsm8k",
     "parts": "gsm8k/all",
     "scenario": "poker/kuhn",
-    "what": "personas",
+    "what": "responses",
+    "family": "rubric",
+    "patterns": "demo-facts",
     "reviewer": "r1",
     "models": "baseline/uniform",
     "name": "alice",
@@ -78,9 +80,9 @@ def typed(words: Sequence[str], command: click.Command, file: Path) -> list[str]
     for parameter in command.params:
         if isinstance(parameter, click.Option) and parameter.required:
             arguments += [parameter.opts[0], str(file.parent / "out") if is_path(parameter) else USUAL[parameter.name or ""]]
-        elif isinstance(parameter, click.Argument) and (parameter.required or words == ("experiment",)):
-            arguments.append(str(file) if is_path(parameter) or words == ("experiment",) else USUAL[parameter.name or ""])
-    if words == ("run",):
+        elif isinstance(parameter, click.Argument) and parameter.required:
+            arguments.append(str(file) if is_path(parameter) else USUAL[parameter.name or ""])
+    if words == ("survey", "run"):
         arguments += ["--round", "S1", "--segment", "country:brazil", "--questions", "2"]
     return arguments
 
@@ -195,7 +197,7 @@ def every_command(file: Path, about: str, among: Sequence[str] = ()) -> Iterator
     place, shares = (list(among).index(about), len(among)) if among else (0, 1)
     for words, command in list(COMMANDS.items())[place::shares]:
         # A survey that can be read, so that the state is what is met.
-        if found := offence(typed(words, command, SAMPLE if words == ("ingest",) else file), about, stdin="{}\n"):
+        if found := offence(typed(words, command, SAMPLE if words == ("survey", "add") else file), about, stdin="{}\n"):
             yield found
 
 
@@ -225,7 +227,7 @@ class TestState:
         assert list(every_command(state_of_its_own / "models.yaml", about, among)) == []
 
 
-READS: Mapping[str, tuple[str, ...]] = {"DTEF_MODELS": ("models",), "DTEF_PANEL": ("drift",), "": ("experiment",)}
+READS: Mapping[str, tuple[str, ...]] = {"DTEF_MODELS": ("models",), "DTEF_PANEL": ("drift",), "": ("board", "--experiment")}
 """A command that reads the file of each variable; an experiment is named on the command line."""
 
 
@@ -246,7 +248,7 @@ def test_a_home_whose_settings_are_broken(ingested: Path, no_runs: None) -> None
     found = []
     for about, content in YAML.items():
         (ingested / "dagster" / "dagster.yaml").write_bytes(content)
-        found.append(offence(["ingest", SAMPLE], f"dagster.yaml: {about}"))
+        found.append(offence(["add", SAMPLE], f"dagster.yaml: {about}"))
     assert [one for one in found if one] == []
 
 
@@ -277,9 +279,9 @@ def test_targets_that_cannot_be_written(reading: Path, tmp_path: Path) -> None:
     file.touch()
     targets = [tmp_path, file / "x", tmp_path / "none" / "x", Path("/proc/nope/x"), Path("/dev/full")]
     found = [offence(["report", "--out", target], str(target)) for target in targets]
-    found += [offence(["export-blueprints", "--round", "S1", "--out", target], str(target)) for target in (file, file / "x")]
+    found += [offence(["export", "prompts", target, "--round", "S1"], str(target)) for target in (file, file / "x")]
     for target in (tmp_path / "none" / "x.parquet", file / "x.jsonl", tmp_path / "x.txt"):
-        found.append(offence(["responses", "export", target], str(target)))
+        found.append(offence(["export", "responses", target], str(target)))
     assert [one for one in found if one] == []
 
 

@@ -19,7 +19,7 @@ def test_reports_are_as_new_as_the_scores_from_votes(ingested: Path) -> None:
     """The report of surveys has a chapter of them; rolled up after it, they left it stale."""
     ok("run", "--round", "S1", "--segment", SEGMENTS[0], "--context", "0", "--model", "baseline/uniform")
     store_votes(40, ("a", "b", "c"), suite="made", reviewers=8)
-    ok("rollup", "--family", "preference")
+    ok("preference", "board", "--refresh")
     graph = defs.resolve_asset_graph()
     with dg.DagsterInstance.get() as instance, CachingInstance(instance) as loading:
         resolver = CachingStaleStatusResolver(instance, graph, loading)

@@ -1,4 +1,4 @@
-"""`dtef score-answers` with what needs more than a text: programs and their tests, quotations and their documents; and all shared vectors."""
+"""`dtef score --family qa` with what needs more than a text: programs and their tests, quotations and their documents; all shared vectors."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def sandbox() -> None:
 
 def scored(*lines: Mapping[str, Any], options: tuple[object, ...] = ()) -> list[dict[str, Any]]:
     text = "\n".join(json.dumps(line) for line in lines)
-    return [strict(line) for line in ok("score-answers", "-", *options, stdin=text).splitlines()]
+    return [strict(line) for line in ok("score", "--family", "qa", "-", *options, stdin=text).splitlines()]
 
 
 def refused_line(line: Mapping[str, Any], *options: object) -> str:
-    result = dtef("score-answers", "-", *options, stdin=json.dumps(line))
+    result = dtef("score", "--family", "qa", "-", *options, stdin=json.dumps(line))
     assert (result.exit_code, result.stdout) == (2, "")
     return " ".join(result.stderr.split())
 

@@ -44,12 +44,11 @@ def test_baselines_stand_in_no_pair_unless_they_are_let_in(house: Warehouse) -> 
     )
     assert "--baselines" not in refused("preference", "pairs", "--family", "survey", "--only", "other/*")
     assert "3 new pairs of 3 responses" in ok("preference", "pairs", "--family", "survey", "--baselines")
-    said = ok("preference", "next", "--reviewer", "zoe", "--pairs", "3", stdin="A\n4\n\n" * 3)
+    said = ok("preference", "vote", "--reviewer", "zoe", "--pairs", "3", stdin="A\n4\n\n" * 3)
     assert "13.86, 86.14" in said
     assert "13.861" not in said
     chains = [
-        json.loads(ok("preference", "votes", one["vote"], "--format", "json"))
-        for one in json.loads(ok("preference", "votes", "--format", "json"))
+        json.loads(ok("preference", "votes", one["vote"], "--json")) for one in json.loads(ok("preference", "votes", "--json"))
     ]
     told = {row["reason"] for chain in chains for row in chain if row["player"].startswith("baseline/")}
     assert told == {"the response was computed from the data: no model was asked"}
@@ -60,11 +59,11 @@ def test_votes_of_elsewhere_can_be_listed_and_served(state: Path) -> None:
     (state / "v.csv").write_text("prompt_id,left,right,choice\n1,x,y,A\n")
     lines = [{"prompt_id": "1", "model": model, "text": text} for model, text in (("x", "One."), ("y", "Two."))]
     (state / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    ok("preference", "import", state / "v.csv", "--format", "pairs-csv", "--responses", state / "r.jsonl")
+    ok("import", "votes", state / "v.csv", "--responses", state / "r.jsonl")
     of = ("--family", "elsewhere")
-    assert len(json.loads(ok("preference", "votes", *of, "--format", "json"))) == 1
-    assert json.loads(ok("preference", "votes", "--family", "qa", "--format", "json")) == []
-    assert "1 pair;" in ok("preference", "next", "--out", state / "page", "--reviewer", "zoe", *of)
-    assert "--- B ---" in ok("preference", "next", "--reviewer", "zoe", *of, stdin="A\n4\n\n")
+    assert len(json.loads(ok("preference", "votes", *of, "--json"))) == 1
+    assert json.loads(ok("preference", "votes", "--family", "qa", "--json")) == []
+    assert "1 pair;" in ok("preference", "vote", "--out", state / "page", "--reviewer", "zoe", *of)
+    assert "--- B ---" in ok("preference", "vote", "--reviewer", "zoe", *of, stdin="A\n4\n\n")
     said = " ".join(refused("preference", "votes", "--family", "others").split())
     assert "allowed: survey, rubric, qa, games, elsewhere" in said

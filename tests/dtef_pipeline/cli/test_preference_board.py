@@ -47,12 +47,12 @@ def voted(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     rows += [row | {"metric": name, "score": score} for name, score in (("even", 0.5), ("unknown", None)) for row in rows]
     Warehouse(str(state / "warehouse")).write("qa_board", pa.Table.from_pylist(rows, schema=schema))
-    ok("rollup", "--family", "preference")
+    ok("preference", "board", "--refresh")
     return state
 
 
 def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
-    board = strict(ok("preference", "board", "--format", "json"))
+    board = strict(ok("preference", "board", "--json"))
     people = [row for row in board if row["reviewer_kind"] == "person"]
     assert {row["partition"] for row in board} == {"all"}
     assert sorted(row["rank"] for row in people) == list(range(1, 10))
@@ -60,22 +60,21 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     assert people[0]["player"] in PLAYERS[:3]
     assert all(row["low"] < row["beta"] < row["high"] for row in people)
     assert {row["flip_rate"] for row in board} == {None}, "these judges do not say what they saw"
-    made = strict(ok("preference", "board", "--partition", "made", "--format", "json"))
+    made = strict(ok("preference", "board", "--partition", "made", "--json"))
     assert {row["votes"] for row in made} == {160}
     shown = ok("preference", "board", "--judge", "a judge")
     assert "nothing to show" in refused("preference", "board", "--judge", "another")
     assert "40 votes, 1 reviewer" in shown
     assert "at least 5 are needed" in shown
 
-    both = strict(ok("preference", "board", "--metric", "*", "--format", "json"))
+    both = strict(ok("preference", "board", "--metric", "*", "--json"))
     metrics = {row["metric"] for row in both if row["reviewer_kind"] == "person"}
     assert metrics == {"made: accuracy [plain]", "made: even [plain]", "made: unknown [plain]", "preference of a judge"}
     shown = ok("preference", "board", "--metric", "*", "--wide")
     assert "accuracy" in shown.partition("Kendall")[0]
     assert "even" not in shown, "a metric that puts all players at one place was a wall of rows"
-    assert (
-        "not shown: 1 metric, as there is no tau: one order puts all players at the same place; --format csv names it"
-        in " ".join(shown.split())
+    assert "not shown: 1 metric, as there is no tau: one order puts all players at the same place; --csv names it" in " ".join(
+        shown.split()
     )
     assert "no tau: at least 2 players are needed" in {
         row["reason"] for row in both if row["metric"] == "made: unknown [plain]"
@@ -99,7 +98,7 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     file.write_bytes(b"PAR1 broken")
     damaged = dtef("preference", "board")
     assert damaged.exit_code == 1
-    assert "makes it again: dtef rollup --family preference" in damaged.stderr
+    assert "makes it again: dtef preference board --refresh" in damaged.stderr
 
 
 def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(
@@ -111,8 +110,8 @@ def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(
     add_judged("openai/gpt-4o", ("[temperature=0]",), 100)
     how = {"weight": "confidence", "control": "length", "items": ["made/*"], "no_own_judge": True}
     name_panel(state, monkeypatch, preference=how)
-    ok("rollup", "--family", "preference")
-    board = strict(ok("preference", "board", "--format", "json"))
+    ok("preference", "board", "--refresh")
+    board = strict(ok("preference", "board", "--json"))
     people, judged = ([row for row in board if row["reviewer_kind"] == kind] for kind in ("person", "judge"))
     assert {(row["votes"], row["weight"], row["control"], row["items"]) for row in people} == {
         (60, "confidence", "length", "made/*")
@@ -124,7 +123,7 @@ def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(
     for words in ("only items that fit made/*", "every vote counts 1: judges give no confidence", "a text twice as long has"):
         assert words in shown
     write_panel(preference={"items": ["x"]})
-    assert "items: made/all/0" in refused("rollup", "--family", "preference")
+    assert "items: made/all/0" in refused("preference", "board", "--refresh")
 
 
 def test_the_board_says_what_limits_intervals(voted: Path) -> None:
@@ -137,12 +136,12 @@ def test_the_board_says_what_limits_intervals(voted: Path) -> None:
 
 
 def test_without_votes_the_board_says_what_makes_it(state: Path) -> None:
-    assert "no votes yet" in refused("rollup", "--family", "preference")
+    assert "no votes yet" in refused("preference", "board", "--refresh")
     store_votes(1)
-    ok("rollup", "--family", "preference")
+    ok("preference", "board", "--refresh")
     with VoteStore(Settings.from_environment().responses_url) as store:
         store.void(store.votes()[0][0], "test", "a mistake")
-    ok("rollup", "--family", "preference")
+    assert "there were no votes" in refused("preference", "board", "--refresh")
     assert "there were no votes" in refused("preference", "board")
 
 

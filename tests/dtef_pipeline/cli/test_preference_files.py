@@ -1,4 +1,4 @@
-"""Files of votes that come in and go out by `dtef preference import` and `export`: every fault is named by file and line."""
+"""Files of votes that come in and go out by `dtef import votes` and `export`: every fault is named by file and line."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tests.dtef_pipeline.cli.commands import ok, refused
 
 def test_a_vote_told_from_the_other_side_is_the_same_vote(state: Path) -> None:
     (state / "v.csv").write_text("left,right,choice,reviewer_id\nx,y,A,r\ny,x,B,r\nx,y,A,r\n")
-    assert "2 responses, 1 pair, 1 vote added" in ok("preference", "import", state / "v.csv", "--format", "pairs-csv")
+    assert "2 responses, 1 pair, 1 vote added" in ok("import", "votes", state / "v.csv")
 
 
 def test_a_csv_holds_no_votes_under_the_id_of_a_judge(state: Path) -> None:
     (state / "v.csv").write_text("left,right,choice,reviewer_id\nx,y,A,r\nx,y,A,pairs(openai/x)#844a6136\n")
-    said = " ".join(refused("preference", "import", state / "v.csv", "--format", "pairs-csv").split())
+    said = " ".join(refused("import", "votes", state / "v.csv").split())
     assert re.search(r"v\.csv:3: reviewer_id: the id 'pairs\(openai/x\)#844a6136' belongs to a judge", said)
 
 
 def test_rows_end_where_lines_of_a_csv_end(state: Path) -> None:
     (state / "v.csv").write_text("left,right,choice\nx\x85z,y\x0cw\u2028v,A\n", encoding="utf-8")
-    assert "1 vote added" in ok("preference", "import", state / "v.csv", "--format", "pairs-csv")
+    assert "1 vote added" in ok("import", "votes", state / "v.csv")
     with VoteStore(state / "responses.sqlite") as votes:
         (vote,) = votes_of_store(votes)
     assert {vote.left, vote.right} == {"x\x85z", "y\x0cw\u2028v"}
@@ -43,11 +43,11 @@ def test_rows_end_where_lines_of_a_csv_end(state: Path) -> None:
 def test_responses_of_a_csv_are_read_strictly(state: Path, second: str, said: str) -> None:
     (state / "v.csv").write_text("left,right,choice,prompt_id\nx,y,A,1\n")
     (state / "r.jsonl").write_text('{"prompt_id": 1, "model": "x", "text": "a"}\n' + second)
-    command = ("preference", "import", state / "v.csv", "--format", "pairs-csv", "--responses", state / "r.jsonl")
+    command = ("import", "votes", state / "v.csv", "--responses", state / "r.jsonl")
     assert re.search(said, " ".join(refused(*command).split()))
 
 
 def test_an_export_has_the_ending_of_json_lines(state: Path) -> None:
     for name in ("x.csv", "x.json", "x", "x.gz"):
-        assert "allowed endings: .jsonl, .jsonl.gz" in refused("preference", "export", state / name)
+        assert "allowed endings: .jsonl, .jsonl.gz" in refused("export", "votes", state / name)
         assert not (state / name).exists()

@@ -1,4 +1,4 @@
-"""`dtef preference judge`: a model votes on pairs in both orders, buys nothing twice, and never counts as a person."""
+"""`dtef preference vote --judge MODEL`: a model votes on pairs in both orders, buys nothing twice, and never counts as a person."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def paired(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def judged(paired: Path, monkeypatch: pytest.MonkeyPatch, reply: Callable[[Call], str], *options: str) -> tuple[str, int]:
     with FakeLLM(reply=reply) as server:
         serve_as(server, paired, monkeypatch)
-        said = dtef("preference", "judge", "--model", "mine", *options)
+        said = dtef("preference", "vote", "--judge", "mine", *options)
         for call in server.calls:
             assert "alpha" not in json.dumps(call.body), "a judge reads no names"
             assert call.body["temperature"] == 0
@@ -44,13 +44,13 @@ def test_a_judge_that_always_takes_the_first_text_gives_ties_alone(paired: Path,
     assert asked == 12
     for words in ("6 votes on 6 pairs, 6 ties", "flip rate 1.000", "position: 1.000 of 12 decisions", "as judge: 12 calls"):
         assert words in said
-    votes = json.loads(ok("preference", "votes", "--format", "json"))
+    votes = json.loads(ok("preference", "votes", "--json"))
     assert {(one["kind"], one["choice"], one["confidence"]) for one in votes} == {("judge", "tie", None)}
-    assert "holds no votes of people" in refused("preference", "fit", "--json")
-    assert json.loads(ok("preference", "fit", "--json", "--judge", "*"))["votes"] == 6
+    assert "holds no votes of people" in refused("preference", "board", "--now", "--json")
+    assert json.loads(ok("preference", "board", "--now", "--json", "--judge", "*"))["votes"] == 6
     # The name of the models file meant nothing to `fit` and `board`.
-    assert json.loads(ok("preference", "fit", "--json", "--judge", "mine"))["votes"] == 6
-    none = refused("preference", "fit", "--judge", "min")
+    assert json.loads(ok("preference", "board", "--now", "--json", "--judge", "mine"))["votes"] == 6
+    none = refused("preference", "board", "--now", "--judge", "min")
     assert "--judge min: got none that voted; 1 judge voted: pairs(" in none
     again, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST)
     assert asked == 0
@@ -82,7 +82,7 @@ def test_a_budget_ends_judging_and_a_model_that_writes_nothing_is_refused(
     said, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST, "--max-calls", "2")
     assert asked == 2
     assert "for want of a verdict: budget" in said
-    assert "without a server" in refused("preference", "judge", "--model", "baseline/uniform")
+    assert "without a server" in refused("preference", "vote", "--judge", "baseline/uniform")
 
 
 def test_a_judge_says_what_it_judges_of_its_own_maker_and_can_leave_it_out(
@@ -101,9 +101,9 @@ def test_a_judge_says_what_it_judges_of_its_own_maker_and_can_leave_it_out(
     said, asked = judged(state, monkeypatch, lambda call: ALWAYS_FIRST)
     assert asked == 12
     assert "6 pairs of 6 with a response of its own maker: these votes are self-judged" in " ".join(said.split())
-    listed = json.loads(ok("preference", "votes", "--format", "json"))
+    listed = json.loads(ok("preference", "votes", "--json"))
     assert sorted(one["self_judged"] for one in listed) == [False] * 3 + [True] * 6
-    found = json.loads(ok("preference", "fit", "--json", "--judge", "*"))
+    found = json.loads(ok("preference", "board", "--now", "--json", "--judge", "*"))
     assert (found["votes"], found["self_judged"], found["flip_rate"]) == (9, 6, 1.0)
 
 
@@ -111,12 +111,12 @@ def test_a_person_is_refused_under_a_judges_id_and_a_judge_says_what_such_votes_
     paired: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged(paired, monkeypatch, lambda call: ALWAYS_FIRST, "--pairs", "1")
-    (vote,) = json.loads(ok("preference", "votes", "--format", "json"))
+    (vote,) = json.loads(ok("preference", "votes", "--json"))
     own = ("--reviewer", vote["reviewer"])
     for command in (
-        ("preference", "next", "--pair", vote["pair"], *own, "--choice", "A", "--confidence", 3),
-        ("preference", "next", *own),
-        ("preference", "next", "--out", paired / "page", *own),
+        ("preference", "vote", "--pair", vote["pair"], *own, "--choice", "A", "--confidence", 3),
+        ("preference", "vote", *own),
+        ("preference", "vote", "--out", paired / "page", *own),
         ("preference", "votes", "--consent", vote["reviewer"]),
     ):
         assert "belongs to a judge" in refused(*command)

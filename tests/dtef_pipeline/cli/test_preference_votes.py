@@ -135,7 +135,7 @@ def test_what_is_paired_can_be_chosen(house: Warehouse, state: Path) -> None:
 
 def test_a_reviewer_votes_at_the_terminal_until_nothing_is_left(house: Warehouse, state: Path) -> None:
     ok("preference", "pairs", "--family", "qa")
-    said = ok("preference", "next", "--reviewer", "zoe", "--pairs", "5", stdin="A\n4\nwell put\nB\n9\n5\n\ntie\n1\n\n")
+    said = ok("preference", "vote", "--reviewer", "zoe", "--pairs", "5", stdin="A\n4\nwell put\nB\n9\n5\n\ntie\n1\n\n")
     assert said.count("--- B ---") == 3
     assert "no pair left" in said
     assert "[model]" in said
@@ -143,11 +143,11 @@ def test_a_reviewer_votes_at_the_terminal_until_nothing_is_left(house: Warehouse
         assert sorted(vote.choice for _, vote, _ in votes.votes()) == ["A", "B", "tie"]
         vote_id, vote, _ = votes.votes()[0]
     assert "already" in refused(
-        "preference", "next", "--pair", vote.pair_id, "--reviewer", "zoe", "--choice", "B", "--confidence", 1
+        "preference", "vote", "--pair", vote.pair_id, "--reviewer", "zoe", "--choice", "B", "--confidence", 1
     )
-    listed = json.loads(ok("preference", "votes", "--format", "json"))
+    listed = json.loads(ok("preference", "votes", "--json"))
     assert {row["vote"] for row in listed} >= {vote_id}
-    chain = json.loads(ok("preference", "votes", vote_id, "--format", "json"))
+    chain = json.loads(ok("preference", "votes", vote_id, "--json"))
     assert [row["side"] for row in chain] == ["left", "right"]
     assert all(row["request_key"].startswith("key of") and row["paired_config_hash"] for row in chain)
     # The version alone named many states of the code.
@@ -158,13 +158,13 @@ def test_a_reviewer_votes_at_the_terminal_until_nothing_is_left(house: Warehouse
     assert all("  " in line for line in told.splitlines() if line), "long names of columns ran into their values"
     assert "voided already" in refused("preference", "votes", vote_id, "--void", "again")
     # It said that the first vote stays, which no longer counts.
-    after = refused("preference", "next", "--pair", vote.pair_id, "--reviewer", "zoe", "--choice", "B", "--confidence", 1)
+    after = refused("preference", "vote", "--pair", vote.pair_id, "--reviewer", "zoe", "--choice", "B", "--confidence", 1)
     assert "was voided: it counts no more, and no other takes its place" in " ".join(after.split())
     with store(state) as votes:
         assert len(votes_of_store(votes)) == 2
-    ok("preference", "export", state / "x.jsonl", "--no-justifications", "--by", "admin")
+    ok("export", "votes", state / "x.jsonl", "--no-justifications", "--by", "admin")
     assert "well put" not in (state / "x.jsonl").read_text()
-    done = json.loads(ok("preference", "votes", "--actions", "--format", "json"))
+    done = json.loads(ok("preference", "votes", "--actions", "--json"))
     assert [one["what"] for one in done] == ["pairs", "void", "export"]
     assert (done[1]["who"], json.loads(done[1]["after"])["reason"]) == ("admin", "a test")
     assert "a test" in done[1]["after"]
@@ -175,7 +175,7 @@ def test_a_reviewer_votes_at_the_terminal_until_nothing_is_left(house: Warehouse
 
 def test_votes_of_a_page_come_back_by_import(house: Warehouse, state: Path) -> None:
     ok("preference", "pairs", "--family", "qa")
-    assert "3 pairs" in ok("preference", "next", "--out", state / "page", "--reviewer", "zoe")
+    assert "3 pairs" in ok("preference", "vote", "--out", state / "page", "--reviewer", "zoe")
     with store(state) as votes:
         lines = [
             json.dumps(
@@ -192,32 +192,32 @@ def test_votes_of_a_page_come_back_by_import(house: Warehouse, state: Path) -> N
             for one in votes.waiting("zoe", 9)
         ]
     (state / "votes.jsonl").write_text("\n".join(lines))
-    assert "3 votes added" in ok("preference", "import", state / "votes.jsonl")
-    assert "no pair left" in refused("preference", "next", "--out", state / "page", "--reviewer", "zoe")
+    assert "3 votes added" in ok("import", "votes", state / "votes.jsonl")
+    assert "no pair left" in refused("preference", "vote", "--out", state / "page", "--reviewer", "zoe")
     lines[1] = lines[1].replace('"B"', '"C"')
     (state / "votes.jsonl").write_text("\n".join(lines))
-    assert "votes.jsonl:2: choice: got 'C'; allowed: A, B, tie" in refused("preference", "import", state / "votes.jsonl")
+    assert "votes.jsonl:2: choice: got 'C'; allowed: A, B, tie" in refused("import", "votes", state / "votes.jsonl")
 
 
 def test_reviewers_with_consent_are_named_in_exports(house: Warehouse, state: Path) -> None:
     ok("preference", "pairs", "--family", "qa")
-    ok("preference", "next", "--reviewer", "zoe", stdin="A\n4\n\n")
-    ok("preference", "export", state / "a.jsonl")
+    ok("preference", "vote", "--reviewer", "zoe", stdin="A\n4\n\n")
+    ok("export", "votes", state / "a.jsonl")
     assert '"zoe"' not in (state / "a.jsonl").read_text()
     assert "reviewer 'nobody': no vote of that id" in refused("preference", "votes", "--no-consent", "nobody")
     ok("preference", "votes", "--consent", "zoe")
-    ok("preference", "export", state / "a.jsonl")
+    ok("export", "votes", state / "a.jsonl")
     assert '"zoe"' in (state / "a.jsonl").read_text()
 
 
 def test_real_votes_come_in_and_travel_without_a_change(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need_votes()
     real = VOTES / "llmfao"
-    command = ("preference", "import", real / "votes.csv", "--format", "pairs-csv")
+    command = ("import", "votes", real / "votes.csv")
     known = ("--responses", real / "responses.jsonl", "--prompts", real / "prompts.jsonl")
     assert "295 responses, 844 pairs, 3,538 votes added" in ok(*command, *known)
     assert "nothing added" in ok(*command, *known)
-    ok("preference", "export", state / "a.jsonl.gz")
+    ok("export", "votes", state / "a.jsonl.gz")
     with store(state) as votes:
         found = sorted((vote.item_id, *_preferred(vote)) for vote in votes_of_store(votes))
         assert votes.next_pair("somebody") is not None
@@ -235,8 +235,8 @@ def test_real_votes_come_in_and_travel_without_a_change(state: Path, monkeypatch
         for row in real_votes()
     )
     monkeypatch.setenv("DTEF_RESPONSES", str(state / "second.sqlite"))
-    ok("preference", "import", state / "a.jsonl.gz")
-    ok("preference", "export", state / "b.jsonl.gz")
+    ok("import", "votes", state / "a.jsonl.gz")
+    ok("export", "votes", state / "b.jsonl.gz")
     assert (state / "a.jsonl.gz").read_bytes() == (state / "b.jsonl.gz").read_bytes()
 
 
@@ -253,8 +253,7 @@ def _preferred(vote: Any) -> tuple[str, str, str]:
 
 def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
     (state / "v.csv").write_text("left,right,choice\nx,y,A\nx,y,B\ny,x,A\n")
-    assert "allowed: --format pairs-csv" in refused("preference", "import", state / "v.csv")
-    assert "2 responses, 1 pair, 3 votes added" in ok("preference", "import", state / "v.csv", "--format", "pairs-csv")
+    assert "2 responses, 1 pair, 3 votes added" in ok("import", "votes", state / "v.csv")
     with store(state) as votes:
         assert sorted(getattr(vote, vote.preferred) for vote in votes_of_store(votes)) == ["x", "y", "y"]
         assert votes.next_pair("somebody") is None
@@ -269,8 +268,8 @@ def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
         ("left,right,choice\nx,y\n", r"v\.csv:2: has another number of cells"),
     ):
         (state / "v.csv").write_text(text)
-        assert re.search(said, refused("preference", "import", state / "v.csv", "--format", "pairs-csv"))
-    refused("preference", "import", state / "v.csv", "--prompts", state / "v.csv")
+        assert re.search(said, refused("import", "votes", state / "v.csv"))
+    refused("import", "votes", state / "v.csv", "--prompts", state / "v.csv")
 
 
 def test_texts_that_are_the_same_but_for_white_space_count_and_are_not_served(state: Path) -> None:
@@ -281,7 +280,7 @@ def test_texts_that_are_the_same_but_for_white_space_count_and_are_not_served(st
         for model, text in (("x", "One two."), ("y", "one  two."), ("z", "No."))
     ]
     (state / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    ok("preference", "import", state / "v.csv", "--format", "pairs-csv", "--responses", state / "r.jsonl")
+    ok("import", "votes", state / "v.csv", "--responses", state / "r.jsonl")
     with store(state) as votes:
         assert len(votes_of_store(votes)) == 2
         (served,) = votes.waiting("somebody", 9)
@@ -336,7 +335,7 @@ def test_episodes_of_one_deal_seat_and_opponent_become_pairs_of_transcripts(
     assert {re.sub("[0-9]+[.]", "N.", text) for text in texts} == {
         f"Player: I bet, says [model], N.\n\nGame: Pot N.\n\n{FORM}\n\nPlayer: ACTION: call\n\nGame: Pot N.\n\n{FORM}"
     }
-    ok("preference", "next", "--reviewer", "zoe", "--out", state / "to_zoe")
+    ok("preference", "vote", "--reviewer", "zoe", "--out", state / "to_zoe")
     page = (state / "to_zoe" / "votes.html").read_text(encoding="utf-8")
     assert page.count(FORM) == 3, "people read in the prompt of each pair what the game repeats"
     assert page.count(ASKED_AGAIN) == 12

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from assets.definitions import defs
 from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.request import ROLES
-from dtef_pipeline.cli.qa_group import board
+from dtef_pipeline.cli.qa_group import qa
 from dtef_pipeline.qa.result_tables import QA_ROLLED_UP
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
@@ -155,7 +155,7 @@ def house(made: tuple[Path, dg.ExecuteInProcessResult], monkeypatch: pytest.Monk
 
 
 def shown(*arguments: str) -> Result:
-    return CliRunner().invoke(board, list(arguments))
+    return CliRunner().invoke(qa, ["board", *arguments])
 
 
 def test_roll_ups_write_every_table_and_checks_say_what_drifted(
@@ -178,21 +178,21 @@ def test_each_view_shows_rows_for_people_and_for_programs(house: Warehouse, by: 
     table = shown("--by", by)
     assert table.exit_code == 0, table.output
     assert "good" in table.stdout or "middling" in table.stdout
-    rows = strict(shown("--by", by, "--format", "json").stdout)
+    rows = strict(shown("--by", by, "--json").stdout)
     assert rows
-    assert strict(ok("leaderboard", "--family", "qa", "--by", by, "--format", "json")) == rows
+    assert strict(ok("qa", "board", "--by", by, "--json")) == rows
 
 
 def test_a_board_says_which_answers_may_be_known_and_ranks_the_latest_night(house: Warehouse) -> None:
     text = shown().stdout
     assert "public since" in text
-    rows = strict(shown("--suite", "mmlu", "--format", "json").stdout)
+    rows = strict(shown("--suite", "mmlu", "--json").stdout)
     assert [(row["rank"], row["model"], row["n_parts"], row["n_items"]) for row in rows] == [
         (1, "middling", 6, 120),
         (2, "good", 6, 120),
     ]
     assert rows[0]["interval_kind"] == "clustered"
-    assert strict(shown("--suite", "mm*", "--format", "json").stdout) == rows
+    assert strict(shown("--suite", "mm*", "--json").stdout) == rows
 
 
 def test_served_models_have_rows_of_their_own_on_request(
@@ -211,7 +211,7 @@ def test_served_models_have_rows_of_their_own_on_request(
         row["served_model"] = "old" if is_old else "new"
     keep_in(house.root, {"qa_scores": scores, "qa_responses": responses})
     assert "--served gives each a row of its own" in shown().stderr + shown().stdout
-    rows = strict(shown("--by", "part", "--served", "--format", "json").stdout)
+    rows = strict(shown("--by", "part", "--served", "--json").stdout)
     found = {row["model"]: row["n_items"] for row in rows if row["part"] == "s0" and row["metric"] == "exact_choice"}
     assert found == {"good served by old": 5, "good served by new": 15, "middling": 20}
     assert "allowed with --by overall" in shown("--by", "validity", "--served").stderr
@@ -226,13 +226,13 @@ def test_what_is_not_there_is_said_with_what_makes_it(
     assert "--suite 'gsm8k' fits none; known:" in shown("--suite", "gsm8k").stderr
     (tmp_path / "warehouse").mkdir()
     use(tmp_path, monkeypatch)
-    for words in (("leaderboard",), ("costs",), ("drift", "--by", "part")):
-        assert "`dtef qa run` makes it, and `dtef rollup --family qa`" in refused(*words, "--family", "qa")
+    for words in (("qa", "board"), ("costs", "--family", "qa"), ("drift", "--family", "qa", "--by", "part")):
+        assert "`dtef qa run` makes it, and `dtef qa board --refresh`" in refused(*words)
     assert "`dtef qa run --snapshot LABEL` asks and scores" in refused("drift", "--family", "qa")
 
 
 def test_costs_are_those_of_candidates_and_judges(house: Warehouse) -> None:
-    rows = strict(ok("costs", "--family", "qa", "--format", "json"))
+    rows = strict(ok("costs", "--family", "qa", "--json"))
     told = [(row["role"], row["suite"], row["evaluator"], row["model"], row["calls"]) for row in rows]
     assert told == [
         ("candidate", "mmlu", None, "good", 1560),
@@ -242,13 +242,13 @@ def test_costs_are_those_of_candidates_and_judges(house: Warehouse) -> None:
     ]
     assert sum(row["cost_usd"] for row in rows) == pytest.approx(31.5 + 0.04)
     assert "$15.6000" in ok("costs", "--family", "qa")
-    by_role = strict(ok("costs", "--family", "qa", "--by", "role", "--format", "json"))
+    by_role = strict(ok("costs", "--family", "qa", "--by", "role", "--json"))
     assert [(row["role"], row["calls"]) for row in by_role] == [("candidate", 3150), ("judge", 40)]
 
 
 def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehouse) -> None:
     assert "good" in ok("drift", "--family", "qa")
-    rows = {(row["model"], row["verdict"]) for row in strict(ok("drift", "--family", "qa", "--format", "json"))}
+    rows = {(row["model"], row["verdict"]) for row in strict(ok("drift", "--family", "qa", "--json"))}
     assert ("good", "drift") in rows
     assert ("middling", "drift") not in rows
     (judged,) = (row for row in house.read("drift", family="qa").to_pylist() if ", judged by" in row["way"])
@@ -260,7 +260,7 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
     assert "judge j, semantic: watch since 2026-01-06" in said
     assert "judge j, semantic:" not in " ".join(ok("drift", "--family", "qa", "--since", "j=2026-01-06").split())
     assert "middling; judges of stored answers: j" in refused("drift", "--family", "qa", "--since", "k=2026-01-06")
-    parts = strict(ok("drift", "--family", "qa", "--by", "part", "--format", "json"))
+    parts = strict(ok("drift", "--family", "qa", "--by", "part", "--json"))
     gaps = [row["gap"] for row in parts]
     assert gaps == sorted(gaps, reverse=True)
     assert {row["partition"].split("/")[1] for row in parts} == {f"s{part}" for part in range(6)}
@@ -321,7 +321,7 @@ def test_the_panel_says_how_loud_drift_is_who_hears_of_it_and_from_when_on_it_is
     )
     assert any(judged["judges_note"] in told for told in checks["qa_no_drift"].metadata["first"].value)
     (tmp_path / "panel.yaml").write_text("drift: {since: 2026-01-08}\n", encoding="utf-8")
-    rows = strict(ok("drift", "--family", "qa", "--format", "json"))
+    rows = strict(ok("drift", "--family", "qa", "--json"))
     assert "drift" not in {row["verdict"] for row in rows}
     (tmp_path / "panel.yaml").write_text("drift: {since: {j: 2026-01-06}}\n", encoding="utf-8")
     assert "judge j, semantic:" not in " ".join(ok("drift", "--family", "qa").split())
@@ -337,8 +337,8 @@ def test_a_board_that_scores_are_newer_than_says_so(
     for snapshot in ("2026-01-02", "2026-01-03"):
         for file in (tmp_path / "warehouse" / "qa_scores").glob(f"*/*/snapshot={snapshot}/*"):
             os.utime(file, (time.time() + 9, time.time() + 9))
-    said = "note: scores of 2 snapshots are newer than this table; make it again with `dtef rollup --family qa`"
-    assert said in " ".join(shown("--format", "json").stderr.split())
+    said = "note: scores of 2 snapshots are newer than this table; make it again with `dtef qa board --refresh`"
+    assert said in " ".join(shown("--json").stderr.split())
     for words in (("drift", "--by", "part"), ("costs",)):
         assert said in " ".join(dtef(*words, "--family", "qa").stderr.split())
     assert "newer" not in dtef("drift", "--family", "qa").stderr, "it is made of the scores as they are"
@@ -360,10 +360,7 @@ def test_responses_of_judges_are_told_apart_by_the_tables_that_rest_on_them(hous
             for key, role, model in kept
         )
     told = {
-        family: [
-            (row["model"], row["role"], row["answers"])
-            for row in strict(ok("responses", "show", "--family", family, "--format", "json"))
-        ]
+        family: [(row["model"], row["role"], row["answers"]) for row in strict(ok("responses", "--family", family, "--json"))]
         for family in ("survey", "rubric", "qa")
     }
     assert told == {

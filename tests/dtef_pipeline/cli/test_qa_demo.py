@@ -45,15 +45,15 @@ def qa_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QaDemo]:
         for name in ("DTEF_MODELS", "DTEF_PANEL", "DTEF_WEBHOOK"):
             patch.delenv(name, raising=False)
         patch.setenv("DTEF_SANDBOX", "off")
-        ok("responses", "import", ROOT / "data" / "stored_answers.jsonl")
+        ok("import", "responses", ROOT / "data" / "stored_answers.jsonl")
         for suite, files in ADDED_BY_DEMO.items():
             ok("qa", "add", suite, *files, "--suites", QUESTIONS / "suites.yaml")
         parts = [word for part in REPLAYED_PARTS for word in ("--part", part)]
         ok("qa", "run", "--suite", "demo-*", *parts, "--model", "local/smollm2-135m", "--judge", "none")
         yield QaDemo(
-            strict(ok("qa", "board", "--suite", "demo-*", "--format", "json")),
+            strict(ok("qa", "board", "--suite", "demo-*", "--json")),
             query("SELECT suite, part, metric, status, score, reason FROM qa_scores"),
-            sum(row["answers"] for row in strict(ok("responses", "show", "--format", "json"))),
+            sum(row["answers"] for row in strict(ok("responses", "--json"))),
         )
 
 

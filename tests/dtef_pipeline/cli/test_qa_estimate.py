@@ -35,7 +35,7 @@ def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
 
 
 def estimated(*options: str) -> dict[str, dict[str, Any]]:
-    return {row["role"]: row for row in strict(ok("qa", "run", "--estimate", *ASKING, *options, "--format", "json"))}
+    return {row["role"]: row for row in strict(ok("qa", "run", "--estimate", *ASKING, *options, "--json"))}
 
 
 def test_a_run_asks_what_was_estimated_and_then_nothing_is_left(server: FakeLLM) -> None:

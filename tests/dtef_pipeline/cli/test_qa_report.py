@@ -118,11 +118,11 @@ def test_when_the_last_part_goes_no_board_and_no_page_is_left(
     """Roll-ups failed for good, in words of DuckDB, and boards and pages kept what was removed."""
     copytree(folder / "warehouse", tmp_path / "warehouse")
     use(tmp_path, monkeypatch)
-    assert "boards and pages follow at the next `dtef rollup --family qa`" in ok("qa", "remove", "[!m]*", "mmlu/subject_1")
+    assert "boards and pages follow at the next `dtef qa board --refresh`" in ok("qa", "remove", "[!m]*", "mmlu/subject_1")
     assert "nothing is scored any more: boards and pages went too" in ok("qa", "remove", "mmlu/*")
     assert "no qa_board" in refused("qa", "board")
     assert list((tmp_path / "warehouse" / "qa_report").glob("*")) == []
-    assert "they are made by `dtef qa run`" in refused("rollup", "--family", "qa")
+    assert "they are made by `dtef qa run`" in refused("qa", "board", "--refresh")
     assert "no qa_scores in" in refused("drift", "--family", "qa")
     (tmp_path / "panel.yaml").write_text("drift: {since: {someold: 2026-01-01}}\n", encoding="utf-8")
     monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))

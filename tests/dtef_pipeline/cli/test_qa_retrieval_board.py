@@ -51,7 +51,7 @@ def test_the_board_shows_them_without_a_roll_up(state: Path) -> None:
     (state / "warehouse").mkdir()
     assert "nothing to show by retrieval: it needs items about documents" in refused("qa", "board", "--by", "retrieval")
     Warehouse(state / "warehouse").write("qa_retrieval", found("talks"), suite="socioscope", part="talks")
-    rows = strict(ok("qa", "board", "--by", "retrieval", "--format", "json"))
+    rows = strict(ok("qa", "board", "--by", "retrieval", "--json"))
     assert [(row["part"], row["condition"], row["n_items"]) for row in rows] == [
         ("talks", "bm25,10-chunks", 3),
         ("talks", "hybrid,10-chunks", 1),

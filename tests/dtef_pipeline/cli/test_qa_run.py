@@ -90,7 +90,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
 def store_imported(folder: Path) -> None:
     (folder / "answers.jsonl").write_text('{"index": 0, "model": "mine", "text": "#### 1"}\n', encoding="utf-8")
-    ok("responses", "import", folder / "answers.jsonl", "--suite", "gsm8k", "--snapshot", "imported")
+    ok("import", "responses", folder / "answers.jsonl", "--suite", "gsm8k", "--snapshot", "imported")
 
 
 def test_a_run_that_names_nobody_says_how_imported_responses_are_scored(told: Story) -> None:
@@ -186,4 +186,4 @@ def test_what_one_part_cannot_be_asked_is_its_failure_and_no_others(told: Story)
     assert result.exit_code == 1
     assert "the others are done: gsm8k/all (order rotated-1, where there are no options to rotate" in result.stderr
     assert "1 of 2 parts, snapshot base" in result.stdout
-    assert strict(ok("sql", "SELECT count(*) AS n FROM qa_items", "--format", "json"))[0]["n"] == 8
+    assert strict(ok("sql", "SELECT count(*) AS n FROM qa_items", "--json"))[0]["n"] == 8

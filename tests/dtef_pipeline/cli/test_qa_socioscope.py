@@ -65,7 +65,7 @@ class TestGiven:
     def test_answers_of_the_file_are_scored_and_averaged_as_by_hand(self, files: tuple[Path, Path, Path]) -> None:
         """By question (1 + 0) / 2, 1 and 0.5: micro 2/3, macro (3/4 + 1/2) / 2. Quotations 1/2 and 1/3: micro and macro 0.417."""
         questions, corpus, out = files
-        said = ok("qa", "socioscope", questions, corpus, "--out", out).splitlines()
+        said = ok("score", questions, "--corpus", corpus, "--out", out).splitlines()
         assert (
             said[0] == "score:      0.667 over 3 questions (micro), 0.625 over 2 interviews (macro), 1 question without a score"
         )
@@ -94,7 +94,7 @@ class TestGiven:
         ]
         free[1]["answers"].append({**answer("yes"), "source": "gone.csv"})
         questions.write_text(json.dumps({"qa_pairs": [*PAIRS[:2], *free]}), encoding="utf-8")
-        result = dtef("qa", "socioscope", questions, corpus, "--out", out)
+        result = dtef("score", questions, "--corpus", corpus, "--out", out)
         assert "(micro), 0.875 over 2 interviews (macro), 2 questions of no interview" in result.stdout
         assert "answer 1 is of a source that is none of the transcripts; got 'gone.csv'" in " ".join(result.stderr.split())
         assert "of no interview" in next(out.glob("*-scores.svg")).read_text(encoding="utf-8")
@@ -110,7 +110,7 @@ class TestGiven:
         monkeypatch.setattr(qa_socioscope, "datetime", Stopped)
         questions, corpus, out = files
         for _ in range(3):
-            ok("qa", "socioscope", questions, corpus, "--out", out)
+            ok("score", questions, "--corpus", corpus, "--out", out)
         assert sorted(path.name for path in out.glob("*.json")) == [
             "results-20260102T030405Z-1.json",
             "results-20260102T030405Z-2.json",
@@ -126,7 +126,7 @@ class TestGiven:
         questions, corpus, out = files
         out.mkdir()
         monkeypatch.chdir(out)
-        ok("qa", "socioscope", questions, corpus)
+        ok("score", questions, "--corpus", corpus)
         assert len(list(out.iterdir())) == 3
         assert len(list(out.parent.iterdir())) == 3
 
@@ -134,7 +134,7 @@ class TestGiven:
         questions, corpus, out = files
         wrong = pair("bad", "Yes/No", "maybe", "light.csv", answer("yes"))
         questions.write_text(json.dumps({"qa_pairs": [wrong, *PAIRS]}), encoding="utf-8")
-        result = dtef("qa", "socioscope", questions, corpus, "--out", out)
+        result = dtef("score", questions, "--corpus", corpus, "--out", out)
         assert result.exit_code == 1
         assert "error: " in result.stderr
         assert "talks/bad" in result.stderr
@@ -145,13 +145,13 @@ class TestGiven:
     def test_what_cannot_be_scored_is_refused(self, files: tuple[Path, Path, Path]) -> None:
         questions, corpus, out = files
         questions.write_text(json.dumps({"qa_pairs": [{**one, "answers": []} for one in PAIRS]}), encoding="utf-8")
-        assert "no question of it has answers: --model MODEL asks a model" in refused("qa", "socioscope", questions, corpus)
+        assert "no question of it has answers: --model MODEL asks a model" in refused("score", questions, "--corpus", corpus)
         questions.write_text("{}", encoding="utf-8")
-        assert "no question of it can be used" in refused("qa", "socioscope", questions, corpus, "--out", out)
-        assert "does not exist" in refused("qa", "socioscope", questions, corpus.parent / "none")
+        assert "no question of it can be used" in refused("score", questions, "--corpus", corpus, "--out", out)
+        assert "does not exist" in refused("score", questions, "--corpus", corpus.parent / "none")
         for option in ("--k 3", "--retriever remote", "--filter PROJECT=x", "--snapshot base", "--replace"):
-            told = refused("qa", "socioscope", questions, corpus, *option.split())
-            assert f"{option.split()[0]}: answers of a file are scored, and nobody is asked: allowed with --model" in told
+            told = refused("score", questions, "--corpus", corpus, *option.split())
+            assert f"{option.split()[0]} with --corpus and no --model, as answers of a file are scored" in told
         assert not out.exists()
 
 
@@ -166,7 +166,7 @@ def asked(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakeLL
         (state / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
         monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
         # Boards over all parts take most of the time, and have tests of their own.
-        monkeypatch.setattr("dtef_pipeline.cli.started_runs.roll_up", lambda instance, names, config: Launched((), ()))
+        monkeypatch.setattr("dtef_pipeline.cli.started_runs.roll_up", lambda instance, family, metric=None: Launched((), ()))
         yield server, players
 
 
@@ -183,7 +183,7 @@ def test_models_are_asked_once_and_each_has_results_of_its_own(asked: tuple[Fake
     server, _ = asked
     questions = state / "questions [1].json"
     shutil.copy(TALKS / "questions.json", questions)
-    words = ("qa", "socioscope", questions, TALKS, "--k", "4", "--out", state / "out")
+    words = ("score", questions, "--corpus", TALKS, "--k", "4", "--out", state / "out")
     said = ok(*words, "--model", "honest", "--model", "inventor")
     assert said.count("20 answers to 20 questions: ") == 2
     assert server.answered == 40
@@ -233,8 +233,8 @@ def test_a_judge_reads_the_reasons_where_a_question_says_so(
         if call.body["model"] == "inventor"
         else '{"answer": "Yes, the tide.", "citations": []}'
     )
-    words = ("qa", "socioscope", questions, TALKS, "--out", state / "out", "--part", "reasons")
-    assert "--judge: answers of a file are scored without a judge" in refused(*words, "--judge", "inventor")
+    words = ("score", questions, "--corpus", TALKS, "--out", state / "out", "--part", "reasons")
+    assert "--judge with --corpus and no --model, as answers of a file are scored" in refused(*words, "--judge", "inventor")
     assert "this is the judge: --judge MODEL names another one" in refused(*words, "--model", "honest")
     assert server.answered == 0
     name_panel(state, monkeypatch, qa={"allow_unpriced": ["inventor"]})
@@ -248,7 +248,7 @@ def test_a_judge_reads_the_reasons_where_a_question_says_so(
 
 
 def test_an_unknown_model_is_refused_before_anything_is_added(asked: tuple[FakeLLM, QaPlayers], state: Path) -> None:
-    told = refused("qa", "socioscope", TALKS / "questions.json", TALKS, "--out", state / "out", "--model", "honset")
+    told = refused("score", TALKS / "questions.json", "--corpus", TALKS, "--out", state / "out", "--model", "honset")
     assert "no model or collection 'honset'" in told
     assert not (state / "warehouse").exists()
     assert not (state / "out").exists()
@@ -261,7 +261,7 @@ def test_a_model_that_never_answered_has_no_results(
     """A file that scored nothing was written, and the exit code was 0."""
     spec = {"model": "openai/gone", "api_base": "http://127.0.0.1:9", "retries": 0}
     (state / "models.yaml").write_text(yaml.safe_dump({"models": {"gone": spec}}), encoding="utf-8")
-    result = dtef("qa", "socioscope", TALKS / "questions.json", TALKS, "--out", state / "out", "--model", "gone")
+    result = dtef("score", TALKS / "questions.json", "--corpus", TALKS, "--out", state / "out", "--model", "gone")
     assert result.exit_code == 1
     assert "gone: no answer of it is stored, and no results are written" in result.stderr
     assert not (state / "out").exists()
@@ -271,7 +271,7 @@ def test_a_model_that_never_answered_has_no_results(
 def test_a_filter_of_another_kind_is_refused_before_anything_starts(
     asked: tuple[FakeLLM, QaPlayers], state: Path, given: str, told: str
 ) -> None:
-    words = ("qa", "socioscope", TALKS / "questions.json", TALKS, "--model", "honest", "--filter", given)
+    words = ("score", TALKS / "questions.json", "--corpus", TALKS, "--model", "honest", "--filter", given)
     assert told in (message := refused(*words))
     assert "PROJECT, YEAR, MONTH" in message
     assert not (state / "warehouse").exists()
@@ -283,7 +283,7 @@ def test_a_filter_that_leaves_no_document_is_refused_before_anything_is_asked(
 ) -> None:
     """All questions were asked and paid without a source, and every model came out at zero."""
     server, _ = asked
-    of_talks = ("qa", "socioscope", TALKS / "questions.json", TALKS, "--out", state / "out", "--model", "honest")
+    of_talks = ("score", TALKS / "questions.json", "--corpus", TALKS, "--out", state / "out", "--model", "honest")
     told = " ".join(refused(*of_talks, "--filter", "PROJECT=none").split())
     assert "--filter PROJECT=none matches no document; PROJECT has DEMO-001, DEMO-002" in told
     assert not (state / "warehouse").exists()

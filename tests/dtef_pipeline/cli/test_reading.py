@@ -14,7 +14,7 @@ from tests.fake_llm_server import FakeLLM
 
 class TestOthers:
     def test_blueprints_are_exported_a_file_a_segment(self, reading: Path, tmp_path: Path) -> None:
-        assert "2 files" in ok("export-blueprints", "--round", "S1", "--out", tmp_path / "out")
+        assert "2 files" in ok("export", "prompts", tmp_path / "out", "--round", "S1")
         files = sorted((tmp_path / "out").iterdir())
         assert len(files) == 2
         document = yaml.safe_load(files[0].read_text(encoding="utf-8"))
@@ -23,11 +23,11 @@ class TestOthers:
         point = document["prompts"][0]["points"][0]
         assert point["fn"] == "distribution_metric"
         assert sum(point["fnArgs"]["expected"]) == pytest.approx(100, abs=1e-3)
-        ok("export-blueprints", "--round", "S1", "--out", tmp_path / "zero", "--context", "0")
+        ok("export", "prompts", tmp_path / "zero", "--round", "S1", "--context", "0")
         assert len(yaml.safe_load((tmp_path / "zero" / files[0].name).read_text(encoding="utf-8"))["prompts"]) == 16
 
     def test_a_round_without_blueprints_is_named(self, ingested: Path) -> None:
-        message = refused("export-blueprints", "--round", "S1", "--out", ingested / "out")
+        message = refused("export", "prompts", ingested / "out", "--round", "S1")
         assert "round S1 has no blueprints; rounds with blueprints: none; make them with `dtef run --round S1`" in message
         assert not (ingested / "out").exists()
 
@@ -36,7 +36,7 @@ class TestOthers:
         for view in views:
             assert query(f"SELECT count(*) > 0 AS filled FROM {view}") == [{"filled": True}], view
         assert "filled" in ok("sql", "SELECT 1 AS filled")
-        assert ok("sql", "SELECT 1 AS a, NULL AS b", "--format", "csv").splitlines() == ["a,b", "1,"]
+        assert ok("sql", "SELECT 1 AS a, NULL AS b", "--csv").splitlines() == ["a,b", "1,"]
 
     def test_sql_on_a_view_that_is_not_made_yet_lists_the_views(self, ingested: Path) -> None:
         message = refused("sql", "SELECT * FROM scores")

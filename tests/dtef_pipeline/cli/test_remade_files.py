@@ -88,4 +88,4 @@ def test_the_named_command_makes_each_file_again_and_asks_no_model(
 
 
 def read(table: str) -> Sequence[str]:
-    return sorted(ok("sql", f"SELECT * FROM {table}", "--format", "csv").splitlines())
+    return sorted(ok("sql", f"SELECT * FROM {table}", "--csv").splitlines())

@@ -81,12 +81,12 @@ def test_a_home_of_dagster_that_cannot_be_made_is_named(state: Path, monkeypatch
     for place in (home, home.parent):
         monkeypatch.setenv("DAGSTER_HOME", str(place))
         said = f"{place}: {home.parent} is a file, where a folder is needed; choose another folder with DAGSTER_HOME"
-        assert refused("ingest", SAMPLE) == f"error: cannot make the home of Dagster {said}\n"
+        assert refused("add", SAMPLE) == f"error: cannot make the home of Dagster {said}\n"
     monkeypatch.setenv("DTEF_RESPONSES", "/dev/null/x")
-    assert "/dev/null/x: /dev/null is a file, where a folder is needed; choose another place" in refused("responses", "show")
+    assert "/dev/null/x: /dev/null is a file, where a folder is needed; choose another place" in refused("responses")
 
 
-NEEDS_A_HOME = (["ingest", SAMPLE], ["run", "--round", "S1"], ["rollup"], ["ui"])
+NEEDS_A_HOME = (["add", SAMPLE], ["run", "--round", "S1"], ["board", "--refresh"], ["ui"])
 
 
 @pytest.mark.parametrize("command", NEEDS_A_HOME, ids=lambda command: command[0])
@@ -110,8 +110,8 @@ def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_told(
     readers = [
         ["run", "--round", "S1"],
         ["run", "--estimate", "--round", "S1"],
-        ["rollup"],
-        ["leaderboard"],
+        ["board", "--refresh"],
+        ["board"],
         ["costs"],
         ["sql", "SELECT 1"],
     ]
@@ -119,18 +119,20 @@ def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_told(
         monkeypatch.setenv("DTEF_WAREHOUSE", str(tmp_path / place))
         reason = f"cannot be a folder, since {tmp_path}/file is a file; name another place in DTEF_WAREHOUSE"
         said = f"error: the warehouse {tmp_path / place} {reason}\n"
-        assert {refused(*command) for command in [*readers, ["ui"], ["ingest", SAMPLE]]} == {said}
+        assert {refused(*command) for command in [*readers, ["ui"], ["add", SAMPLE]]} == {said}
     monkeypatch.setenv("DTEF_WAREHOUSE", "/proc/nope")
     said = "error: there is no warehouse /proc/nope: /proc/nope cannot be made: /proc holds no files of users"
     assert {refused(*command) for command in readers} == {f"{said}; name another place in DTEF_WAREHOUSE\n"}
     monkeypatch.setenv("DTEF_WAREHOUSE", str(tmp_path / "new"))
-    said = f"error: there is no warehouse {tmp_path}/new: `dtef ingest PATH` makes it, or name the one you mean in DTEF_WAREHOUSE\n"
+    said = (
+        f"error: there is no warehouse {tmp_path}/new: `dtef add PATH` makes it, or name the one you mean in DTEF_WAREHOUSE\n"
+    )
     assert {refused(*command) for command in readers} == {said}
 
 
 def test_a_response_store_that_is_no_database_is_told_with_a_remedy(state: Path) -> None:
     (state / "responses.sqlite").write_bytes(b"rubbish" * 99)
-    assert refused("responses", "show") == (
+    assert refused("responses") == (
         f"error: cannot open the response store sqlite:///{state}/responses.sqlite: file is not a database; "
         "put a backup in its place, or name another place in DTEF_RESPONSES\n"
     )

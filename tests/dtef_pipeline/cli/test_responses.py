@@ -32,7 +32,7 @@ def kept(state: Path) -> list[Response]:
 
 class TestShow:
     def test_each_model_and_snapshot_has_a_line_and_unknown_costs_are_counted(self, kept: list[Response]) -> None:
-        rows = strict(ok("responses", "show", "--format", "json"))
+        rows = strict(ok("responses", "--json"))
         found = [(row["model"], row["snapshot"], row["answers"], row["cost_usd"], row["unpriced"]) for row in rows]
         assert found == [
             ("maxi", "night", 1, None, 1),
@@ -40,7 +40,7 @@ class TestShow:
             ("mini", "night", 1, pytest.approx(0.5), 0),
         ]
         assert [(row["prompt_tokens"], row["completion_tokens"]) for row in rows] == [(10, None), (20, None), (10, None)]
-        printed = ok("responses", "show")
+        printed = ok("responses")
         assert "4 responses, 0." in printed
         assert "responses.sqlite" in printed
         assert {"unpriced", "role", "answers"} <= {line.split("  ")[0] for line in printed.splitlines()}, (
@@ -48,26 +48,26 @@ class TestShow:
         )
 
     def test_an_empty_store_says_so(self, state: Path) -> None:
-        assert "0 responses, " in ok("responses", "show")
-        assert ok("responses", "show", "--format", "json").strip() == "[]"
+        assert "0 responses, " in ok("responses")
+        assert ok("responses", "--json").strip() == "[]"
 
 
 class TestForgetting:
     def test_what_would_be_forgotten_is_listed_and_only_then_forgotten(self, kept: list[Response], state: Path) -> None:
-        listed = ok("responses", "forget", "--snapshot", "base", "--model", "mini")
-        assert "2 responses would be forgotten" in listed
-        assert "4 responses" in ok("responses", "show")
-        assert "2 responses forgotten" in ok("responses", "forget", "--snapshot", "base", "--model", "mini", "--yes")
-        shown = ok("responses", "show")
+        listed = ok("responses", "--snapshot", "base", "--model", "mini")
+        assert "2 responses, " in listed
+        assert "4 responses" in ok("responses")
+        assert "2 responses forgotten" in ok("responses", "--snapshot", "base", "--model", "mini", "--forget")
+        shown = ok("responses")
         assert "2 responses, " in shown
         assert "2 responses forgotten before, at a known cost of $0.2500" in shown
 
     def test_days_are_those_of_utc(self, kept: list[Response], state: Path) -> None:
-        assert "4 responses would be" in ok("responses", "forget", "--since", "2026-01-02", "--before", "2026-01-03")
-        assert "no such responses" in ok("responses", "forget", "--since", "2026-01-02T00:01")
+        assert "4 responses, " in ok("responses", "--since", "2026-01-02", "--before", "2026-01-03")
+        assert "no such responses" in ok("responses", "--since", "2026-01-02T00:01")
 
     def test_nothing_is_forgotten_where_nothing_is_said(self, kept: list[Response], state: Path) -> None:
-        assert "--empty, --truncated" in refused("responses", "forget", "--yes")
+        assert "--empty, --truncated" in refused("responses", "--forget")
 
 
 class TestMoving:
@@ -76,33 +76,33 @@ class TestMoving:
         self, kept: list[Response], state: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
     ) -> None:
         file = state / f"moved.{suffix}"
-        assert ok("responses", "export", file).startswith(f"{file}: 4 responses of sqlite:///")
+        assert ok("export", "responses", file).startswith(f"{file}: 4 responses of sqlite:///")
         monkeypatch.setenv("DTEF_RESPONSES", str(state / "other.sqlite"))
-        assert f"4 responses added from {file}, 0 there already" in ok("responses", "import", file)
-        assert f"0 responses added from {file}, 4 there already" in ok("responses", "import", file)
+        assert f"4 responses added from {file}, 0 there already" in ok("import", "responses", file)
+        assert f"0 responses added from {file}, 4 there already" in ok("import", "responses", file)
         with ResponseStore(state / "other.sqlite") as store:
             assert store.known(one.request_key for one in kept) == {one.request_key for one in kept}
 
     def test_a_model_and_a_snapshot_can_be_chosen(self, kept: list[Response], state: Path) -> None:
         file = state / "some.jsonl"
-        assert "1 response of" in ok("responses", "export", file, "--model", "mini", "--model", "maxi2", "--snapshot", "night")
+        assert "1 response of" in ok("export", "responses", file, "--model", "mini", "--model", "maxi2", "--snapshot", "night")
         assert json.loads(file.read_text(encoding="utf-8"))["request_key"] == kept[2].request_key
 
     def test_a_choice_of_nothing_says_what_there_is_and_leaves_the_file(self, kept: list[Response], state: Path) -> None:
         file = state / "some.jsonl"
         file.write_text("mine", encoding="utf-8")
-        message = refused("responses", "export", file, "--model", "mimi")
+        message = refused("export", "responses", file, "--model", "mimi")
         assert "has no such responses; it has maxi in night, mini in base, mini in night" in message
         assert file.read_text(encoding="utf-8") == "mine"
 
     def test_a_bad_file_is_refused_with_its_line(self, kept: list[Response], state: Path) -> None:
         file = state / "some.jsonl"
-        ok("responses", "export", file)
+        ok("export", "responses", file)
         lines = file.read_text(encoding="utf-8").splitlines()
         file.write_text("\n".join([*lines, lines[0].replace('"draw": 0', '"draw": 1')]), encoding="utf-8")
-        message = refused("responses", "import", file)
+        message = refused("import", "responses", file)
         assert "some.jsonl:5: request_key: got " in message
         assert "allowed: the hash of (prompt_id, model_variant, draw, snapshot)" in message
 
     def test_a_file_of_another_kind_is_refused(self, state: Path) -> None:
-        assert "ends in .parquet, .jsonl, .jsonl.gz" in refused("responses", "export", state / "some.csv")
+        assert "ends in .parquet, .jsonl, .jsonl.gz" in refused("export", "responses", state / "some.csv")

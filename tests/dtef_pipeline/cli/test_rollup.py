@@ -1,4 +1,4 @@
-"""`dtef rollup` makes later what `dtef run --no-roll-ups` left out."""
+"""`dtef board --refresh` makes later what `dtef run --no-roll-ups` left out."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class TestRollUps:
     def test_a_run_that_leaves_them_out_says_how_to_make_them_and_rollup_does(self, left_out: Base, state: Path) -> None:
         shutil.copytree(left_out.folder, state, dirs_exist_ok=True)
         (line,) = [line for line in left_out.printed.splitlines() if "roll-ups were left out" in line]
-        assert "dtef rollup" in line
+        assert "dtef board --refresh" in line
         assert not tables(state) & MADE_BY_ROLL_UPS
         assert not (state / "warehouse" / "report.html").exists()
         assert query("SELECT count(*) AS n FROM scores")[0]["n"] > 0
 
-        assert ok("rollup").startswith("roll-ups of S1, ")
+        assert "roll-ups of S1, " in dtef("board", "--refresh").stderr
         assert tables(state) >= MADE_BY_ROLL_UPS
         assert (state / "warehouse" / "report.html").exists()
 
@@ -45,16 +45,16 @@ class TestRollUps:
     def test_they_are_those_that_the_run_makes_itself(self, ingested: Path) -> None:
         assert "left out" not in ok(*RUN)
         made = {table: query(f"SELECT * FROM {table}") for table in sorted(MADE_BY_ROLL_UPS)}
-        ok("rollup")
+        ok("board", "--refresh")
         assert {table: query(f"SELECT * FROM {table}") for table in sorted(MADE_BY_ROLL_UPS)} == made
 
     @pytest.mark.thorough
     def test_the_metric_is_the_one_asked_for(self, left_out: Base, state: Path) -> None:
         shutil.copytree(left_out.folder, state, dirs_exist_ok=True)
-        ok("rollup", "--metric", "cosine")
+        ok("board", "--refresh", "--metric", "cosine")
         assert {row["metric"] for row in query("SELECT metric FROM leaderboard")} == {"cosine"}
-        assert "metric 'kl': allowed: js, cosine" in refused("rollup", "--metric", "kl")
+        assert "metric 'kl': allowed: js, cosine" in refused("board", "--refresh", "--metric", "kl")
 
     def test_without_scores_they_are_refused_with_what_to_do(self, ingested: Path) -> None:
-        assert "they are made by `dtef run --round ROUND`" in refused("rollup")
-        assert dtef("rollup").exit_code == 2
+        assert "they are made by `dtef run`" in refused("board", "--refresh")
+        assert dtef("board", "--refresh").exit_code == 2

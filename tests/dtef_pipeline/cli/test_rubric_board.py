@@ -57,16 +57,16 @@ def test_agreement_has_alpha_with_its_interval_for_every_cut_and_says_which_crit
     n = len(house.read("rubric_disagreed"))
     assert f"{n} criteria whose judges differ by more than 0.3" in shown
     assert "alpha       Krippendorff's alpha" in shown
-    assert strict(ok("rubric", "board", "--by", "agreement", "--format", "json")) == stored
+    assert strict(ok("rubric", "board", "--by", "agreement", "--json")) == stored
 
 
 def test_agreement_of_chosen_blueprints_is_that_of_the_cut_by_blueprint(house: Warehouse) -> None:
-    rows = strict(ok("rubric", "board", "--by", "agreement", "--blueprint", "*-1", "--format", "json"))
+    rows = strict(ok("rubric", "board", "--by", "agreement", "--blueprint", "*-1", "--json"))
     assert [(row["cut"], row["value"]) for row in rows] == [("blueprint", "health__topic-1")]
 
 
 def test_judges_are_told_by_what_became_of_their_calls_and_flags_are_words(house: Warehouse) -> None:
-    text = ok("rubric", "board", "--by", "judges", "--format", "csv")
+    text = ok("rubric", "board", "--by", "judges", "--csv")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["judge"] for row in rows] == ["prompt-aware(gpt-4.1-mini)", "standard(gpt-4.1-mini)"]
     shown = ok("rubric", "board", "--by", "judges")
@@ -83,26 +83,26 @@ def test_self_preference_says_why_nothing_can_be_told_of_judges_of_one_maker(hou
         "all, all: not told from how strict the judge is: judges of other makers must have judged the same responses" in shown
     )
     assert "and 3 more: no judge of another maker judged the same responses" in shown
-    rows = strict(ok("rubric", "board", "--by", "self-preference", "--format", "json"))
+    rows = strict(ok("rubric", "board", "--by", "self-preference", "--json"))
     assert (rows[0]["judge"], rows[0]["gamma"]) == ("all", None)
 
 
 def test_models_are_compared_pair_by_pair_and_within_one_blueprint_by_its_prompts(house: Warehouse) -> None:
-    rows = strict(ok("rubric", "board", "--by", "comparisons", "--format", "json"))
+    rows = strict(ok("rubric", "board", "--by", "comparisons", "--json"))
     assert len(rows) == 6
     assert {row["n_clusters"] for row in rows} == {6}
     assert all(row["difference"] == pytest.approx(row["score"] - row["other_score"], abs=1e-9) for row in rows)
     shown = ok("rubric", "board", "--by", "comparisons")
     assert "95 % interval of difference" in shown
-    one = strict(ok("rubric", "board", "--by", "comparisons", "--blueprint", "health__topic-2", "--format", "json"))
+    one = strict(ok("rubric", "board", "--by", "comparisons", "--blueprint", "health__topic-2", "--json"))
     assert max(row["n_items"] for row in one) == 3
     assert {row["n_items"] for row in one} == {2, 3}
     assert {row["note"] for row in one} == {f"no interval and no test: {n} prompts, at least 5 are needed" for n in (2, 3)}
 
 
 def test_champions_without_a_grade_say_which_command_has_models_graded(house: Warehouse) -> None:
-    for output in ("table", "json"):
-        said = refused("rubric", "board", "--by", "champions", "--format", output)
+    for output in ((), ("--json",)):
+        said = refused("rubric", "board", "--by", "champions", *output)
         assert "nothing to show by champions: it needs a grade: a collection `analyst` in the models file" in said
 
 
@@ -115,7 +115,7 @@ def test_the_key_of_the_panel_makes_the_steadier_model_champion(
     for wanted in (False, True):
         name_panel(tmp_path, monkeypatch, rubric={"consistent_champions": wanted})
         assert dg.materialize([rubric_champions], resources={"store": Store()}).success
-        rows = strict(ok("rubric", "board", "--by", "champions", "--format", "json"))
+        rows = strict(ok("rubric", "board", "--by", "champions", "--json"))
         champions += [row["model"] for row in rows if row["champion"]]
     assert champions == ["openai/bright", "openai/steady"]
 
@@ -124,7 +124,7 @@ def test_table_that_no_roll_up_made_is_said_with_the_command_that_makes_it(state
     keep(made_tables(1, 2, 1), state / "warehouse")
     for by in ("overall", "champions", "agreement", "judges", "self-preference"):
         said = refused("rubric", "board", "--by", by)
-        assert "yet: `dtef rubric run` makes it, and `dtef rollup --family rubric`" in said
+        assert "yet: `dtef rubric run` makes it, and `dtef rubric board --refresh`" in said
 
 
 def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Warehouse) -> None:
@@ -134,7 +134,10 @@ def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Wareho
 
 def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_it_shows() -> None:
     shown = ok("rubric", "board", "--help")
-    assert "Not with --blueprint, as their rows are over all blueprints: overall, tag, champions, judges, self-pref" in shown
+    assert (
+        "Not with --blueprint, as their rows are over all blueprints: overall, tag, labels, champions, judges, self-pref"
+        in " ".join(shown.split())
+    )
     for view in BOARD_VIEWS:
         assert f"  {view.name:<15}  {view.shows}" in shown
         if view.table and view.columns:
@@ -158,5 +161,5 @@ def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scal
     ok("report", "--family", "rubric", "--out", tmp_path / "pages")
     assert told in (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
     assert "classes" not in ok("rubric", "board", "--by", "comparisons", "--blueprint", "health__topic-[123]")
-    paths = {row["path"] for row in strict(ok("rubric", "board", "--by", "criterion", "--format", "json"))}
+    paths = {row["path"] for row in strict(ok("rubric", "board", "--by", "criterion", "--json"))}
     assert {type(path) for path in paths} == {int, type(None)}, "it was printed as 0.0000"

@@ -61,22 +61,22 @@ def _keep_run(kept: Warehouse, snapshot: str, day: int) -> None:
 
 
 def test_fall_of_a_model_is_a_regression_and_the_exit_code_says_so_where_it_is_asked_for(house: Warehouse) -> None:
-    result = dtef("rubric", "compare", NAME, "night-1", "night-3", "--fail-on", "regression")
+    result = dtef("rubric", "show", NAME, "--before", "night-1", "--after", "night-3", "--fail-on", "regression")
     assert result.exit_code == 3
     lines = result.stdout.splitlines()
     fallen = next(line for line in lines if FALLS in line)
     assert "regression" in fallen
     assert "-0.2" in fallen
     assert "equivalent" in next(line for line in lines if STAYS in line)
-    assert dtef("rubric", "compare", NAME, "night-1", "night-3").exit_code == 0
-    assert dtef("rubric", "compare", NAME, "night-3", "night-1", "--fail-on", "regression").exit_code == 0
-    assert dtef("rubric", "compare", NAME, "night-1", "night-2", "--fail-on", "regression").exit_code == 0
+    assert dtef("rubric", "show", NAME, "--before", "night-1", "--after", "night-3").exit_code == 0
+    assert dtef("rubric", "show", NAME, "--before", "night-3", "--after", "night-1", "--fail-on", "regression").exit_code == 0
+    assert dtef("rubric", "show", NAME, "--before", "night-1", "--after", "night-2", "--fail-on", "regression").exit_code == 0
 
 
 def test_prompts_too_few_to_show_a_regression_are_a_warning_where_a_script_asks(state: Path) -> None:
     """A script took exit code 0 for good news where nothing at all could have been found."""
     nights(state, {FALLS: 4, STAYS: 7})
-    result = dtef("rubric", "compare", NAME, "night-1", "night-3", "--fail-on", "regression")
+    result = dtef("rubric", "show", NAME, "--before", "night-1", "--after", "night-3", "--fail-on", "regression")
     assert result.exit_code == 0
     assert (
         result.stderr.split()
@@ -85,11 +85,11 @@ def test_prompts_too_few_to_show_a_regression_are_a_warning_where_a_script_asks(
             "regression"
         ).split()
     )
-    assert dtef("rubric", "compare", NAME, "night-1", "night-3").stderr == ""
+    assert dtef("rubric", "show", NAME, "--before", "night-1", "--after", "night-3").stderr == ""
 
 
 def test_json_has_the_interval_and_the_adjusted_p_of_each_model(house: Warehouse) -> None:
-    rows = strict(ok("rubric", "compare", NAME, "night-1", "night-3", "--format", "json"))
+    rows = strict(ok("rubric", "show", NAME, "--before", "night-1", "--after", "night-3", "--json"))
     assert [row["model"] for row in rows] == [FALLS, STAYS]
     assert rows[0]["low"] < rows[0]["difference"] < rows[0]["high"] < 0
     assert rows[0]["difference"] == pytest.approx(-0.2055)
@@ -98,39 +98,41 @@ def test_json_has_the_interval_and_the_adjusted_p_of_each_model(house: Warehouse
 
 
 def test_prompt_that_moved_most_stands_first_with_the_model_that_moved_it(house: Warehouse) -> None:
-    text = ok("rubric", "compare", NAME, "night-1", "night-3", "--by", "prompt", "--format", "csv")
+    text = ok("rubric", "show", NAME, "--before", "night-1", "--after", "night-3", "--by", "prompt", "--csv")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == 20
     assert (rows[0]["prompt"], rows[0]["moved_model"], rows[0]["n_pairs"]) == ("p7", FALLS, "2")
     assert float(rows[0]["difference"]) == pytest.approx(-0.15)
     assert float(rows[0]["model_difference"]) == pytest.approx(-0.3)
-    shown = ok("rubric", "compare", NAME, "night-1", "night-3", "--top", "1")
+    shown = ok("rubric", "show", NAME, "--before", "night-1", "--after", "night-3", "--top", "1")
     assert "1 prompt that moved most" in shown
 
 
 def test_drift_takes_the_two_runs_of_the_documented_rule(house: Warehouse) -> None:
-    rows = strict(ok("rubric", "compare", NAME, "--drift", FALLS, "--format", "json"))
+    rows = strict(ok("rubric", "show", NAME, "--drift", FALLS, "--json"))
     assert (rows[0]["other_snapshot"], rows[0]["snapshot"]) == ("night-1", "night-3")
-    assert "nothing moved" in refused("rubric", "compare", NAME, "--drift", STAYS)
-    assert f"known: {FALLS}" in refused("rubric", "compare", NAME, "--drift", "openai/fall")
-    assert "either" in refused("rubric", "compare", NAME, "night-1", "--drift", FALLS)
+    assert "nothing moved" in refused("rubric", "show", NAME, "--drift", STAYS)
+    assert f"known: {FALLS}" in refused("rubric", "show", NAME, "--drift", "openai/fall")
+    assert "either" in refused("rubric", "show", NAME, "--before", "night-1", "--drift", FALLS)
 
 
 def test_other_judges_in_one_of_the_runs_are_told(house: Warehouse) -> None:
     run = house.read("rubric_runs", blueprint=NAME, snapshot="night-3").to_pylist()[0] | {"judge_hash": "k" * 32}
     house.write("rubric_runs", pa.Table.from_pylist([run], schema=RUBRIC_RUNS), blueprint=NAME, snapshot="night-3")
-    assert "note: the judges differ between the two runs" in ok("rubric", "compare", NAME, "night-1", "night-3")
-    assert "note" not in ok("rubric", "compare", NAME, "night-1", "night-2").splitlines()[2]
+    assert "note: the judges differ between the two runs" in ok(
+        "rubric", "show", NAME, "--before", "night-1", "--after", "night-3"
+    )
+    assert "note" not in ok("rubric", "show", NAME, "--before", "night-1", "--after", "night-2").splitlines()[2]
 
 
 def test_names_that_are_not_known_are_answered_with_the_known_ones(house: Warehouse) -> None:
-    assert "known: night-" in refused("rubric", "compare", NAME, "nigth-1", "night-2")
-    assert "known: b" in refused("rubric", "compare", "bb", "night-1", "night-2")
-    assert "night-1, night-2, night-3" in refused("rubric", "compare", NAME, "night-1")
-    assert "twice" in refused("rubric", "compare", NAME, "night-1", "night-1")
+    assert "known: night-" in refused("rubric", "show", NAME, "--before", "nigth-1", "--after", "night-2")
+    assert "known: b" in refused("rubric", "show", "bb", "--before", "night-1", "--after", "night-2")
+    assert "night-1, night-2, night-3" in refused("rubric", "show", NAME, "--before", "night-1")
+    assert "twice" in refused("rubric", "show", NAME, "--before", "night-1", "--after", "night-1")
 
 
 def test_runs_of_made_tables_are_compared_whatever_is_unscored_in_them(state: Path) -> None:
     keep(made_tables(1, 3, 6, temperatures=(0.0, 0.5), snapshots=("base", "later")), state / "warehouse")
-    text = ok("rubric", "compare", "health__topic-0", "base", "later")
+    text = ok("rubric", "show", "health__topic-0", "--before", "base", "--after", "later")
     assert text.count("openai/model-") >= 3

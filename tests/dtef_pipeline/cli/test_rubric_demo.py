@@ -56,14 +56,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
             patch.setenv(name, str(folder / place))
         for name in ("DTEF_MODELS", "DTEF_PANEL", "DTEF_WEBHOOK"):
             patch.delenv(name, raising=False)
-        ok("responses", "import", ROOT / "data" / "stored_responses.jsonl")
+        ok("import", "responses", ROOT / "data" / "stored_responses.jsonl")
         ok("rubric", "add", ROOT / "data" / "blueprints")
         ok("rubric", "run", "--blueprint", "demo-*")
         yield Demo(
-            strict(ok("rubric", "board", "--by", "blueprint", "--blueprint", "demo-*", "--format", "json")),
+            strict(ok("rubric", "board", "--by", "blueprint", "--blueprint", "demo-*", "--json")),
             query("SELECT * FROM rubric_scores WHERE level = 'cell'"),
             query("SELECT * FROM rubric_points WHERE partial OR score IS NULL"),
-            strict(ok("responses", "show", "--format", "json")),
+            strict(ok("responses", "--json")),
             printed(patch),
             *voted(folder),
         )
@@ -71,10 +71,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 def voted(folder: Path) -> tuple[list[dict[str, Any]], str]:
     ok("preference", "pairs", "--family", "rubric", "--only", "demo-*", "--per-item", "3")
-    ok("preference", "import", ROOT / "data" / "stored_votes.jsonl")
-    ok("rollup", "--family", "preference")
+    ok("import", "votes", ROOT / "data" / "stored_votes.jsonl")
+    ok("preference", "board", "--refresh")
     ok("report", "--family", "rubric", "--out", folder / "report")
-    board = strict(ok("preference", "board", "--format", "json"))
+    board = strict(ok("preference", "board", "--json"))
     return board, (folder / "report" / "index.html").read_text(encoding="utf-8")
 
 

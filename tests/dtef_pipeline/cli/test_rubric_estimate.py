@@ -48,7 +48,7 @@ def players(added: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def estimated(*options: str) -> dict[tuple[str, str], dict[str, Any]]:
-    rows = strict(ok("rubric", "run", "--estimate", *options, "--format", "json"))
+    rows = strict(ok("rubric", "run", "--estimate", *options, "--json"))
     return {(row["role"], row["model"]): row for row in rows}
 
 
@@ -118,7 +118,7 @@ def test_key_points_are_priced_apart_and_what_follows_from_stored_ones_is_what_i
     shown = ok("rubric", "show", "two", "second")
     assert "should [0], extracted: It says: For it is so" in shown
     assert "should [1], extracted: It says: It was ever so" in shown
-    costs = strict(ok("sql", "SELECT sum(cost_usd) > 0 AS paid, count(*) AS n FROM rubric_extractions", "--format", "json"))
+    costs = strict(ok("sql", "SELECT sum(cost_usd) > 0 AS paid, count(*) AS n FROM rubric_extractions", "--json"))
     assert costs == [{"paid": True, "n": 1}]
 
     # A run without the switch takes the points out again, and its estimate says so.
@@ -154,7 +154,7 @@ def test_budgets_are_compared_with_the_estimate_by_run_role_and_model(players: P
     assert "max_calls 1 would be reached" in text
     assert "judge: max_cost_usd 1,000.0 would not be reached" in text
     assert "cand-a: max_calls 1,000 would not be reached" in text
-    told = refused("rubric", "run", "--estimate", "--max-calls", "cand=5", "--format", "json")
+    told = refused("rubric", "run", "--estimate", "--max-calls", "cand=5", "--json")
     assert "budget of 'cand': allowed: a role or a model of this run: cand-" in told
 
 

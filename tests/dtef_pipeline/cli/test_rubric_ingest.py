@@ -39,7 +39,7 @@ def test_a_file_whose_name_comes_first_and_that_is_added_later_is_known_like_all
     for name, there in (("b", ["b"]), ("a", ["a", "b"])):
         (state / f"{name}.yml").write_text(NOBODY, encoding="utf-8")
         ok("rubric", "add", *(state / f"{one}.yml" for one in there), "--root", state)
-        rows = json.loads(ok("sql", "SELECT blueprint FROM rubric_blueprints ORDER BY 1", "--format", "json"))
+        rows = json.loads(ok("sql", "SELECT blueprint FROM rubric_blueprints ORDER BY 1", "--json"))
         assert [row["blueprint"] for row in rows] == there
 
 
@@ -59,7 +59,7 @@ def test_broken_files_are_a_line_each_and_good_ones_are_added(blueprints: tuple[
     assert f"error: {files}/bad-0.yml:2: yaml: mapping values are not allowed" in lines[2]
     assert sum("reserved-id: the id two is also that of" in line for line in lines) == 2
     assert "6 files with errors were not added" in added.stderr
-    assert json.loads(ok("sql", "SELECT blueprint FROM rubric_blueprints", "--format", "json")) == [{"blueprint": "greetings"}]
+    assert json.loads(ok("sql", "SELECT blueprint FROM rubric_blueprints", "--json")) == [{"blueprint": "greetings"}]
 
 
 def test_a_file_that_breaks_stays_as_it_was_added_and_that_is_said(blueprints: tuple[Path, FakeLLM]) -> None:
@@ -93,7 +93,7 @@ def test_a_removed_blueprint_leaves_tables_boards_and_pages_and_comes_back_for_n
     assert "removed more__broken: 4 responses, " in removed
     assert "stored responses stay" in removed
     assert f"adding their folder adds them again: {files}/more/broken.yml" in removed
-    assert "boards and pages follow at the next `dtef rollup --family rubric`" in removed
+    assert "boards and pages follow at the next `dtef rubric board --refresh`" in removed
     for table in (
         "rubric_blueprints",
         "rubric_prompts",
@@ -103,8 +103,8 @@ def test_a_removed_blueprint_leaves_tables_boards_and_pages_and_comes_back_for_n
         "rubric_scores",
     ):
         assert Warehouse(folder / "warehouse").values(table, "blueprint") == ["greetings"]
-    ok("rollup", "--family", "rubric")
-    shown = ok("rubric", "board", "--by", "blueprint", "--format", "json")
+    ok("rubric", "board", "--refresh")
+    shown = ok("rubric", "board", "--by", "blueprint", "--json")
     assert {row["blueprint"] for row in json.loads(shown)} == {"greetings"}
     assert "removed, since they do not belong to it any more: more__broken.html" in ok(
         "report", "--family", "rubric", "--out", folder / "pages"

@@ -1,4 +1,4 @@
-"""`dtef rubric labels sample` draws again what a lost file held. Sheets, imports and corrections: `tests/assets/rubric/test_labels.py`."""
+"""`dtef export labels` draws again what a lost file held. Sheets, imports and corrections: `tests/assets/rubric/test_labels.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.made.rubric_warehouse import keep
 def test_items_whose_file_is_damaged_come_back_by_the_named_command_after_an_import(state: Path) -> None:
     """The command that the warning names drew nothing, as all items had labels."""
     keep(made_tables(2, 2, 6), state / "warehouse")
-    sample = ("rubric", "labels", "sample", "--prompts", 4, "--out")
+    sample = ("export", "labels", "--prompts", 4)
     ok(*sample, state / "sheet.csv")
     with (state / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -22,11 +22,11 @@ def test_items_whose_file_is_damaged_come_back_by_the_named_command_after_an_imp
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows({**row, "class": "UNMET", "author": "Ada"} for row in rows)
-    ok("rubric", "labels", "import", state / "sheet.csv")
+    ok("import", "labels", state / "sheet.csv")
     house = Warehouse(state / "warehouse")
     before = house.read("rubric_label_items").sort_by("item")
     (file_of_items,) = (state / "warehouse" / "rubric_label_items").rglob("*.parquet")
     file_of_items.write_bytes(b"rubbish" * 99)
-    assert "makes it again: dtef rubric labels sample --out SHEET" in dtef("rubric", "labels", "show").stderr
+    assert "makes it again: dtef export labels SHEET" in dtef("rubric", "board", "--by", "labels").stderr
     dtef(*sample, state / "again.csv")
     assert Warehouse(state / "warehouse").read("rubric_label_items").sort_by("item").equals(before)

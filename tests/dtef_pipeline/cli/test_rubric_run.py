@@ -91,7 +91,7 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
         tagged = [run.tags["dtef/snapshot"] for run in instance.get_runs() if "dtef/snapshot" in run.tags]
     assert tagged == ["base"] * 3, "as runs of nights are: the file read once, then asked in both commands"
 
-    (first, second) = json.loads(ok("rubric", "board", "--by", "blueprint", "--format", "json"))
+    (first, second) = json.loads(ok("rubric", "board", "--by", "blueprint", "--json"))
     assert (first["model"], second["model"]) == ("openai/cand-a", "openai/cand-b")
     assert first["score"] == pytest.approx((1 + 0.75 + 1) / 3)
     assert second["score"] == pytest.approx((0 + 0.75 + 0) / 3)
@@ -140,14 +140,11 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
         ok(
             "sql",
             "SELECT reason, count(*) AS n FROM rubric_judgements WHERE snapshot = 'cheap' GROUP BY 1 ORDER BY 1",
-            "--format",
-            "json",
+            "--json",
         )
     )
     assert {row["reason"] for row in rows} == {None, "budget"}
-    unscored = json.loads(
-        ok("sql", "SELECT reason FROM rubric_points WHERE snapshot = 'cheap' AND score IS NULL", "--format", "json")
-    )
+    unscored = json.loads(ok("sql", "SELECT reason FROM rubric_points WHERE snapshot = 'cheap' AND score IS NULL", "--json"))
     assert {row["reason"] for row in unscored} <= {"budget"}
 
 

@@ -1,4 +1,4 @@
-"""`dtef rubric show` and `dtef rubric export`: what is stored of a run, in the terminal and as one file."""
+"""`dtef rubric show` and `dtef rubric show`: what is stored of a run, in the terminal and as one file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def house(kept: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse
 
 def exported(folder: Path, *options: str) -> Any:
     out = folder / "result.json"
-    ok("rubric", "export", NAME, "--out", out, *options)
+    ok("rubric", "show", NAME, "--out", out, *options)
     return strict(out.read_text(encoding="utf-8"))
 
 
@@ -61,7 +61,7 @@ class TestShow:
         assert [name for name in ("prompt-0", "prompt-1", "prompt-2", "all prompts") if name not in text] == []
 
     def test_json_has_each_prompt_and_model_with_three_scores(self, house: Warehouse) -> None:
-        rows = strict(ok("rubric", "show", NAME, "--snapshot", "base", "--model", "openai/model-1", "--format", "json"))
+        rows = strict(ok("rubric", "show", NAME, "--snapshot", "base", "--model", "openai/model-1", "--json"))
         assert [row["prompt"] for row in rows] == ["prompt-0", "prompt-1", "prompt-2"]
         assert {tuple(row) for row in rows} == {("prompt", "model", "hybrid", "coverage", "similarity")}
 
@@ -106,7 +106,7 @@ class TestShow:
         assert not set(text) & set("\x1b\x9b\x07\u202e\r")
 
     def test_csv_has_a_row_per_criterion_of_a_response(self, house: Warehouse) -> None:
-        rows = list(csv.DictReader(io.StringIO(ok("rubric", "show", NAME, "prompt-0", "--format", "csv"))))
+        rows = list(csv.DictReader(io.StringIO(ok("rubric", "show", NAME, "prompt-0", "--csv"))))
         points = house.read("rubric_points", blueprint=NAME, snapshot="later").to_pylist()
         assert len(rows) == sum(row["prompt"] == "prompt-0" for row in points)
         assert {"model", "hybrid", "criterion_score", "criterion_words", "judges"} <= set(rows[0])
@@ -167,7 +167,7 @@ class TestExport:
         json.dumps(result, allow_nan=False)
 
     def test_file_that_cannot_be_written_is_said_by_its_path(self, house: Warehouse, tmp_path: Path) -> None:
-        result = dtef("rubric", "export", NAME, "--out", tmp_path / "no" / "such" / "x.json")
+        result = dtef("rubric", "show", NAME, "--out", tmp_path / "no" / "such" / "x.json")
         assert result.exit_code == 2
         assert "cannot write" in result.stderr
-        assert "known: health__topic-0" in refused("rubric", "export", "health__topic0", "--out", tmp_path / "x.json")
+        assert "known: health__topic-0" in refused("rubric", "show", "health__topic0", "--out", tmp_path / "x.json")

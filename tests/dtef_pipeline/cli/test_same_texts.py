@@ -21,14 +21,14 @@ def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The first and the last question of the round T1 are the same."""
     survey = write_survey(state / "survey.csv", ["T1"], questions=QUESTIONS)
     survey.write_text(survey.read_text(encoding="utf-8").replace("number 2?", "number 0?"), encoding="utf-8")
-    ok("ingest", survey)
+    ok("add", survey)
     with FakeLLM(reply=lambda call: distribution(call, 50)) as running:
         serve_as(running, state, monkeypatch, input_price=1.0, output_price=2.0)
         yield running
 
 
 def estimated() -> dict[str, Any]:
-    (row,) = strict(ok("run", "--estimate", "--round", "T1", "--model", "fake", "--format", "json"))
+    (row,) = strict(ok("run", "--estimate", "--round", "T1", "--model", "fake", "--json"))
     return {name: row[name] for name in ("requests", "replayed", "calls", "cost_usd")}
 
 
@@ -40,7 +40,7 @@ def test_each_text_is_bought_once_and_counted_once(server: FakeLLM, state: Path)
     assert max(server.answers.values()) == 1
     after = estimated()
     assert after == {"requests": calls, "replayed": calls, "calls": 0, "cost_usd": 0.0}
-    (costs,) = strict(ok("costs", "--family", "survey", "--format", "json"))
+    (costs,) = strict(ok("costs", "--family", "survey", "--json"))
     with ResponseStore(state / "responses.sqlite") as store:
         (bought,) = store.summary().to_pylist()
     assert costs["answered"] == bought["answers"] == calls

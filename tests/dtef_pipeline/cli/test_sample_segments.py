@@ -24,9 +24,7 @@ def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def calls(*options: str) -> int:
-    rows: list[dict[str, Any]] = strict(
-        ok("run", "--estimate", "--round", "S1", "--model", "fake", *options, "--format", "json")
-    )
+    rows: list[dict[str, Any]] = strict(ok("run", "--estimate", "--round", "S1", "--model", "fake", *options, "--json"))
     return sum(row["calls"] for row in rows)
 
 
@@ -38,7 +36,7 @@ def test_each_question_is_asked_of_so_many_segments_and_a_larger_sample_buys_the
     assert server.answered == one
     assert "all models on S1: 1 of 26 segments drawn for each question; all questions; context 0;" in first
     assert "language models were asked a sample of S1: 1 of 26 segments drawn for each question; all 16 questions" in ok(
-        "leaderboard"
+        "board"
     )
     assert calls("--sample-segments", "2") == two - one
     assert calls("--sample-segments", "1", "--questions", "4") == 0, "a part of the sample was bought already"
@@ -90,7 +88,7 @@ def test_too_few_batteries_get_no_error_to_expect(server: FakeLLM) -> None:
 @pytest.mark.thorough
 def test_a_board_by_segment_says_where_a_sample_leaves_too_few_batteries(server: FakeLLM) -> None:
     run_stages("--round", "S1", "--model", "fake", "--sample-segments", "2")
-    rows = strict(ok("leaderboard", "--by", "segment", "--round", "S1", "--format", "json"))
+    rows = strict(ok("board", "--by", "segment", "--round", "S1", "--json"))
     own = [row for row in rows if row["model"] == "fake" and row["n_pairs"]]
     assert own
     for row in own:

@@ -25,7 +25,7 @@ class TestConditions:
         assert "1 partition, 1 Dagster run" in printed
         assert "  fake, distribution/attribute-label: 3 responses, " in printed
         assert "  fake, shift/attribute-label+reversed: 3 responses, " in printed
-        for table in (printed, ok("leaderboard"), ok("leaderboard", "--by", "segment")):
+        for table in (printed, ok("board"), ok("board", "--by", "segment")):
             assert "condition" in table
             assert "shift/attribute-label+reversed" in table
 
@@ -48,7 +48,7 @@ class TestConditions:
     def test_the_usual_one_needs_no_column_and_another_one_has_it(self, ingested: Path) -> None:
         what = [*ROUND, "--model", "baseline/uniform"]
         assert "condition" not in run_stages(*what)
-        assert "condition" not in ok("leaderboard")
+        assert "condition" not in ok("board")
         assert "shift/attribute-label" in run_stages(*what, "--condition", "shift", "--snapshot", "other")
         said = refused("run", *what, "--snapshot", "Other", "--no-roll-ups")
         assert "snapshot 'Other': it differs from the stored 'other' in capitals alone" in said

@@ -28,7 +28,7 @@ def tokens(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def made(name: str, role: str) -> str:
-    return ok("tokens", "new", name, "--role", role).strip()
+    return ok("tokens", name, "--role", role).strip()
 
 
 class TestTokens:
@@ -39,25 +39,25 @@ class TestTokens:
         (held,) = read_tokens(tokens)
         assert (held.name, held.role, held.sha256) == ("alice", "admin", token_hash(shown))
         made("bob", "reviewer")
-        assert strict(ok("tokens", "list", "--format", "json")) == [
+        assert strict(ok("tokens", "--json")) == [
             {"name": "alice", "role": "admin"},
             {"name": "bob", "role": "reviewer"},
         ]
-        ok("tokens", "remove", "alice")
+        ok("tokens", "alice", "--remove")
         assert [one.name for one in read_tokens(tokens)] == ["bob"]
 
     def test_a_name_is_given_once_and_can_be_an_id(self, tokens: Path) -> None:
         made("alice", "admin")
         before = tokens.read_bytes()
-        assert "'alice' holds a token already" in refused("tokens", "new", "alice", "--role", "reviewer")
-        assert "got 'a b'; allowed: 1 to 100 letters" in refused("tokens", "new", "a b", "--role", "reviewer")
-        assert "'carol' holds no token; those who do: alice" in refused("tokens", "remove", "carol")
+        assert "'alice' holds a token already" in refused("tokens", "alice", "--role", "reviewer")
+        assert "got 'a b'; allowed: 1 to 100 letters" in refused("tokens", "a b", "--role", "reviewer")
+        assert "'carol' holds no token; those who do: alice" in refused("tokens", "carol", "--remove")
         assert tokens.read_bytes() == before
 
     def test_a_file_with_a_fault_is_left_as_it_is(self, tokens: Path) -> None:
         tokens.parent.mkdir()
         tokens.write_text("tokens:\n- {name: a, role: boss}\n", encoding="utf-8")
-        for words in (("new", "b", "--role", "admin"), ("list",), ("remove", "a")):
+        for words in (("b", "--role", "admin"), (), ("a", "--remove")):
             assert "tokens.yaml:2: token 'a': role: got 'boss'" in refused("tokens", *words)
         assert "boss" in tokens.read_text(encoding="utf-8")
 
@@ -77,7 +77,7 @@ class TestTokens:
         assert {one.name for one in read_tokens(tokens)} == set(names)
 
     def test_without_a_file_named_the_variable_is_asked_for(self, state: Path) -> None:
-        assert "DTEF_API_TOKENS is not set" in refused("tokens", "new", "alice", "--role", "admin")
+        assert "DTEF_API_TOKENS is not set" in refused("tokens", "alice", "--role", "admin")
 
 
 class TestStart:
@@ -86,7 +86,7 @@ class TestStart:
     def test_without_tokens_it_does_not_start_and_says_how_to_make_one(self, state: Path) -> None:
         said = refused("api")
         assert "closed to all" in said
-        assert "dtef tokens new NAME --role admin" in said
+        assert "dtef tokens NAME --role admin" in said
         assert "dtef api --dev" in said
 
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", ""])

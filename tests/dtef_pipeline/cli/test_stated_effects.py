@@ -18,12 +18,12 @@ SAID = "design effect stated at ingest: 1.5 of S1: ceilings and skill are those 
 @pytest.mark.thorough
 def test_boards_and_report_say_which_rounds_have_which_design_effect(ingested: Path) -> None:
     """It was said at ingest alone, and lowered ceilings and moved skill in silence."""
-    ok("ingest", SAMPLE, "--design-effect", "1.5")
+    ok("add", SAMPLE, "--design-effect", "1.5")
     what = ["--round", "S1", *CHOSEN, "--model", "baseline/uniform", "--questions", "3"]
     assert f"\n{SAID}\n\n" in run_stages(*what)
-    assert f"\n{SAID}\n\n" in ok("leaderboard")
-    assert SAID not in ok("leaderboard", "--by", "metric")
-    assert SAID not in ok("leaderboard", "--format", "csv")
+    assert f"\n{SAID}\n\n" in ok("board")
+    assert SAID not in ok("board", "--by", "metric")
+    assert SAID not in ok("board", "--csv")
     ok("report", "--out", ingested / "report.html")
     assert f"<p>D{SAID[1:]}.</p>" in (ingested / "report.html").read_text(encoding="utf-8")
     warehouse = Warehouse(ingested / "warehouse")

@@ -50,7 +50,7 @@ def test_a_baseline_that_no_scenario_has_is_an_error_also_beside_others(two_pack
 
 
 def test_the_command_says_where_a_baseline_does_not_play(state: object) -> None:
-    words = ["--scenario", "kuhn", "--scenario", "thirteen", "--player", "baseline/nash", "--seeds", "1", "--format", "json"]
+    words = ["--scenario", "kuhn", "--scenario", "thirteen", "--player", "baseline/nash", "--seeds", "1", "--json"]
     told = CliRunner().invoke(games, ["run", "--estimate", *words])
     assert told.exit_code == 0, told.output
     assert json.loads(told.stdout) == []

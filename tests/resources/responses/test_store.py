@@ -339,7 +339,7 @@ def test_a_round_is_asked_replayed_and_moved_with_its_answers_in_postgresql(
 ) -> None:
     url = postgres.new_database()
     monkeypatch.setenv("DTEF_RESPONSES", url)
-    printed = ok("ingest", SAMPLE)
+    printed = ok("add", SAMPLE)
     with FakeLLM(reply=lambda call: distribution(call, 30.0)) as server:
         serve_as(server, state, monkeypatch)
         printed += ok(*RUN)
@@ -347,12 +347,12 @@ def test_a_round_is_asked_replayed_and_moved_with_its_answers_in_postgresql(
         printed += ok(*RUN, "--draws", "2")
         assert server.answered == len(server.calls) == 12
     assert query("SELECT DISTINCT status FROM scores") == [{"status": "ok"}]
-    shown = ok("responses", "show")
+    shown = ok("responses")
     assert "12 responses, " in shown
     file = state / "moved.parquet"
-    printed += shown + ok("responses", "export", file)
+    printed += shown + ok("export", "responses", file)
     monkeypatch.setenv("DTEF_RESPONSES", str(state / "embedded.sqlite"))
-    assert "12 responses added" in ok("responses", "import", file)
+    assert "12 responses added" in ok("import", "responses", file)
     assert str(make_url(url).password) not in printed
     assert not (state / "responses.sqlite").exists()
 

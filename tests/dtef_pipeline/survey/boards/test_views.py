@@ -218,7 +218,7 @@ def test_a_board_has_eight_columns_and_says_how_to_see_the_others(frames: dict[s
     assert "skill interval" in last
     assert "--wide" in last
     assert "skill interval" not in header
-    with click.Context(click.Command("leaderboard")) as context:
+    with click.Context(click.Command("board")) as context:
         context.meta[WIDE_META] = True
         assert "skill interval" in meanings_shown(lines_of_view("overall", frame))
 

@@ -1,4 +1,4 @@
-"""Experiments in the report: what `dtef experiment` compares, of those whose conditions were asked."""
+"""Experiments in the report: what `dtef board --experiment` compares, of those whose conditions were asked."""
 
 from __future__ import annotations
 

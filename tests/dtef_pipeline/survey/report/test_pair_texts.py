@@ -72,4 +72,4 @@ def test_the_texts_take_no_more_room_than_was_allowed_and_the_page_says_what_is_
         assert 0 < len(responses_of(data)) < len(rows)
         assert len(json.dumps(data, separators=(",", ":"))) <= most
         assert f"behind {len(responses_of(data))} of {len(rows)} predictions of language models, in the order" in markup
-        assert "dtef responses export" in markup
+        assert "dtef export responses" in markup

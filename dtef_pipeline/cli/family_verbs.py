@@ -1,0 +1,268 @@
+"""What the verbs do, for every family: `add`, `check`, `list`, `remove` and `board`. A family brings a record, in `NAME_files.py`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import click
+import pandas as pd
+
+from dtef_pipeline.cli.families import fitting, stored_family
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
+from dtef_pipeline.cli.options import USUAL_FAMILY
+from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, refresh_boards
+from dtef_pipeline.cli.terminal import say, terminal_fit
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.families import SHARED_TABLES, Family
+from dtef_pipeline.report.terminal import render
+from dtef_pipeline.text.counted import counted, plural
+from resources.blueprint_files import clear_tables
+from resources.gateway.progress import kept_terminal, waiting
+from resources.notes import Notes
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+from resources.written_pages import remove_pages
+
+if TYPE_CHECKING:
+    from assets.launch import Launched
+
+
+class Addition(Protocol):
+    """Files that were read and checked, ready to be stored together."""
+
+    def register(self, instance: Any) -> Sequence[str]:
+        """Make their partitions known; the keys."""
+
+    def lines(self, outcome: Launched | None) -> Iterable[str]:
+        """What came of it, in sentences. `outcome`: of the run that made their tables; None: there was nothing to make."""
+
+    def problems(self) -> Iterable[str]:
+        """What was not read, or left out."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was left out that should not have been."""
+
+
+class Checked(NamedTuple):
+    """What `check` found."""
+
+    document: Any
+    """For other programs, as JSON."""
+    lines: Iterable[str]
+    is_sound: bool
+    warnings: Iterable[str] = ()
+
+
+@dataclass(frozen=True)
+class FamilyFiles:
+    """What a family knows of the files that its partitions come from."""
+
+    noun: str
+    """What a partition is called."""
+    adds: str
+    """The command that adds some."""
+    read: Callable[..., Sequence[Addition]]
+    """Reads what `add` is given: (warehouse, **options). Raises where nothing can be added."""
+    check: Callable[..., Checked]
+    """Reads what `check` is given: (**options)."""
+    listed: Callable[..., Mapping[str, Sequence[Mapping[str, Any]]]]
+    """The tables of `list`, each with a name: (warehouse, **options)."""
+    counted_rows: Mapping[str, str]
+    """The tables whose rows are counted when they go, with what a row is; first that of responses."""
+    results: tuple[str, ...]
+    """The tables over all partitions."""
+    stage: str = ""
+    """The stage that makes tables of files; empty: none does."""
+    notes: Notes[Any] | None = None
+    """What is noted of the files, by the names that `remove` takes."""
+    next_step: str = ""
+    """What to do after adding."""
+    still_there: Callable[[Warehouse, Sequence[str]], Iterable[str]] = lambda warehouse, keys: ()
+    """What to say of files that stay when these partitions go."""
+    by_first: bool = False
+    """Whether all partitions of a value of the first level go together, under that name; False: each under its key."""
+    list_hint: str = ""
+
+
+def family_files(name: str) -> FamilyFiles:
+    found: FamilyFiles = getattr(import_module(f"dtef_pipeline.cli.{name}_files"), f"{name.upper()}_FILES")
+    return found
+
+
+def add_files(family: str, output: str, **given: Any) -> int:
+    """The exit code: 1 where something was left out, or its tables could not be made."""
+    files = family_files(family)
+    check_home_path(Settings.from_environment())
+    stored = []
+    with kept_terminal():
+        with waiting(f"reading {plural(files.noun)}"):
+            import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
+
+            warehouse = open_warehouse(new=True)
+            additions = files.read(warehouse, **given)
+        with dagster_instance() if files.stage else nullcontext() as instance:
+            for addition in additions:
+                stored.append(_stored(instance, warehouse, family, files, addition, output))
+        if files.stage:
+            with waiting("naming the tables for `dtef sql`"):
+                warehouse.refresh_database()
+    is_clean = all(one["is_clean"] for one in stored)
+    if output == "json":
+        click.echo(json.dumps(stored, ensure_ascii=False))
+    elif is_clean and files.next_step:
+        say(files.next_step)
+    return 0 if is_clean else 1
+
+
+def _stored(
+    instance: Any, warehouse: Warehouse, family: str, files: FamilyFiles, addition: Addition, output: str
+) -> dict[str, Any]:
+    """Store an addition, and say what came of it; the same for other programs."""
+    from assets.launch import FAMILY_RUNS, materialize
+
+    keys = list(addition.register(instance))
+    outcome = materialize(instance, [files.stage], keys, {}, space=FAMILY_RUNS[family]) if keys and files.stage else None
+    if outcome is not None:
+        say_skipped(outcome, warehouse)
+    lines = list(addition.lines(outcome))
+    for line in lines if output != "json" else ():
+        say(line)
+    failures = outcome.failures if outcome else ()
+    problems = [*addition.problems(), *(f"error: {failure}" for failure in failures)]
+    for line in problems:
+        say(line, err=True)
+    return {"added": keys, "lines": lines, "problems": problems, "is_clean": addition.is_clean and not failures}
+
+
+def check_files(family: str, output: str, **given: Any) -> int:
+    """The exit code: 1 where there is an error."""
+    checked = family_files(family).check(**given)
+    if output == "json":
+        click.echo(json.dumps(checked.document, ensure_ascii=False, allow_nan=False, indent=1))
+    else:
+        for line in checked.lines:
+            say(line)
+    for line in checked.warnings:
+        say(line, err=True)
+    return 0 if checked.is_sound else 1
+
+
+def list_parts(family: str, output: str, **given: Any) -> int:
+    """The exit code: 1 where a file was left out."""
+    files, warehouse = family_files(family), open_warehouse(new=True)
+    tables = {name: rows for name, rows in files.listed(warehouse, **given).items() if rows}
+    if not tables:
+        raise ConfigError(f"no {plural(files.noun)} in {warehouse.root} yet: `{files.adds}` adds some")
+    if output == "csv" and len(tables) > 1:
+        raise ConfigError(f"--csv: allowed with one table; --json writes both, {' and '.join(tables)}")
+    if output == "json" and len(tables) > 1:
+        click.echo(json.dumps(tables, ensure_ascii=False))
+        return 0
+    for rows in tables.values():
+        frame = pd.DataFrame(rows)
+        shown, names = frame.map(_in_words), [*map(str, frame.columns)]
+        click.echo(render(shown if output == "table" else frame, output, fit=terminal_fit(names[:2], names[2:][::-1])))
+    if output == "table" and files.list_hint:
+        say(files.list_hint)
+    return 1 if warehouse.skipped else 0
+
+
+def _in_words(value: Any) -> Any:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {one}" for name, one in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
+    """Take the partitions that fit away, and say what went and what stays. Raises ConfigError for a pattern that fits none."""
+    files, stored = family_files(family), stored_family(family)
+    check_home_path(Settings.from_environment())
+    warehouse = open_warehouse()
+    with kept_terminal():
+        with waiting("looking at what is known"):
+            from assets.stage.noted_files import remove_files  # takes seconds
+        with dagster_instance() as instance:
+            parts = _known_parts(instance, warehouse, stored, files)
+            if not parts:
+                raise ConfigError(f"no {files.noun} in {warehouse.root} yet: `{files.adds}` adds some")
+            names = fitting(list(parts), patterns, files.noun.upper())
+            lines = [*(_what_goes(warehouse, stored, files, name) for name in names), *files.still_there(warehouse, names)]
+            asset = f"{family}_files" if files.stage else ""
+            for name in names:
+                remove_files(instance, warehouse, stored.space, asset, lambda key: None, parts[name])
+                if files.by_first:
+                    warehouse.drop_first(stored.space, name)
+                if files.notes:
+                    files.notes.delete(warehouse, name)
+    lines += [
+        f"stored responses stay: a {files.noun} that is added again is asked nothing that it was asked before",
+        boards_follow(warehouse, stored, files.results),
+    ]
+    if output == "json":
+        click.echo(json.dumps({"removed": names, "lines": lines}, ensure_ascii=False))
+    else:
+        for line in lines:
+            say(line)
+    return 0
+
+
+def _known_parts(instance: Any, warehouse: Warehouse, family: Family, files: FamilyFiles) -> dict[str, list[str]]:
+    """The partitions that Dagster's instance, the warehouse or a note knows, by the names that `remove` takes."""
+    from assets.stage.noted_files import partitions_of
+
+    space, first_table = family.space, next(iter(family.tables))
+    keys = partitions_of(instance, space)
+    for value in warehouse.values(first_table, space.first):
+        below = warehouse.values(first_table, space.second, **{space.first: value}) if space.second else []
+        keys += [space.key(value, other) for other in below] if space.second else [value]
+    parts: dict[str, list[str]] = {}
+    for key in dict.fromkeys(keys):
+        parts.setdefault(space.split(key)[0] if files.by_first else key, []).append(key)
+    if files.notes:
+        for note in files.notes.all(warehouse):
+            parts.setdefault(files.notes.key_of(note), [])
+    return parts
+
+
+def _what_goes(warehouse: Warehouse, family: Family, files: FamilyFiles, name: str) -> str:
+    """`removed compass__a: 12 responses, 24 judgements, of base, night-2`."""
+    at = {family.space.first: name} if files.by_first else family.space.levels(name)
+    rows = {noun: _rows_at(warehouse, table, at) for table, noun in files.counted_rows.items()}
+    snapshots = sorted({snapshot for found in rows.values() for snapshot in found})
+    if not snapshots:
+        return f"removed {name}, which was never run"
+    return f"removed {name}: {', '.join(counted(len(found), noun) for noun, found in rows.items())}, of {', '.join(snapshots)}"
+
+
+def _rows_at(warehouse: Warehouse, table: str, at: Mapping[str, str]) -> list[str]:
+    """The snapshot of each row."""
+    snapshots: list[str] = warehouse.rows(table, columns=["snapshot"], **at)["snapshot"].to_pylist()
+    return snapshots
+
+
+def boards_follow(warehouse: Warehouse, family: Family, results: Iterable[str]) -> str:
+    """What becomes of boards and pages after scores went, in words: they go at once where nothing is scored any more."""
+    boards_left = bool(warehouse.tables([family.scored]))
+    if not boards_left:
+        clear_tables(warehouse, [*results, *SHARED_TABLES], family.name)
+        remove_pages(warehouse.fs, f"{warehouse.root}/{family.name}_report")
+        page = f"{warehouse.root}/report.html"
+        if family.name == USUAL_FAMILY and warehouse.fs.get_file_info(page).is_file:
+            warehouse.fs.delete_file(page)
+    warehouse.refresh_database()
+    if boards_left:
+        return f"boards and pages follow at the next `dtef {family.name} board --refresh`"
+    return "nothing is scored any more: boards and pages went too"
+
+
+def show_board(family: str, *, refresh: bool, **chosen: Any) -> int:
+    """The exit code: 1 where a roll-up failed, or a file was left out."""
+    code = refresh_boards(family, chosen.get("metric")) if refresh else 0
+    import_module(f"dtef_pipeline.cli.{family}_board").show(**chosen)
+    return code

@@ -1,0 +1,255 @@
+"""`dtef responses`, `dtef export` and `dtef import`: what is stored, and how it moves between machines. Heavy packages are imported inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from dtef_pipeline.cli.options import lines_as_json, of_family, refuse_others, writes_a_table
+from dtef_pipeline.cli.reported import reports_errors
+
+_WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
+_A_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+of_admin = click.option(
+    "--by", "who", metavar="NAME", help="Who does this, for the record.  [default: the user of this computer]"
+)
+
+
+@click.command(short_help="List what the response store holds, or forget some of it.")
+@click.option("--empty", is_flag=True, help="Only responses without any text. With --truncated: either.")
+@click.option("--truncated", is_flag=True, help="Only responses that were cut off at max_tokens.")
+@click.option(
+    "--model", "models", multiple=True, metavar="NAME", help="Only of this model, by name or variant; may be repeated."
+)
+@click.option("--snapshot", "snapshots", multiple=True, metavar="LABEL", help="Only this snapshot; may be repeated.")
+@click.option(
+    "--since", type=_WHEN, metavar="DATE", help="Only what arrived on this day or later: 2026-01-31, or 2026-01-31T12:00, UTC."
+)
+@click.option("--before", type=_WHEN, metavar="DATE", help="Only what arrived before this day or time, UTC.")
+@of_family(None, "Only what this family of evaluations asked, by its tables.  [default: all in the store]")
+@click.option("--forget", is_flag=True, help="Take them out, so that the next run of the same snapshot asks them again.")
+@writes_a_table
+@reports_errors
+def responses(
+    models: tuple[str, ...],
+    snapshots: tuple[str, ...],
+    since: datetime | None,
+    before: datetime | None,
+    family: str | None,
+    output: str,
+    *,
+    empty: bool,
+    truncated: bool,
+    forget: bool,
+) -> None:
+    """List what the response store holds, where every response of a model is kept: responses, tokens and cost of each model and snapshot.
+
+    With --forget the responses that fit all options are taken out. Tables and boards hold the old text until a run has asked them again. What
+    the responses cost was spent: it stays in costs.
+
+    \b
+    dtef responses --empty --model gpt-4.1-mini            lists them
+    dtef responses --empty --model gpt-4.1-mini --forget   forgets them
+    """
+    from dtef_pipeline.cli import responses
+    from resources.responses.forgotten import ChosenResponses
+
+    when = [moment and moment.replace(tzinfo=UTC) for moment in (since, before)]
+    which = ChosenResponses(empty, truncated, models, snapshots, *when)
+    if forget:
+        responses.forget_responses(which, family, output)
+    else:
+        responses.show(which, family, output)
+
+
+class _Moved(NamedTuple):
+    """Something that is written to files, or read from them."""
+
+    done_by: str
+    """MODULE:FUNCTION, which takes the path and then the options."""
+    options: tuple[str, ...] = ()
+
+
+_WRITTEN_TO: Mapping[str, _Moved] = {
+    "prompts": _Moved("read:export_prompts", ("rounds", "contexts", "conditions")),
+    "responses": _Moved("responses:export_file", ("models", "snapshots")),
+    "votes": _Moved("preference_votes:export_file", ("justifications", "who")),
+    "labels": _Moved("rubric_labels:sample", ("blueprints", "snapshots", "n_prompts", "seed", "per_model", "show_names")),
+    "personas": _Moved("games_files:export_personas"),
+    "scenarios": _Moved("games_files:export_scenarios"),
+}
+_SUITE_OPTIONS = ("suite", "parts", "condition", "snapshot", "model", "key", "items", "repeats_are_draws", "skip_unknown")
+_READ_FROM: Mapping[str, _Moved] = {
+    "responses": _Moved("responses:import_file", _SUITE_OPTIONS),
+    "votes": _Moved("preference_votes:import_file", ("responses", "prompts", "who")),
+    "labels": _Moved("rubric_labels:import_sheet", ("author",)),
+}
+
+
+def _move(moved: _Moved, path: Path, given: Mapping[str, Any]) -> None:
+    module, function = moved.done_by.split(":")
+    getattr(import_module(f"dtef_pipeline.cli.{module}"), function)(path, **{name: given[name] for name in moved.options})
+
+
+@click.command("export", short_help="Write prompts, responses, votes, labels or personas to a file.")
+@click.argument("what", type=click.Choice(list(_WRITTEN_TO)))
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, help="Of prompts: the round whose prompts are written."
+)
+@click.option(
+    "--context", "contexts", multiple=True, help="Of prompts: only this number of context questions; may be repeated."
+)
+@click.option("--condition", "conditions", multiple=True, help="Of prompts: only those of this condition; may be repeated.")
+@click.option("--model", "models", multiple=True, metavar="NAME", help="Of responses: only this model; may be repeated.")
+@click.option(
+    "--snapshot",
+    "snapshots",
+    multiple=True,
+    metavar="LABEL",
+    help="Of responses and labels: only this snapshot; of responses may be repeated.  [default: all; of labels the latest of each blueprint]",
+)
+@click.option(
+    "--justifications/--no-justifications",
+    default=True,
+    show_default=True,
+    help="Of votes: whether to write what people gave as reasons, as words of theirs may tell who they are.",
+)
+@click.option(
+    "--blueprint",
+    "blueprints",
+    multiple=True,
+    metavar="ID|PATTERN",
+    help="Of labels: only this blueprint, or those that fit; may be repeated.  [default: all but those with the tag test]",
+)
+@click.option(
+    "--prompts",
+    "n_prompts",
+    type=click.IntRange(min=1),
+    default=40,
+    show_default=True,
+    help="Of labels: number of prompts to draw.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=7,
+    show_default=True,
+    help="Of labels: seed of the draw; another one draws others.",
+)
+@click.option(
+    "--per-model", type=click.IntRange(min=1), help="Of labels: responses of each model in each prompt.  [default: all]"
+)
+@click.option(
+    "--show-names",
+    is_flag=True,
+    help="Of labels: leave the names of models, makers and providers in the responses, where they may say who wrote them.",
+)
+@of_admin
+@reports_errors
+@lines_as_json
+def export_file(what: str, path: Path, **given: Any) -> None:
+    """Write what is stored to PATH, to keep it, to move it, or to work on it.
+
+    \b
+    prompts    the prompts of a round (its blueprints): a folder with a YAML file per segment, in the style of weval
+    responses  raw responses: Parquet or JSON lines, by the ending of PATH (.parquet, .jsonl, .jsonl.gz)
+    votes      all pairs, with their responses, votes and the runs that asked: JSON lines (.jsonl, .jsonl.gz), sorted
+    labels     a sheet for people to label responses in: prompts that are drawn by known chances, and their criteria (CSV)
+    personas   every version of every persona, a JSON object a line; a PATH that ends in .gz is compressed
+    scenarios  the same of the manifests of scenarios, without the engines that play them
+
+    Reviewers who gave no consent stand under pseudonyms, and their votes under other ids in each export, with the day alone. What decides
+    which text is shown as A stays here.
+
+    The sheet of labels names no model and no verdict. Where a response itself has a name that may say who wrote it, [model], [company] or
+    [provider] stands in its place, and the column `hidden` counts them. What has a label already is not on it again. The draw is kept in the
+    warehouse, so that `dtef import labels` can read the sheet. A draw with another seed adds to the earlier ones.
+
+    Personas and scenarios are the shipped ones, those in the folders that DTEF_PERSONAS and DTEF_SCENARIOS name, and what was made over HTTP;
+    equal ones give equal bytes. `dtef games add` takes them in.
+    """
+    refuse_others(_WRITTEN_TO[what].options, what)
+    _move(_WRITTEN_TO[what], path, given)
+
+
+@click.command("import", short_help="Add the responses, votes or labels of a file.")
+@click.argument("what", type=click.Choice(list(_READ_FROM)))
+@click.argument("file", type=_A_FILE)
+@click.option(
+    "--suite",
+    metavar="SUITE",
+    help="Of responses: FILE holds answers made elsewhere to the questions of this suite, as `dtef qa list` names it.",
+)
+@click.option(
+    "--part", "parts", multiple=True, metavar="PART|PATTERN", help="Of a suite: only questions of this part; may be repeated."
+)
+@click.option(
+    "--condition",
+    metavar="CONDITION",
+    help="Of a suite: way of asking that the answers are taken for.  [default: that of a plain `dtef qa run`]",
+)
+@click.option("--snapshot", metavar="LABEL", help="Of a suite: snapshot to store the answers in.  [default: base]")
+@click.option("--model", metavar="NAME", help="Of a suite: model of lines that name none.")
+@click.option(
+    "--key", metavar="FIELD", help="Of a suite: field that names the question.  [default: item_id, task_id, id or index]"
+)
+@click.option(
+    "--items",
+    type=_A_FILE,
+    help="Of a suite: JSON list of the numbers by which FILE calls the questions, in the order of those that were added; or an object of lists "
+    "by subject.",
+)
+@click.option(
+    "--repeats-are-draws", is_flag=True, help="Of a suite: lines of one model and question are its draws, in the order of FILE."
+)
+@click.option("--skip-unknown", is_flag=True, help="Of a suite: pass over lines about questions that were not added.")
+@click.option(
+    "--responses", type=_A_FILE, help="Of votes in a CSV: JSON lines with prompt_id, model and text; also maker and api_id."
+)
+@click.option("--prompts", type=_A_FILE, help="Of votes in a CSV: JSON lines with prompt_id and text.")
+@of_admin
+@click.option("--author", help="Of labels: name of the person who filled in the rows whose column author is empty.")
+@reports_errors
+@lines_as_json
+def import_file(what: str, file: Path, **given: Any) -> None:
+    """Add what FILE holds. What is there already stays as it is and is passed over; if a line is faulty, it is named, and nothing is added.
+
+    \b
+    responses  what `dtef export responses` wrote; with --suite answers that models gave elsewhere
+    votes      pairs, responses and votes: what `dtef export votes` or the page of a reviewer wrote, or a CSV of another tool
+    labels     a filled-in sheet of `dtef export labels`: a class per row, and a reason where they like
+
+    Answers that models gave elsewhere are JSON lines (.jsonl, .jsonl.gz) or Parquet (.parquet), one answer a line:
+
+    \b
+        {"task_id": "HumanEval/4", "model": "gpt-4", "completion": "    return 1"}
+        {"subject": "astronomy", "index": 2, "model": "mine", "text": "B"}
+        {"index": 17, "model": "mine", "samples": ["... A: 3", "... A: 4"]}
+
+    A line names its question (item_id, task_id, or index, beside subject where there are several), the model, and the text (text, response or
+    completion; or samples, a list with a text per draw). It may hold draw, finish_reason, prompt_tokens, completion_tokens, cost_usd and
+    latency_s; other fields are passed over. A number counts the questions of the file that was added, from 0. Where the numbers are those of
+    a larger file, --items gives them. The model `mine` is then called imported/mine. It is never asked and needs no key: `dtef qa run --suite
+    SUITE --model imported/mine` scores what is stored. How often questions are asked (--draws) and how (--few-shot, ...) is said there as for
+    other models.
+
+    A CSV of votes has the columns left, right and choice (A is left, B is right, or tie), and may have prompt_id, reviewer_id and confidence.
+    Without --responses its votes count, but its pairs cannot be shown. Ids of reviewers have 1 to 200 printable characters and are not those of
+    judges, times lie between 1970 and now, and no key stands twice in a line.
+
+    Classes of labels are UNMET, PARTIALLY_MET, MODERATELY_MET, MAJORLY_MET and EXACTLY_MET; rows without one are passed over. A later label of
+    the same person overrules the earlier one, which stays on record. A sheet that is imported again changes nothing.
+
+    \b
+    Exit code: 0 done; 2 a line, or an option, needs mending, and nothing was added.
+    """
+    if what == "responses" and given["suite"] is None:
+        refuse_others((), "responses without --suite")
+    refuse_others(_READ_FROM[what].options, what)
+    _move(_READ_FROM[what], file, given)

@@ -1,0 +1,138 @@
+"""`dtef board`: the views of surveys, and the ways of asking of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.asking.snapshot_order import among, snapshot_order
+from dtef_pipeline.boards.cells import load_cells
+from dtef_pipeline.boards.families import COMPARED_FAMILIES
+from dtef_pipeline.boards.served import split_served
+from dtef_pipeline.cli.after_run import SAME_RESPONSE, compare_ways
+from dtef_pipeline.cli.boards import (
+    line_of_non_answers,
+    lines_of_design_effects,
+    lines_of_samples,
+    lines_of_unranked,
+    lines_of_view,
+    reasons_without_score,
+    render_view,
+)
+from dtef_pipeline.cli.families import of_models
+from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, say_mixed
+from dtef_pipeline.cli.options import refuse_others
+from dtef_pipeline.cli.read import require_rows, scored_rounds
+from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.report.terminal import render
+from dtef_pipeline.survey.boards.published import BY_NAME
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.views import HELD, view
+from dtef_pipeline.survey.report.gap_chapter import by_significance
+from dtef_pipeline.text.counted import counted
+from resources.warehouse import Warehouse
+
+MOST_ROWS = 60
+"""Rows of a view of questions or of gaps as a table, unless one asks for more."""
+
+
+def show(by: str, output: str, experiment: str | None, margin: float, **options: Any) -> None:
+    """A view, or with `experiment` the ways of asking of it. Raises ConfigError for options of the other."""
+    if experiment is None:
+        refuse_others({*options, "by"}, "a board without --experiment", apart=("refresh",))
+        _show_view(by, output, **options)
+        return
+    taken = ("rounds", "models", "context_levels", "snapshot", "metric", "targets")
+    refuse_others((*taken, "experiment", "margin"), "--experiment", apart=("refresh",))
+    compare_ways(experiment, output, margin=margin, **{name: options[name] for name in taken})
+
+
+@reads_tables
+def _show_view(
+    warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], top: int | None, served: bool, **options: Any
+) -> None:
+    chosen = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
+    require_rows(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
+    scored_rounds(warehouse, chosen.rounds)
+    held = [*HELD, *(["predictions"] if served else [])]
+    frame = query_rounds(
+        warehouse, lambda connection: _shown_view(connection, by, chosen, warehouse, served), held, chosen.rounds
+    )
+    frame = of_models(frame, models, by)
+    if "deviation" in frame:
+        frame = by_significance(frame)
+    if "among" in frame:
+        frame = frame.sort_values("among", key=lambda among: among.map(COMPARED_FAMILIES.index), kind="stable")
+    if output == "table" and top is None and {"question_id", "deviation"} & {*frame}:
+        top = MOST_ROWS
+    shown = frame.head(top or len(frame))
+    if output != "table":
+        click.echo(render(shown, output))
+        return
+    for line in warehouse.query(lambda connection: [*lines_of_samples(connection, chosen)], only=HELD, first=chosen.rounds):
+        say(line)
+    click.echo(render_view(by, shown))
+    if left := len(frame) - len(shown):
+        say(f"{counted(left, 'more row')}: --top 0 shows all, --csv writes them for other programs")
+    if by == "overall" and shown["rank"].isna().any():
+        why = warehouse.query(
+            lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds
+        )
+        click.echo(lines_of_unranked(shown, why))
+    if not served:
+        say_mixed(warehouse, "predictions", chosen.rounds, chosen.snapshot, SERVED_REMEDY)
+    if silent := warehouse.query(
+        lambda connection: line_of_non_answers(connection, chosen), only=["scores"], first=chosen.rounds
+    ):
+        click.echo(silent)
+    click.echo("\n".join(filter(None, [lines_of_design_effects(warehouse, shown, chosen.rounds), lines_of_view(by, shown)])))
+
+
+def _shown_view(
+    connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions, warehouse: Warehouse, served: bool
+) -> pd.DataFrame:
+    """The rows of a view, with the words of its questions. `served`: whether models that one name stands for have rows of their own."""
+    if served:
+        split_served(connection, "scores", "predictions", SAME_RESPONSE)
+    frame = view(connection, by, chosen)
+    if not len(frame):
+        raise NothingToShowError(_why_empty(connection, by, chosen))
+    if "question_id" in frame:
+        texts = connection.execute(
+            "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"
+        ).df()
+        return frame.merge(texts, on=["round", "question_id"], how="left")
+    return frame
+
+
+def _why_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions) -> str:
+    """What a view without rows lacks, and which of the options may have left it out."""
+    asked = {
+        "--round": ", ".join(chosen.rounds),
+        "--context": ", ".join(chosen.context_levels),
+        "--condition": chosen.condition,
+        "--snapshot": chosen.snapshot,
+    }
+    given = ", ".join(f"{option} {value}" for option, value in asked.items() if value)
+    needed = BY_NAME[by].needs
+    if not needed or not len(load_cells(connection, chosen)):
+        return _what_there_is(connection, given)
+    if by == "context" and len(chosen.context_levels) == 1:
+        (only,) = chosen.context_levels
+        return f"--by context compares context levels, and --context {only} leaves only one: leave --context out"
+    filtered = f" (only {given} was looked at: other scores may have it)" if given else ""
+    return f"nothing to show by {by}: it needs {needed}{filtered}"
+
+
+def _what_there_is(connection: duckdb.DuckDBPyConnection, given: str) -> str:
+    there = {
+        name: [value for (value,) in connection.execute(f"SELECT DISTINCT {name} FROM scores ORDER BY 1").fetchall()]
+        for name in ("round", "context_level", "condition", "snapshot")
+    }
+    there["snapshot"] = among(snapshot_order(connection), there["snapshot"])
+    listed = [f"{name}: {', '.join(values)}" for name, values in there.items()]
+    return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"

@@ -1,0 +1,215 @@
+"""The commands of surveys, which need no name of a family before them. Heavy packages are imported inside them, as in `dtef.py`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dtef_pipeline.cli.options import (
+    of_estimate,
+    of_metric,
+    of_rounds,
+    of_served,
+    of_targets,
+    selects_what_is_asked,
+    starts_from,
+)
+from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.verbs import ExplainsColumns, FamilyWords, Verb, family_group
+from dtef_pipeline.survey.boards.published import PUBLISHED
+
+_A_SURVEY = (
+    click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)),
+    click.option(
+        "--round", "round_id", help="Id to store the round under.  [default: the folder's name, or the survey's id in the file]"
+    ),
+    click.option(
+        "--min-n",
+        type=click.IntRange(min=1),
+        help="Fewest respondents that a distribution must have to be used.  [default: 10]",
+    ),
+    click.option(
+        "--design-effect",
+        type=click.FloatRange(min=1, max=50),
+        help="How many of the respondents are worth one drawn at random, where the survey is weighted or sampled in clusters.  "
+        "[default: as stated when the round was ingested before, else 1]",
+    ),
+    click.option(
+        "--allow-missing-questions",
+        is_flag=True,
+        help="Go on though questions or options are missing in one file of the folder or another: it may have been cut.",
+    ),
+    click.option(
+        "--allow-missing-attributes",
+        is_flag=True,
+        help="Go on without attributes that the guide or the counts file has and no segment column.",
+    ),
+    click.option(
+        "--replace",
+        is_flag=True,
+        help="Let a round lose segments, questions or pairs that an earlier reading of it had.",
+    ),
+)
+
+
+@click.command(cls=ExplainsColumns, table="run", short_help="Ask models about a round and score their predictions.")
+@selects_what_is_asked
+@of_metric
+@starts_from("ingest", "ask")
+@click.option(
+    "--from-store", is_flag=True, help="Make the partitions again from the response store: by default, no model is asked."
+)
+@click.option(
+    "--no-roll-ups", is_flag=True, help="Do not update the roll-ups now; `dtef board --refresh` or the next run does."
+)
+@of_estimate
+@reports_errors
+def run(is_estimate: bool, output: str, **given: Any) -> None:
+    """Ask models about a round, score their predictions and look for drift; then update the roll-ups.
+
+    Roll-ups are the tables over all rounds, such as the leaderboard, and the report. Responses that are stored already are used again, and
+    only the missing ones are asked for; --snapshot with a new label asks for all anew. When a budget is reached, finished work is kept. Give
+    the command again to ask for the rest: a budget counts from zero at each start. `dtef board --help` explains the columns of the board.
+
+    With --estimate the tokens of prompts are estimated on the high side. For responses two numbers are given: what is usual (the mean of
+    earlier responses, if there are any), and the most that the models' max_tokens allow. Where the price of a model is not known, its cost is
+    `unknown`.
+
+    \b
+    Exit code: 0 done; 1 a partition failed, or a file was left out; 2 the options or the set-up need mending; 4 a model never answered;
+    130 interrupted (the responses so far are kept).
+    """
+    from dtef_pipeline.cli import estimate, run
+    from dtef_pipeline.cli.selection import RunOptions
+
+    options = RunOptions(**given)
+    if is_estimate:
+        estimate.estimate(options, output)
+    else:
+        sys.exit(run.run(options))
+
+
+SURVEY = FamilyWords(
+    name="survey",
+    short="Predict what groups of people answered in surveys.",
+    help="""Work with survey rounds. A verb without a family is one of these: `dtef run` is `dtef survey run`.
+
+    \b
+        dtef check PATH        say what a round holds, and what is wrong with it
+        dtef add PATH          read a round: what each group really answered
+        dtef list              list the rounds that are known
+        dtef run --estimate    say what a run would ask and cost
+        dtef run --round GD4   ask models and score their predictions
+        dtef board             show who predicts best
+        dtef report            write the results as one HTML page
+        dtef remove ROUND      take a round and its results away
+    """,
+    part="round",
+    parts="rounds",
+    pattern="an id, such as GD4, or a pattern such as 'GD*'",
+    check=Verb(
+        "Say what survey rounds hold, and what is wrong with them.",
+        """Read survey rounds as `dtef add` does, and say what was found: segments, questions, what is in quarantine and why, scales, batteries.
+
+    Each PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet). Nothing is stored.
+
+    \b
+    Exit code: 0 all can be read; 1 something of a round cannot be read; 2 a round cannot be used, or the options need mending.
+    """,
+        _A_SURVEY,
+    ),
+    add=Verb(
+        "Read a survey round: what each group really answered.",
+        """Read survey rounds and store what each segment answered to each question (the table `survey_responses`).
+
+    Each PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet). All are checked before one is stored.
+
+    \b
+    Exit code: 0 done; 1 something was not read, and all else was stored; 2 nothing was changed; 130 interrupted.
+    """,
+        _A_SURVEY,
+    ),
+    list=Verb(
+        "List the rounds that are known.",
+        "List rounds: segments, questions, pairs of both, what is in quarantine, and the file that each comes from.",
+        (
+            click.option(
+                "--experiments", is_flag=True, help="List the experiments that --experiment takes, in place of rounds."
+            ),
+        ),
+    ),
+    board=Verb(
+        "Rank models by their mean score, overall or in groups.",
+        """Rank models by their mean score with 95 % intervals, overall or within groups; or test what the ranks show.
+
+    With --experiment, compare the conditions (ways of asking) of an experiment, which `dtef run --experiment NAME` asks. Every condition is
+    compared with the first one:
+
+    \b
+    better, worse  the difference is more than chance (t test of whole batteries, adjusted for all rows, p < .05)
+    equivalent     the difference is surely smaller than the margin (its 90 % interval lies within the margin)
+    undecided      none of these
+    """,
+        (
+            of_rounds,
+            click.option(
+                "--context", "context_levels", multiple=True, help="Only this number of context questions; may be repeated."
+            ),
+            click.option(
+                "--condition",
+                help="Only this condition (way of asking), spelled in full, such as distribution/attribute-label.",
+            ),
+            of_metric,
+            of_targets,
+            click.option(
+                "--cells",
+                type=click.Choice(["own", "shared"]),
+                default="own",
+                show_default=True,
+                help="Scores that a model's mean is taken over: all its own, or only those of questions and segments that all models share.",
+            ),
+            click.option(
+                "--non-answers",
+                is_flag=True,
+                default=None,
+                help="Also segments of people who gave no answer, such as party:refused.",
+            ),
+            click.option("--snapshot", help="Only this snapshot.  [default: the latest response to each prompt]"),
+            of_served,
+            click.option(
+                "--intervals/--no-intervals",
+                default=None,
+                help="Whether boards have intervals, ranges of ranks and tiers; without them a large board is faster.  [default: intervals]",
+            ),
+            click.option(
+                "--seed",
+                type=click.IntRange(min=0),
+                help="Seed of the samples of answers that intervals allow for.  [default: that of the stored tables]",
+            ),
+            click.option(
+                "--top",
+                type=click.IntRange(min=0),
+                help="Only the first N rows; 0: all.  [default: 60 with --by question, else all]",
+            ),
+            click.option(
+                "--experiment",
+                metavar="NAME|FILE",
+                help="Compare the ways of asking of this experiment; `dtef list --experiments` lists them.",
+            ),
+            click.option(
+                "--margin",
+                type=float,
+                default=0.01,
+                show_default=True,
+                help="With --experiment, the difference of scores that is too small to matter.",
+            ),
+        ),
+    ),
+    run=run,
+    views=PUBLISHED,
+    explains="leaderboard",
+)
+survey = family_group(SURVEY)

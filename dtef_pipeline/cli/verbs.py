@@ -1,0 +1,169 @@
+"""The verbs of every family, made of its record: `dtef FAMILY add, check, list, remove, run, board`. Loads nothing heavy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import click
+
+from dtef_pipeline.cli.options import Option, as_json, of_format, options, writes_a_table
+from dtef_pipeline.cli.reported import reports_errors
+
+
+class Commands(click.Group):
+    """A group whose commands explain their columns. A verb of `usual`, a group, needs no name of that group before it."""
+
+    usual: click.Group | None = None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they are used."""
+        return list(self.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = super().get_command(ctx, cmd_name)
+        return self.usual.get_command(ctx, cmd_name) if found is None and self.usual else found
+
+
+class ListedView(Protocol):
+    """One of the tables that `--by` chooses among."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shows(self) -> str: ...
+
+    @property
+    def table(self) -> str: ...
+
+
+class ExplainsColumns(click.Command):
+    """A command whose help ends with what `--by` shows, and what the columns of a table mean."""
+
+    def __init__(self, *given: Any, table: str = "", views: Sequence[ListedView] = (), **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.table, self.views, self.epilog = table, views, _views_shown(views)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        if not self.table:
+            return
+        from dtef_pipeline.cli.columns import explained
+
+        for heading, columns in explained(self.table):
+            with formatter.section(heading):
+                formatter.write_dl(list(columns.items()))
+
+
+class Verb(NamedTuple):
+    """What a family says of one of the verbs, and the options that it alone has there."""
+
+    short: str
+    help: str
+    options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyWords:
+    """What a family brings to its commands."""
+
+    name: str
+    short: str
+    help: str
+    part: str
+    """What a partition is called, in the singular and then in the plural below."""
+    parts: str
+    pattern: str
+    """What names partitions, as in: an id, or a pattern such as 'compass__*'."""
+    add: Verb
+    check: Verb
+    list: Verb
+    board: Verb
+    run: click.Command
+    views: Sequence[ListedView] = ()
+    """What `board --by` shows; empty: there is one board alone."""
+    who: str = "--model"
+    """The option that says whose rows a board shows."""
+    stays: str = ""
+    """What else stays when partitions are removed, in a sentence."""
+    more: tuple[click.Command, ...] = ()
+    """The commands that this family alone has."""
+    explains: str = ""
+    """The table whose columns the help of its board explains."""
+
+
+_REFRESH = click.option(
+    "--refresh", is_flag=True, help="First make the boards, costs, drift of models and the report anew of all that is scored."
+)
+_FUNCTIONS = {"add": "add_files", "check": "check_files", "list": "list_parts", "remove": "remove_parts", "board": "show_board"}
+"""By verb, the function of `family_verbs.py` that does it for every family."""
+
+
+def family_group(words: FamilyWords) -> click.Group:
+    """The group of a family's commands."""
+    group = Commands(words.name, help=words.help, short_help=words.short)
+    verbs = {
+        "add": (words.add, as_json),
+        "check": (words.check, as_json),
+        "list": (words.list, of_format),
+        "remove": (_remove(words), as_json),
+        "board": (_board(words), writes_a_table),
+    }
+    made = [_generated(words, name, verb, output) for name, (verb, output) in verbs.items()]
+    for command in (*made[:-1], words.run, made[-1], *words.more):
+        group.add_command(command)
+    return group
+
+
+def _generated(words: FamilyWords, name: str, verb: Verb, output: Option) -> click.Command:
+    """The command of a verb."""
+
+    def call(**given: Any) -> None:
+        from dtef_pipeline.cli import family_verbs
+
+        sys.exit(getattr(family_verbs, _FUNCTIONS[name])(words.name, **given))
+
+    of_board = {"views": words.views, "table": words.explains} if name == "board" else {}
+    make = click.command(name, cls=ExplainsColumns, short_help=verb.short, help=verb.help, **of_board)
+    command: click.Command = make(options(*verb.options, output)(reports_errors(call)))
+    return command
+
+
+def _remove(words: FamilyWords) -> Verb:
+    metavar = words.part.upper()
+    help = f"""Take {words.parts} away: their partitions and their rows in all tables. Boards and pages follow at the next
+    `dtef {words.name} board --refresh`; where nothing is scored any more, they go at once.
+
+    {metavar} is {words.pattern}. Files stay, and so does all that was paid for: a {words.part} that is added and run again finds its stored
+    responses. {words.stays}
+
+    \b
+    Exit code: 0 done; 2 a name fits no {words.part}, and nothing was changed.
+    """
+    argument = click.argument("patterns", metavar=f"{metavar}...", nargs=-1, required=True)
+    return Verb(f"Take {words.parts} and their results away.", help, (argument,))
+
+
+def _board(words: FamilyWords) -> Verb:
+    by = click.option(
+        "--by",
+        type=click.Choice([view.name for view in words.views]),
+        default="overall",
+        show_default=True,
+        help="What to show; each choice is explained below.",
+    )
+    who = click.option(
+        words.who,
+        "models",
+        multiple=True,
+        metavar="NAME|PATTERN",
+        help="Only rows of this one, or those that fit; may be repeated.",
+    )
+    return words.board._replace(options=(*([by] if words.views else []), who, *words.board.options, _REFRESH))
+
+
+def _views_shown(views: Sequence[ListedView]) -> str | None:
+    return "\n".join(["\b", "What --by shows:", *(f"  {view.name:<15}  {view.shows}" for view in views)]) if views else None

@@ -1,0 +1,79 @@
+"""The verbs of every family: what `check`, `list` and `remove` do alike, and that other programs can read what they write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.cli.started_runs import dagster_instance
+from tests.conftest import ROOT
+from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, dtef, ok, query, refused, run_stages
+from tests.strict_json import strict
+
+SURVEY_TABLES = ("survey_responses", "survey_quarantine", "predictions", "scores")
+
+
+def partitions(space: str) -> list[str]:
+    with dagster_instance() as instance:
+        return list(instance.get_dynamic_partitions(space))
+
+
+def test_check_of_a_round_says_what_add_says_and_stores_nothing(state: Path) -> None:
+    checked = ok("check", SAMPLE)
+    assert "S1: 26 segments, 16 questions, 415 pairs" in checked
+    assert not (state / "warehouse").exists()
+    (found,) = strict(ok("check", SAMPLE, "--json"))
+    assert (found["round"], found["pairs"], len(found["quarantined"])) == ("S1", 415, found["in_quarantine"])
+    (stored,) = strict(ok("add", SAMPLE, "--json"))
+    said = [line for line in checked.splitlines()[1:] if line]
+    assert [line for line in said if line not in stored["lines"]] == []
+    assert len(stored["added"]) == 26
+
+
+def test_a_round_that_is_removed_is_gone_and_its_responses_are_found_again(state: Path) -> None:
+    refused("list")
+    ok("add", SAMPLE)
+    run_stages("--round", "S1", *CHOSEN)
+    (listed,) = strict(ok("list", "--json"))
+    assert (listed["round"], listed["segments"], listed["snapshots"]) == ("S1", 26, ["base"])
+    assert "ROUND 'S2' fits none; known: S1" in refused("remove", "S2")
+    removed = ok("remove", "S*")
+    assert "removed S1: " in removed
+    assert "of base" in removed
+    assert "nothing is scored any more: boards and pages went too" in removed
+    assert partitions("round_segment") == []
+    assert not any((state / "warehouse" / table / "round=S1").exists() for table in SURVEY_TABLES)
+    assert "no rounds in" in refused("list")
+    ok("add", SAMPLE)
+    assert query("SELECT count(*) AS n FROM survey_responses")[0]["n"] == 415
+
+
+def test_lists_of_every_family_can_be_read_by_other_programs(state: Path) -> None:
+    ok("rubric", "add", ROOT / "data" / "blueprints")
+    listed = strict(ok("rubric", "list", "--json"))
+    assert [(row["blueprint"], row["prompts"]) for row in listed] == [("demo-facts", 5), ("demo-letters", 5)]
+    assert ok("rubric", "list", "--csv").startswith("blueprint,prompts,")
+    games = strict(ok("games", "list", "--json"))
+    assert {"poker/kuhn"} <= {row["scenario"] for row in games["scenarios"]}
+    assert "allowed with one table; --json writes both, scenarios and personas" in refused("games", "list", "--csv")
+    assert all(not row["faults"] for row in strict(ok("games", "check", ROOT, "--json")))
+
+
+def test_the_results_of_a_scenario_can_be_removed(state: Path) -> None:
+    refused("games", "remove", "poker/kuhn")
+    ok("games", "run", "--scenario", "kuhn", "--player", "baselines", "--seeds", "1-2", "--no-roll-ups")
+    assert partitions("league_scenario") == ["poker/kuhn"]
+    gone = strict(ok("games", "remove", "poker/*", "--json"))
+    assert gone["removed"] == ["poker/kuhn"]
+    assert gone["lines"][0].startswith("removed poker/kuhn: ")
+    assert partitions("league_scenario") == []
+    assert "nothing is scored" in gone["lines"][-1]
+
+
+@pytest.mark.parametrize("words", [("board",), ("rubric", "board"), ("qa", "board"), ("games", "board")])
+def test_a_board_that_cannot_be_refreshed_says_what_scores(state: Path, words: tuple[str, ...]) -> None:
+    (state / "warehouse").mkdir()
+    result = dtef(*words, "--refresh")
+    assert result.exit_code == 2
+    assert "they are made by `dtef " in result.stderr
