@@ -27,12 +27,11 @@ from dtef_pipeline.cli.preference_group import preference
 from dtef_pipeline.cli.qa_group import documented_models, of_named_part, qa
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.rubric_group import rubric
-from dtef_pipeline.cli.settings_options import settings_options
 from dtef_pipeline.cli.store_commands import export_file, import_file, responses
 from dtef_pipeline.cli.survey_group import survey
+from dtef_pipeline.cli.takes_settings import TakesSettings
 from dtef_pipeline.cli.verbs import Commands, ExplainsColumns
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.settings import QaSettings
 from dtef_pipeline.statistics.seed import SEED
 
 
@@ -214,7 +213,12 @@ def doctor(output: str) -> None:
     sys.exit(doctor.doctor(output))
 
 
-@main.command(short_help="Score answers in a file, without any table.")
+@main.command(
+    cls=TakesSettings,
+    settings="dtef_pipeline.qa.settings.QaSettings",
+    chosen=("k", "retriever", "filter", "judges", "judge", "rejudge", "trust_answers"),
+    short_help="Score answers in a file, without any table.",
+)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--family", type=click.Choice(["survey", "qa"]), default="survey", show_default=True, help="What FILE answers.")
 @click.option(
@@ -222,7 +226,6 @@ def doctor(output: str) -> None:
     type=click.Path(exists=True, path_type=Path),
     help="Of qa: file of programs to write in the layout of HumanEval, which lines of code_execution name by `task`.",
 )
-@settings_options(QaSettings, ("trust_answers",))
 @click.option(
     "--corpus",
     type=click.Path(exists=True, path_type=Path),
@@ -236,7 +239,6 @@ def doctor(output: str) -> None:
     help="With --corpus: model to ask, as `dtef qa run` takes it; may be repeated.  [default: score what FILE holds]",
 )
 @snapshot_or_base("With --corpus: label to store responses under.")
-@settings_options(QaSettings, ("k", "retriever", "filter", "judges", "judge", "rejudge"))
 @of_named_part
 @click.option(
     "--out",

@@ -19,8 +19,8 @@ from dtef_pipeline.cli.planned_table import (
     stored_responses,
 )
 from dtef_pipeline.cli.role_budgets import budgets_given, with_budgets
-from dtef_pipeline.cli.settings_options import RunFlags
 from dtef_pipeline.cli.started_runs import check_home_path, end_run, refuse_unaskable, require_imported, start_stages
+from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS

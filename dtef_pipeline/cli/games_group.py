@@ -18,14 +18,15 @@ from dtef_pipeline.cli.options import (
     writes_a_table,
 )
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.settings_options import settings_options, split_given
+from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group
-from dtef_pipeline.family.run_settings import settings_of
-from dtef_pipeline.games.settings import DecisionSettings, GamesSettings
 
 
-@click.command(short_help="Read a model's whole strategy off every decision of a small game.")
-@settings_options(DecisionSettings)
+@click.command(
+    cls=TakesSettings,
+    settings="dtef_pipeline.games.settings.DecisionSettings",
+    short_help="Read a model's whole strategy off every decision of a small game.",
+)
 @of_asked_snapshot
 @budgets_with_roles("candidate")
 @click.option(
@@ -49,6 +50,8 @@ def decisions(estimate: bool, output: str, **given: Any) -> None:
     Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
     """
     from dtef_pipeline.cli import games_decisions
+    from dtef_pipeline.family.run_settings import settings_of
+    from dtef_pipeline.games.settings import DecisionSettings
 
     settings, beside = split_given(given)
     options = settings_of(DecisionSettings, settings)
@@ -72,8 +75,11 @@ _of_scenarios = options(
 )
 
 
-@click.command(short_help="Have players play scenarios, and score them.")
-@settings_options(GamesSettings)
+@click.command(
+    cls=TakesSettings,
+    settings="dtef_pipeline.games.settings.GamesSettings",
+    short_help="Have players play scenarios, and score them.",
+)
 @of_asked_snapshot
 @budgets_with_roles("candidate")
 @boards_by("games")
@@ -96,6 +102,8 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
     """
     from dtef_pipeline.cli import games_run
+    from dtef_pipeline.family.run_settings import settings_of
+    from dtef_pipeline.games.settings import GamesSettings
 
     settings, beside = split_given(given)
     options = settings_of(GamesSettings, settings)

@@ -18,7 +18,6 @@ from dtef_pipeline.cli.planned_table import (
     stored_responses,
 )
 from dtef_pipeline.cli.role_budgets import budgets_given, with_budgets
-from dtef_pipeline.cli.settings_options import RunFlags
 from dtef_pipeline.cli.started_runs import (
     ERROR_CHARACTERS_SHOWN,
     check_home_path,
@@ -27,6 +26,7 @@ from dtef_pipeline.cli.started_runs import (
     require_imported,
     start_stages,
 )
+from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS

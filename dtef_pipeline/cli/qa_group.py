@@ -20,10 +20,9 @@ from dtef_pipeline.cli.options import (
     starts_from,
 )
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.settings_options import settings_options, split_given
+from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group
 from dtef_pipeline.qa.result_views import QA_VIEWS
-from dtef_pipeline.qa.settings import QaSettings
 
 _PART_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -76,8 +75,12 @@ _QUESTION_FILES = (
 )
 
 
-@click.command(short_help="Ask models, judge and score what they answer.")
-@settings_options(QaSettings, models=documented_models)
+@click.command(
+    cls=TakesSettings,
+    settings="dtef_pipeline.qa.settings.QaSettings",
+    callbacks={"models": documented_models},
+    short_help="Ask models, judge and score what they answer.",
+)
 @of_asked_snapshot
 @of_qa_budgets
 @starts_from("ingest", "ask", "judge")

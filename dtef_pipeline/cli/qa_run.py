@@ -27,7 +27,6 @@ from dtef_pipeline.cli.planned_table import (
     stored_responses,
 )
 from dtef_pipeline.cli.role_budgets import budgets_given, with_budgets
-from dtef_pipeline.cli.settings_options import RunFlags
 from dtef_pipeline.cli.started_runs import (
     check_home_path,
     end_run,
@@ -36,6 +35,7 @@ from dtef_pipeline.cli.started_runs import (
     start_stages,
     unanswered_lines,
 )
+from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.families import COMPUTED_MODELS

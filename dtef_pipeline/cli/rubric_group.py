@@ -19,10 +19,9 @@ from dtef_pipeline.cli.options import (
     writes_a_table,
 )
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.settings_options import settings_options, split_given
+from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
-from dtef_pipeline.rubric.settings import RubricSettings
 
 of_models_dir = click.option(
     "--models-dir",
@@ -134,8 +133,11 @@ def show(
     sys.exit(rubric_show.compare(blueprint, before, after, drift, by, top, fail_on, given["output"]))
 
 
-@click.command(short_help="Ask models, have their responses judged, and score them.")
-@settings_options(RubricSettings)
+@click.command(
+    cls=TakesSettings,
+    settings="dtef_pipeline.rubric.settings.RubricSettings",
+    short_help="Ask models, have their responses judged, and score them.",
+)
 @of_asked_snapshot
 @of_budgets
 @starts_from("ingest", "ask", "judge")

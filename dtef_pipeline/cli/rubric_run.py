@@ -22,8 +22,8 @@ from dtef_pipeline.cli.planned_table import (
     stored_responses,
 )
 from dtef_pipeline.cli.role_budgets import budgets_given, owned_budgets, with_budgets
-from dtef_pipeline.cli.settings_options import RunFlags
 from dtef_pipeline.cli.started_runs import check_home_path, end_run, start_stages, unanswered_lines
+from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.errors import ConfigError

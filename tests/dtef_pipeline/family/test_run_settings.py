@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from assets.engine.settings_config import stage_config
 from dtef_pipeline.api.asked_settings import EvaluationAsked, manifest_form
-from dtef_pipeline.cli.settings_options import settings_options, split_given
+from dtef_pipeline.cli.takes_settings import split_given
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.family.run_settings import Door, RunSettings, panel_settings, run_config, setting, settings_at, settings_of
@@ -50,8 +50,7 @@ def given_to_command(model: type[RunSettings], name: str, value: Any, folder: Pa
     """By the option of the command, as a user spells it."""
     given: list[dict[str, Any]] = []
 
-    @click.command()
-    @settings_options(model, [name])
+    @click.command(cls=TakesSettings, settings=f"{model.__module__}.{model.__name__}", chosen=[name])
     def command(**options: Any) -> None:
         given.append(options)
 

@@ -1,0 +1,61 @@
+"""Commands whose options are the settings of a family's runs, and what they are given. Loads nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+
+class RunFlags(NamedTuple):
+    """What a command that runs stages is given beside the settings."""
+
+    max_cost_usd: tuple[str, ...] = ()
+    max_calls: tuple[str, ...] = ()
+    """Budgets, [ROLE=|MODEL=]AMOUNT each."""
+    first: str = "ask"
+    """The stage that the run begins with."""
+    no_roll_ups: bool = False
+
+
+class TakesSettings(click.Command):
+    """A command with the options of settings before its own. They are made when they are first looked at: `dtef --help` needs none."""
+
+    def __init__(
+        self,
+        *given: Any,
+        settings: str,
+        chosen: Sequence[str] | None = None,
+        callbacks: Mapping[str, Callable[..., Any]] | None = None,
+        **named: Any,
+    ) -> None:
+        """`settings`: module and class, such as `dtef_pipeline.qa.settings.QaSettings`; `chosen`: as of `settings_options`; `callbacks`: by
+        setting, click's callback."""
+        self._settings, self._chosen, self._callbacks = settings, chosen, callbacks or {}
+        super().__init__(*given, **named)
+
+    @property
+    def params(self) -> list[click.Parameter]:
+        if self._settings:
+            from dtef_pipeline.cli.settings_options import settings_options
+
+            module, _, name = self._settings.rpartition(".")
+            self._settings = ""
+            model = getattr(import_module(module), name)
+            self._own[:0] = settings_options(model, self._chosen, self._callbacks)
+        return self._own
+
+    @params.setter
+    def params(self, own: list[click.Parameter]) -> None:
+        self._own = own
+
+
+def split_given(given: dict[str, Any]) -> tuple[dict[str, Any], RunFlags]:
+    """What a command is given: the settings that have a value, and what stands beside them."""
+    beside = {name: given.pop(name) for name in RunFlags._fields if name in given}
+    settings = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value not in ((), None)
+    }
+    return settings, RunFlags(**beside)
