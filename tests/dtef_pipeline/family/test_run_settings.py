@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from assets.engine.settings_config import stage_config
 from dtef_pipeline.api.asked_settings import EvaluationAsked, manifest_form
-from dtef_pipeline.cli.takes_settings import split_given
+from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.family.run_settings import Door, RunSettings, panel_settings, run_config, setting, settings_at, settings_of
