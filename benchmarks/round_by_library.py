@@ -159,7 +159,7 @@ def _library_costs_drift_and_report(house: Any) -> None:
     with house.connect() as connection:
         house.write("costs", costs(connection, "survey", SURVEY_CALL_TABLES, lambda keys: house.read("costs")), family="survey")
         found = model_drift(connection, SUBJECT, Panel().drift)
-    house.write("drift_series", found.series)
+    house.write("drift_series", found.series, family="survey")
     with house.connect() as connection:
         page = survey_report(connection, load_experiments(shipped("experiments")), [])
     house.put(f"{house.root}/report.html", page.encode())

@@ -198,9 +198,9 @@ def test_answers_of_a_round_that_was_never_run_are_made_again_by_the_named_comma
 def test_a_table_of_which_nothing_can_be_read_is_empty_and_no_traceback(damaged: Path) -> None:
     for file in (damaged / "scores").rglob("*.parquet"):
         rubbish(file)
-    for command, code in (("board", 1), ("drift", 2)):
+    for command in ("board", "drift"):
         result = dtef(command)
-        assert result.exit_code == code
+        assert result.exit_code == 1
         assert len(named(result.stderr)) == 4
         assert "Traceback" not in result.output
     assert ok("sql", "SELECT count(*) AS n FROM predictions", "--csv").startswith("n\n")

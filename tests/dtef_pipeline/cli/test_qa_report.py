@@ -13,6 +13,7 @@ import pytest
 from assets.definitions import defs
 from assets.stage.panel_drift import panel_drift
 from assets.survey.store import SurveyStore
+from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_TABLES
 from dtef_pipeline.errors import ConfigError
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -118,9 +119,14 @@ def test_when_the_last_part_goes_no_board_and_no_page_is_left(
     """Roll-ups failed for good, in words of DuckDB, and boards and pages kept what was removed."""
     copytree(folder / "warehouse", tmp_path / "warehouse")
     use(tmp_path, monkeypatch)
+    house = Warehouse(tmp_path / "warehouse")
+    house.write("drift", DRIFT.empty_table(), family="rubric")
+    assert "qa" in house.values("drift", "family")
     assert "boards and pages follow at the next `dtef qa board --refresh`" in ok("qa", "remove", "[!m]*", "mmlu/subject_1")
     assert "nothing is scored any more: boards and pages went too" in ok("qa", "remove", "mmlu/*")
     assert "no qa_board" in refused("qa", "board")
+    parts = {(table, family) for table in DRIFT_TABLES for family in house.values(table, "family")}
+    assert parts == {("drift", "rubric")}, "those of other families stay"
     assert list((tmp_path / "warehouse" / "qa_report").glob("*")) == []
     assert "they are made by `dtef qa run`" in refused("qa", "board", "--refresh")
     assert "no qa_scores in" in refused("drift", "--family", "qa")

@@ -11,7 +11,6 @@ import pytest
 
 from dtef_pipeline.report.charts import Mark, drift_lines, forest, heat_map
 from dtef_pipeline.report.svg import DARK, LIGHT, across, domain, ticks
-from dtef_pipeline.survey.report.terms import NAMES
 from tests.made.boards import board, segments
 
 MARKS = [Mark("ceiling", 0.9, "ceiling"), Mark("others", 0.75, "others"), Mark("population", 0.8, "population")]
@@ -21,7 +20,7 @@ def snapshots() -> pd.DataFrame:
     rows = pd.DataFrame({"snapshot": ["base", "2026-01-02"], "score": [0.5, 0.6], "model": "<b>", "model_variant": "v"})
     rows = rows.assign(difference=[0.0, 0.1], compared=True, in_baseline=[True, False], n_shared=10, n_prompts=10)
     rows = rows.assign(parse_rate=1.0, log10_e=0.0, served_models=[[], []], fingerprints=[[], []])
-    return rows.assign(context_level="0", condition="c")
+    return rows.assign(way="context 0")
 
 
 def of_places(frame: pd.DataFrame) -> str:
@@ -29,7 +28,7 @@ def of_places(frame: pd.DataFrame) -> str:
 
 
 def of_snapshots(frame: pd.DataFrame) -> str:
-    return drift_lines(frame, NAMES)
+    return drift_lines(frame)
 
 
 ALL = [(forest, board()), (of_places, segments()), (of_snapshots, snapshots())]
