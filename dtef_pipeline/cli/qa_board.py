@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.qa.known_suites import known_suites
+from dtef_pipeline.boards.cuts import of_cut
 from dtef_pipeline.boards.family_views import FamilyView
 from dtef_pipeline.boards.served import split_served
 from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up
@@ -21,7 +22,7 @@ from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
 from dtef_pipeline.qa.netted_scores import moved_judges, net_of_judge
 from dtef_pipeline.qa.report.pages import qa_pages
 from dtef_pipeline.qa.report.terms import QA_NAMES
-from dtef_pipeline.qa.result_tables import QA_BOARDS
+from dtef_pipeline.qa.result_tables import QA_BOARDS, QA_CUTS
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE
 from dtef_pipeline.qa.retrieval_means import RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, retrieval_means
 from dtef_pipeline.qa.stored_tables import QA_TABLES
@@ -41,6 +42,8 @@ def show(warehouse: Warehouse, by: str, suites: Sequence[str], output: str, *, s
     frame: pd.DataFrame = rows.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get).rename(
         columns={"first_level": "suite"}
     )
+    if view.table == "qa_board":
+        frame = of_cut(frame, view.name, QA_CUTS)
     if suites:
         frame = _of_suites(frame, suites)
     if view.check:
