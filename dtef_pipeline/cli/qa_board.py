@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.qa.known_suites import known_suites
+from dtef_pipeline.boards.cuts import of_cut
 from dtef_pipeline.boards.family_views import FamilyView
 from dtef_pipeline.boards.served import split_served
 from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, of_models, require_rolled_up
@@ -16,7 +17,7 @@ from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError
 from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.report.pages import qa_pages
-from dtef_pipeline.qa.result_tables import QA_BOARDS
+from dtef_pipeline.qa.result_tables import QA_BOARDS, QA_CUTS
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE
 from dtef_pipeline.qa.retrieval_means import RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, retrieval_means
 from dtef_pipeline.qa.stored_tables import QA_TABLES
@@ -39,6 +40,8 @@ def show(
         columns={"first_level": "suite"}
     )
     frame = of_models(frame, models, by)
+    if view.table == "qa_board":
+        frame = of_cut(frame, view.name, QA_CUTS)
     if suites:
         frame = _of_suites(frame, suites)
     if view.check:

@@ -14,7 +14,7 @@ from dtef_pipeline.survey.tables import PREDICTIONS
 from dtef_pipeline.tables import CALL, described, description, field, without_descriptions
 from resources.warehouse import TABLES
 
-SHARED_BLOCKS = ("CALL", "COUNTS", "SPENDING", "RULE", "EVIDENCE", "TIMELINE")
+SHARED_BLOCKS = ("CALL", "COUNTS", "COSTS", "COMPARISONS", "RULE", "EVIDENCE", "TIMELINE")
 SCHEMED = {table: spec.schema for table, spec in TABLES.items() if spec.schema is not None}
 PUBLISHED: Mapping[str, Mapping[str, str]] = {
     **{table: {one.name: description(one) for one in schema} for table, schema in SCHEMED.items()},

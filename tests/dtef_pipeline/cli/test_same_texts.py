@@ -40,6 +40,7 @@ def test_each_text_is_bought_once_and_counted_once(server: FakeLLM, state: Path)
     assert max(server.answers.values()) == 1
     after = estimated()
     assert after == {"requests": calls, "replayed": calls, "calls": 0, "cost_usd": 0.0}
+    ok("board", "--refresh")
     (costs,) = strict(ok("costs", "--family", "survey", "--json"))
     with ResponseStore(state / "responses.sqlite") as store:
         (bought,) = store.summary().to_pylist()
