@@ -263,6 +263,7 @@ def boards_follow(warehouse: Warehouse, family: Family, results: Iterable[str]) 
 
 def show_board(family: str, *, refresh: bool, **chosen: Any) -> int:
     """The exit code: 1 where a roll-up failed, or a file was left out."""
-    code = refresh_boards(family, chosen.get("metric")) if refresh else 0
+    metric = chosen["metric"] if family == USUAL_FAMILY else None  # that of games chooses among rows
+    code = refresh_boards(family, metric) if refresh else 0
     import_module(f"dtef_pipeline.cli.{family}_board").show(**chosen)
     return code
