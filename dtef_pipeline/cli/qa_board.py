@@ -21,11 +21,12 @@ from dtef_pipeline.qa.netted_scores import moved_judges, net_of_judge
 from dtef_pipeline.qa.report.pages import qa_pages
 from dtef_pipeline.qa.report.terms import QA_NAMES
 from dtef_pipeline.qa.result_tables import QA_BOARDS
-from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE, QaView
+from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE
 from dtef_pipeline.qa.retrieval_means import RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, retrieval_means
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
 from dtef_pipeline.qa.watched_scores import QA_DRIFT_READS, qa_watched_drift
+from dtef_pipeline.report.board_view import BoardView
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse
 
@@ -49,14 +50,14 @@ def show(
         raise NothingToShowError(f"nothing to show by {by}: it needs {view.needs}")
     if view.table == RETRIEVAL_STAGE_TABLE:
         told = {**meanings_of(view.table), RETRIEVAL_COUNT: RETRIEVAL_COUNT_TOLD}
-        print_rows(view, retrieval_means(frame), output, (), told, ends=view.ends)
+        print_rows(view, retrieval_means(frame), output, (), told)
     else:
-        print_rows(view, frame, output, _exposed(frame), meanings_of(view.table), ends=view.ends)
+        print_rows(view, frame, output, _exposed(frame), meanings_of(view.table))
     if output == "table" and view.table == "qa_board" and not served:
         say_mixed(warehouse, "qa_responses", remedy=SERVED_REMEDY)
 
 
-def _split_boards(warehouse: Warehouse, view: QaView) -> pa.Table:
+def _split_boards(warehouse: Warehouse, view: BoardView) -> pa.Table:
     """The table of the view, made anew with a row for each served model."""
     if view.table not in QA_BOARDS:
         allowed = ", ".join(one.name for one in QA_VIEW_BY_NAME.values() if one.table in QA_BOARDS)

@@ -18,6 +18,7 @@ from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.terminal import TableView, filled_columns, print_rows, print_table
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.report.board_view import BoardView
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.rubric.board import TEST_TAG, rubric_snapshot_order
@@ -28,7 +29,6 @@ from dtef_pipeline.rubric.board_views import (
     COMPARE_VIEW,
     CORRECTED_VIEW,
     LABELS_VIEW,
-    RubricView,
 )
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.report.verdicts import criteria_counted
@@ -73,7 +73,7 @@ def _show_view(warehouse: Warehouse, by: str, models: Sequence[str], blueprints:
         say_mixed(warehouse, "rubric_responses")
 
 
-def _rows(warehouse: Warehouse, view: RubricView, blueprints: Sequence[str]) -> pd.DataFrame:
+def _rows(warehouse: Warehouse, view: BoardView, blueprints: Sequence[str]) -> pd.DataFrame:
     if blueprints and not view.of_blueprints:
         names = [one.name for one in BOARD_VIEWS if one.of_blueprints]
         raise ConfigError(f"--blueprint with --by {view.name}: allowed with --by {', '.join(names[:-1])} or {names[-1]}")
@@ -112,7 +112,7 @@ def _chosen(connection: duckdb.DuckDBPyConnection, known: Sequence[str], pattern
     return fitting(known, patterns, "--blueprint") if patterns else [one for one in known if one not in tests]
 
 
-def _lines_of(warehouse: Warehouse, view: RubricView, blueprints: Sequence[str]) -> Iterator[str]:
+def _lines_of(warehouse: Warehouse, view: BoardView, blueprints: Sequence[str]) -> Iterator[str]:
     """What is to be known of a whole view."""
     if view.name == "agreement":
         n = len(warehouse.rows("rubric_disagreed", columns=["blueprint"]))
@@ -125,7 +125,7 @@ def _lines_of(warehouse: Warehouse, view: RubricView, blueprints: Sequence[str])
         yield from several_policies(_runs_averaged(warehouse, view, blueprints)["policy"])
 
 
-def _runs_averaged(warehouse: Warehouse, view: RubricView, patterns: Sequence[str]) -> pd.DataFrame:
+def _runs_averaged(warehouse: Warehouse, view: BoardView, patterns: Sequence[str]) -> pd.DataFrame:
     """The latest run of each blueprint that the rows are of."""
 
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:

@@ -142,7 +142,9 @@ def show(
     compared = ("before", "after", "drift", "by", "top", "fail_on")
     refuse_others(compared, "two runs")
     if given["prompt"] is not None:
-        raise click.UsageError("PROMPT: allowed without --before, --after and --drift; --by prompt shows the prompts that moved most.")
+        raise click.UsageError(
+            "PROMPT: allowed without --before, --after and --drift; --by prompt shows the prompts that moved most."
+        )
     sys.exit(rubric_show.compare(blueprint, before, after, drift, by, top, fail_on, given["output"]))
 
 

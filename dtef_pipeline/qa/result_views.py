@@ -2,32 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
 
+from dtef_pipeline.report.board_view import BoardView
 
-class QaView(NamedTuple):
-    """Rows of one of the tables that roll-ups make, or the means of `qa_retrieval`."""
-
-    name: str
-    """What `--by` calls it."""
-    table: str
-    """The table it is stored as."""
-    shows: str
-    """What its rows say, in the words of the help."""
-    columns: tuple[str, ...]
-    kept: tuple[str, ...]
-    first_out: tuple[str, ...] = ()
-    estimate: str = "score"
-    ends: tuple[str, str] = ("low", "high")
-    """The columns with the ends of the estimate's interval."""
-    notes: str = "note"
-    who: tuple[str, ...] = ("model",)
-    check: str = ""
-    """Only rows of this check; empty: all rows."""
-    needs: str = "a score: `dtef qa run --model MODEL` asks and scores"
-    """What there must be for it to have rows, and the command that makes it."""
-
-
+_view = partial(BoardView, needs="a score: `dtef qa run --model MODEL` asks and scores")
 _BOARD_WAYS = ("condition", "metric", "measured_by")
 _RANKED_COLUMNS = ("rank", "model", "score", "interval", "rank_low", "rank_high")
 _COUNT_COLUMNS = (
@@ -55,7 +34,7 @@ _CHECK_COLUMNS = ("check", "suite", "condition", "model", "metric", "value", "in
 RETRIEVAL_STAGE_TABLE = "qa_retrieval"
 """Not made by a roll-up: its means are taken when they are shown."""
 QA_VIEWS = (
-    QaView(
+    _view(
         "overall",
         "qa_board",
         "each model's mean score in a suite: over items, and over subjects or transcripts (macro)",
@@ -65,7 +44,7 @@ QA_VIEWS = (
         ends=_SCORE_ENDS,
         who=("suite", "model"),
     ),
-    QaView(
+    _view(
         "part",
         "qa_board_part",
         "the same in each part of a suite, such as a subject",
@@ -75,7 +54,7 @@ QA_VIEWS = (
         ends=_SCORE_ENDS,
         who=("part", "model"),
     ),
-    QaView(
+    _view(
         "cluster",
         "qa_board_cluster",
         "the same for each transcript or subject",
@@ -86,7 +65,7 @@ QA_VIEWS = (
         who=("cluster", "model"),
         needs="items that hang together, such as questions on one transcript",
     ),
-    QaView(
+    _view(
         "pass-at-k",
         "qa_pass_at_k",
         "the chance that of k programs for an item one or more pass its tests",
@@ -98,7 +77,7 @@ QA_VIEWS = (
         who=("part", "model"),
         needs="a program that was run: `dtef qa run --part 'humaneval/*' --model MODEL --draws 10`",
     ),
-    QaView(
+    _view(
         "compare",
         "qa_comparisons",
         "every two models on the items that both have a score for: paired differences, adjusted over all pairs of a suite",
@@ -112,7 +91,7 @@ QA_VIEWS = (
         who=("suite", "model", "other_model"),
         needs="two models with a score for the same item: `dtef qa run --model A --model B` asks both",
     ),
-    QaView(
+    _view(
         "validity",
         "qa_validity",
         "whether scores rest on something besides the answer: order of options, judges' agreement, makers, failures, length",
@@ -123,7 +102,7 @@ QA_VIEWS = (
         who=("check", "model"),
         needs="a judgement, or items asked with rotated options: `dtef qa run --order rotated-1`",
     ),
-    QaView(
+    _view(
         "position",
         "qa_validity",
         "how far each model's mean moves with the order of the options",
@@ -135,7 +114,7 @@ QA_VIEWS = (
         check="position_bias",
         needs="items asked in several orders: `dtef qa run --order rotated-1`, beside a run in the file's order",
     ),
-    QaView(
+    _view(
         "retrieval",
         RETRIEVAL_STAGE_TABLE,
         "how well the chunks of documents with the evidence were found: recall, precision, hit, MRR and nDCG",

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+
+from dtef_pipeline.report.board_view import BoardView
 
 COMPARE_VIEW, CHAMPIONS_VIEW, CORRECTED_VIEW, LABELS_VIEW = "compare", "champions", "corrected", "labels"
 """The views that are made in a way of their own."""
 
 
-class RubricView(NamedTuple):
-    """Rows over the latest run of each blueprint."""
-
-    name: str
-    """What `--by` calls it."""
-    table: str
-    """The table it is stored as; empty: it is made of the scores each time."""
-    shows: str
-    """What its rows say, in the words of the help."""
-    columns: tuple[str, ...]
-    """Columns shown to people, where any row says something in them."""
-    kept: tuple[str, ...]
-    """Those of the columns that are shown however narrow the terminal is."""
-    first_out: tuple[str, ...] = ()
-    """Those that a narrow terminal is the first to do without."""
-    estimate: str = "score"
-    """The column whose interval, from `low` to `high`, is shown as one column."""
-    notes: str = "note"
-    """The column of what is to be known of a row, such as why it has no interval."""
-    who: tuple[str, ...] = ("model",)
-    """The columns that name the row in front of such a note."""
-    of_blueprints: bool = False
-    """Whether `--blueprint` chooses among its rows."""
-    needs: str = "a score: `dtef rubric run` asks, judges and scores"
-    """What there must be for it to have rows, and the command that makes it."""
-
-
+_view = partial(BoardView, needs="a score: `dtef rubric run` asks, judges and scores")
 _COLUMNS_RANKED = (
     *("rank", "model", "score", "interval", "coverage", "similarity", "n_parts", "n_planned", "n_responses_scored", "n_scored"),
 )
@@ -44,8 +20,8 @@ _NEEDS_A_JUDGE = (
 )
 
 
-def _ranked(name: str, table: str, shows: str, *groups: str, needs: str = "") -> RubricView:
-    view = RubricView(name, table, shows, (*groups, *_COLUMNS_RANKED), _KEPT_OF_RANKED, _FIRST_OUT_OF_RANKED)
+def _ranked(name: str, table: str, shows: str, *groups: str, needs: str = "") -> BoardView:
+    view = _view(name, table, shows, (*groups, *_COLUMNS_RANKED), _KEPT_OF_RANKED, _FIRST_OUT_OF_RANKED)
     view = view._replace(of_blueprints="blueprint" in groups)
     return view._replace(needs=needs) if needs else view
 
@@ -68,9 +44,9 @@ BOARD_VIEWS = (
         *("blueprint", "prompt", "block", "path", "position"),
         needs="a scored criterion: `dtef rubric run` scores those of the blueprints",
     ),
-    RubricView(CORRECTED_VIEW, "rubric_corrected", "scores corrected by people's labels", (), (), of_blueprints=True),
-    RubricView(LABELS_VIEW, "rubric_known_classes", "what people labelled, and how often judges say what they say", (), ()),
-    RubricView(
+    _view(CORRECTED_VIEW, "rubric_corrected", "scores corrected by people's labels", (), (), of_blueprints=True),
+    _view(LABELS_VIEW, "rubric_known_classes", "what people labelled, and how often judges say what they say", (), ()),
+    _view(
         COMPARE_VIEW,
         "",
         "every two models on the prompts that both have a score for: paired differences, adjusted over all pairs",
@@ -85,7 +61,7 @@ BOARD_VIEWS = (
         of_blueprints=True,
         needs="two models with a score for the same prompt: `dtef rubric run --model A --model B` asks both",
     ),
-    RubricView(
+    _view(
         CHAMPIONS_VIEW,
         "rubric_champions",
         "the models with the best mean grade of each dimension; rank 1 is its champion",
@@ -96,7 +72,7 @@ BOARD_VIEWS = (
         who=("model", "dimension"),
         needs="a grade: a collection `analyst` in the models file sums up blueprints and grades their models at `dtef rubric run`",
     ),
-    RubricView(
+    _view(
         "agreement",
         "rubric_agreement",
         "how far judges agree (Krippendorff's alpha): overall, by blueprint, pair of judges, kind of criterion and language",
@@ -109,7 +85,7 @@ BOARD_VIEWS = (
         of_blueprints=True,
         needs=_NEEDS_A_JUDGE,
     ),
-    RubricView(
+    _view(
         "judges",
         "rubric_judges",
         "what became of each judge's calls: replies that say no class, failed calls, mean class, cost",
@@ -122,7 +98,7 @@ BOARD_VIEWS = (
         who=("judge",),
         needs=_NEEDS_A_JUDGE,
     ),
-    RubricView(
+    _view(
         "self-preference",
         "rubric_self_preference",
         "whether judges favour models of their own maker",

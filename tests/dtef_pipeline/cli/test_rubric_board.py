@@ -135,7 +135,10 @@ def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Wareho
 
 def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_it_shows() -> None:
     shown = ok("rubric", "board", "--help")
-    assert "Not with --blueprint, as their rows are over all blueprints: overall, tag, labels, champions, judges, self-pref" in " ".join(shown.split())
+    assert (
+        "Not with --blueprint, as their rows are over all blueprints: overall, tag, labels, champions, judges, self-pref"
+        in " ".join(shown.split())
+    )
     for view in BOARD_VIEWS:
         assert f"  {view.name:<15}  {view.shows}" in shown
         if view.table and view.columns:
