@@ -79,6 +79,7 @@ FAMILIES = (
         paired=GAMES_PAIRED,
     ),
 )
+FAMILY_BY_NAME: Mapping[str, Family] = {family.name: family for family in FAMILIES}
 TABLES: Mapping[str, TableSpec] = {
     **{name: spec for family in FAMILIES for name, spec in family.tables.items()},
     **PREFERENCE_TABLES,

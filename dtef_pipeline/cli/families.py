@@ -24,7 +24,7 @@ from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import place_words, reaches, told_too_early
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.families import FAMILIES, TABLES, Family
+from dtef_pipeline.families import FAMILY_BY_NAME, TABLES, Family
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
@@ -83,16 +83,12 @@ class CommandFamily:
     @property
     def stored(self) -> Family:
         """The family as shared rooms know it."""
-        return stored_family(self.name)
+        return FAMILY_BY_NAME[self.name]
 
     @property
     def run(self) -> str:
         """The command that runs its stages."""
         return f"dtef {self.name} run"
-
-
-def stored_family(name: str) -> Family:
-    return next(one for one in FAMILIES if one.name == name)
 
 
 def family_record(name: str) -> CommandFamily:

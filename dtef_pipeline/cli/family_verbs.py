@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import click
 import pandas as pd
 
-from dtef_pipeline.cli.families import fitting, stored_family
+from dtef_pipeline.cli.families import fitting
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, refresh_boards
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import Family
+from dtef_pipeline.families import FAMILY_BY_NAME, Family
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted, plural
 from resources.blueprint_files import clear_tables
@@ -181,7 +181,7 @@ def _in_words(value: Any) -> Any:
 
 def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
     """Take the partitions that fit away, and say what went and what stays. Raises ConfigError for a pattern that fits none."""
-    files, stored = family_files(family), stored_family(family)
+    files, stored = family_files(family), FAMILY_BY_NAME[family]
     check_home_path(Settings.from_environment())
     warehouse = open_warehouse()
     with kept_terminal():
