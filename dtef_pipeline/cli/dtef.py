@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.games_group import games
+from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.cli.options import (
     ADDED_UP_BY,
     OfFamily,
@@ -22,8 +22,8 @@ from dtef_pipeline.cli.options import (
     snapshot_or_base,
     writes_a_table,
 )
-from dtef_pipeline.cli.preference_group import preference
-from dtef_pipeline.cli.qa_group import (
+from dtef_pipeline.cli.preference.preference_group import preference
+from dtef_pipeline.cli.qa.qa_group import (
     documented_models,
     of_arbiter,
     of_filter,
@@ -34,9 +34,9 @@ from dtef_pipeline.cli.qa_group import (
     qa,
 )
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.rubric_group import rubric
+from dtef_pipeline.cli.rubric.rubric_group import rubric
 from dtef_pipeline.cli.store_commands import export_file, import_file, responses
-from dtef_pipeline.cli.survey_group import survey
+from dtef_pipeline.cli.survey.survey_group import survey
 from dtef_pipeline.cli.verbs import Commands, ExplainsColumns
 from dtef_pipeline.errors import ConfigError
 
@@ -113,7 +113,7 @@ def report(out: Path, snapshot: str | None) -> None:
 @reads_families("by", "output")
 def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
     """Show what was asked of language models, and what it cost: requests, tokens, US dollars."""
-    from dtef_pipeline.cli import after_run
+    from dtef_pipeline.cli.survey import after_run
 
     after_run.costs(by or ("model",), rounds, snapshot, output)
 
@@ -339,7 +339,7 @@ def anchors(family: str, show: bool, output: str, **given: Any) -> None:
 @reports_errors
 def ui(port: int, host: str) -> None:
     """Start Dagster on the results of these commands: its web page, and the daemon that runs schedules and sensors."""
-    from dtef_pipeline.cli import run
+    from dtef_pipeline.cli.survey import run
 
     sys.exit(run.ui(host, port))
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
 from assets.stage.panel_drift import judges_in, panel_drift, scored_in
-from dtef_pipeline.cli.boards import render_drift
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_stale
+from dtef_pipeline.cli.survey.boards import render_drift
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.subject import Subject
@@ -92,7 +92,7 @@ class CommandFamily:
 
 
 def family_record(name: str) -> CommandFamily:
-    found: CommandFamily = getattr(import_module(f"dtef_pipeline.cli.{name}_board"), f"{name.upper()}_COMMANDS")
+    found: CommandFamily = getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_board"), f"{name.upper()}_COMMANDS")
     return found
 
 

@@ -91,7 +91,7 @@ class FamilyFiles:
 
 
 def family_files(name: str) -> FamilyFiles:
-    found: FamilyFiles = getattr(import_module(f"dtef_pipeline.cli.{name}_files"), f"{name.upper()}_FILES")
+    found: FamilyFiles = getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_files"), f"{name.upper()}_FILES")
     return found
 
 
@@ -265,5 +265,5 @@ def show_board(family: str, *, refresh: bool, **chosen: Any) -> int:
     """The exit code: 1 where a roll-up failed, or a file was left out."""
     metric = chosen["metric"] if family == USUAL_FAMILY else None  # that of games chooses among rows
     code = refresh_boards(family, metric) if refresh else 0
-    import_module(f"dtef_pipeline.cli.{family}_board").show(**chosen)
+    import_module(f"dtef_pipeline.cli.{family}.{family}_board").show(**chosen)
     return code

@@ -15,11 +15,11 @@ import pyarrow as pa
 from assets.survey.moved_questions import named
 from assets.survey.panel_file import known_panel, require_known_in_drift, scored_models
 from dtef_pipeline.asking.snapshot_order import snapshot_order
-from dtef_pipeline.cli.boards import (
-    render_drift,
-)
 from dtef_pipeline.cli.families import NOTHING_COMPARED, exit_code, options_since
 from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
+from dtef_pipeline.cli.survey.boards import (
+    render_drift,
+)
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift

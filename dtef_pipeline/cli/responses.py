@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.qa_run import chosen_parts, known_parts, made_prompts
+from dtef_pipeline.cli.qa.qa_run import chosen_parts, known_parts, made_prompts
 from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME, TABLES

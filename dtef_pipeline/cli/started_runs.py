@@ -19,7 +19,7 @@ from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.options import USUAL_FAMILY
-from dtef_pipeline.cli.selection import Selection
+from dtef_pipeline.cli.survey.selection import Selection
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document, why_no_folder
 from dtef_pipeline.errors import ConfigError, WarehouseError

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dtef_pipeline.cli.dtef import main
-from dtef_pipeline.cli.games_group import games
+from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.games import pack_files
 from tests.assets.games.conftest import REPLIES, SHOW_CARDS, write_made_models, write_made_scenarios
 from tests.fake_llm_server import FakeLLM

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.asking.request import ROLES
-from dtef_pipeline.cli import rubric_board
+from dtef_pipeline.cli.rubric import rubric_board
 from dtef_pipeline.families import FAMILIES, TABLES
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_COSTS
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, validity_tables

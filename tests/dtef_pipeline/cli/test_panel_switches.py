@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.cli import anchors, qa_run, rubric_run
-from dtef_pipeline.cli.qa_run import QaOptions
-from dtef_pipeline.cli.rubric_run import RubricOptions
+from dtef_pipeline.cli import anchors
+from dtef_pipeline.cli.qa import qa_run
+from dtef_pipeline.cli.qa.qa_run import QaOptions
+from dtef_pipeline.cli.rubric import rubric_run
+from dtef_pipeline.cli.rubric.rubric_run import RubricOptions
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.night_panel import QaPanel
 from dtef_pipeline.rubric.night_panel import RubricPanel

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.cli.qa_run import QaOptions
+from dtef_pipeline.cli.qa.qa_run import QaOptions
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.asked_parts import parts_that_fit
 from dtef_pipeline.qa.night_panel import QaPanel, load_qa_panel

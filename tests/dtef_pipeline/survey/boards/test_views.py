@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.boards.boards import load_evidence
-from dtef_pipeline.cli.boards import lines_of_unranked, lines_of_view, reasons_without_score, render_view
 from dtef_pipeline.cli.dtef import leaderboard as command
 from dtef_pipeline.cli.options import WIDE_META
+from dtef_pipeline.cli.survey.boards import lines_of_unranked, lines_of_view, reasons_without_score, render_view
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME
 from dtef_pipeline.report.column_lines import heading

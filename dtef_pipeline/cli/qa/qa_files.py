@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles, boards_follow
-from dtef_pipeline.cli.qa_run import known_parts
+from dtef_pipeline.cli.qa.qa_run import known_parts
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME

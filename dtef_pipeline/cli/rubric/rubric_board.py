@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.cli import rubric_labels
 from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, of_models, require_rolled_up, require_table
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.options import refuse_others
+from dtef_pipeline.cli.rubric import rubric_labels
 from dtef_pipeline.cli.terminal import TableView, filled_columns, print_rows, print_table
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError
