@@ -90,13 +90,7 @@ FAMILIES = (
         paired=GAMES_PAIRED,
     ),
 )
-
-
-def family_named(name: str) -> Family:
-    """Raises StopIteration where there is none."""
-    return next(one for one in FAMILIES if one.name == name)
-
-
+FAMILY_BY_NAME: Mapping[str, Family] = {family.name: family for family in FAMILIES}
 SHARED_TABLES: Mapping[str, TableSpec] = {
     name: TableSpec(schema, levels=("family",), remake="dtef {family} board --refresh")
     for name, schema in {"comparisons": COMPARISONS, "costs": COSTS, **DRIFT_SCHEMAS}.items()

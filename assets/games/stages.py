@@ -15,7 +15,7 @@ from assets.games.scenarios import items_of, pack_of, refuse_unapproved
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import family_named
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Stage, Tables, few_failures, unique
 from dtef_pipeline.games.adapter_faults import adapters_named
 from dtef_pipeline.games.decision_points import points_to_ask
@@ -381,5 +381,5 @@ VALUES_STAGE = Stage(
 
 GAMES_STAGES = (GAMES_ITEMS_STAGE, GAMES_PROMPTS_STAGE, GAMES_EPISODES_STAGE, GAMES_SCORES_STAGE)
 DECISION_STAGES = (DECISIONS_STAGE, VALUES_STAGE)
-games_stage_assets = stage_assets(family_named("games"), GAMES_STAGES)
-decision_stage_assets = stage_assets(family_named("games"), DECISION_STAGES, "games_decisions", DecisionSettings)
+games_stage_assets = stage_assets(FAMILY_BY_NAME["games"], GAMES_STAGES)
+decision_stage_assets = stage_assets(FAMILY_BY_NAME["games"], DECISION_STAGES, "games_decisions", DecisionSettings)

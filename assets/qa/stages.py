@@ -22,7 +22,7 @@ from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError, DtefError
-from dtef_pipeline.families import family_named
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Limits, Stage, Tables, unique
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS
 from dtef_pipeline.qa.added_files import AddedFiles, read_added
@@ -391,4 +391,4 @@ QA_EXECUTIONS_STAGE = Stage(
 )
 
 QA_STAGES = (QA_ITEMS_STAGE, QA_PROMPTS_STAGE, QA_RESPONSES_STAGE, QA_JUDGEMENTS_STAGE, QA_EXECUTIONS_STAGE, QA_SCORES_STAGE)
-qa_stage_assets = stage_assets(family_named("qa"), QA_STAGES)
+qa_stage_assets = stage_assets(FAMILY_BY_NAME["qa"], QA_STAGES)

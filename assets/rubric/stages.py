@@ -11,7 +11,7 @@ from assets.rubric.files import read, rubric_files
 from dtef_pipeline.asking.embeddings import embedder_of
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.families import family_named
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Stage, Tables, unique
 from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
 from dtef_pipeline.rubric.extractions import (
@@ -247,4 +247,4 @@ RUBRIC_STAGES = (
     RUBRIC_SCORES_STAGE,
     RUBRIC_SUMMARIES_STAGE,
 )
-rubric_stage_assets = stage_assets(family_named("rubric"), RUBRIC_STAGES)
+rubric_stage_assets = stage_assets(FAMILY_BY_NAME["rubric"], RUBRIC_STAGES)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from assets.games.known_games import known_persona_versions, known_scenarios
 from dtef_pipeline.asking.models import is_computed
-from dtef_pipeline.families import FAMILIES, Family
+from dtef_pipeline.families import FAMILY_BY_NAME, Family
 from dtef_pipeline.games.first_seen import with_first_seen
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.paired_source import paired_rows
@@ -52,7 +52,7 @@ class MadePairs(NamedTuple):
 
 def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, asked: PairsAsked, who: str) -> MadePairs:
     """Make pairs of stored responses. Raises ConfigError, WarehouseError and StoreError for what cannot be read."""
-    every = _responses(warehouse, settings, next(one for one in FAMILIES if one.name == asked.family), asked)
+    every = _responses(warehouse, settings, FAMILY_BY_NAME[asked.family], asked)
     found = [one for one in every if asked.baselines or not is_computed(one.player)]
     left_out = len(every) - len(found)
     if not found:
@@ -66,7 +66,7 @@ def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, aske
 
 def for_people(family: str, pair: BlindedPair) -> BlindedPair:
     """The pair as its family lays it out for people."""
-    source = next((one.paired for one in FAMILIES if one.name == family), None)
+    source = FAMILY_BY_NAME[family].paired if family in FAMILY_BY_NAME else None
     return source.laid_out(pair) if source and source.laid_out else pair
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -35,9 +34,3 @@ class FamilyView(NamedTuple):
     """Only rows of this check; empty: all rows."""
     of_partitions: bool = False
     """Whether the command's option for partitions, such as `--blueprint`, chooses among its rows."""
-
-
-def views_shown(views: Sequence[FamilyView], *more: str) -> str:
-    """To follow the options of a command that takes `--by`."""
-    width = max(len(view.name) for view in views)
-    return "\n".join(["\b", "What --by shows:", *(f"  {view.name:<{width}}  {view.shows}" for view in views), *more])

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.games_group import games
+from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.cli.options import (
     ADDED_UP_BY,
     OfFamily,
@@ -23,12 +23,12 @@ from dtef_pipeline.cli.options import (
     snapshot_or_base,
     writes_a_table,
 )
-from dtef_pipeline.cli.preference_group import preference
-from dtef_pipeline.cli.qa_group import documented_models, of_named_part, qa
+from dtef_pipeline.cli.preference.preference_group import preference
+from dtef_pipeline.cli.qa.qa_group import documented_models, of_named_part, qa
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.rubric_group import rubric
+from dtef_pipeline.cli.rubric.rubric_group import rubric
 from dtef_pipeline.cli.store_commands import export_file, import_file, responses
-from dtef_pipeline.cli.survey_group import survey
+from dtef_pipeline.cli.survey.survey_group import survey
 from dtef_pipeline.cli.takes_settings import TakesSettings
 from dtef_pipeline.cli.verbs import Commands, ExplainsColumns
 from dtef_pipeline.errors import ConfigError
@@ -342,7 +342,7 @@ def anchors(family: str, show: bool, output: str, **given: Any) -> None:
 @reports_errors
 def ui(port: int, host: str) -> None:
     """Start Dagster on the results of these commands: its web page, and the daemon that runs schedules and sensors."""
-    from dtef_pipeline.cli import run
+    from dtef_pipeline.cli.survey import run
 
     sys.exit(run.ui(host, port))
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
 from assets.stage.panel_drift import judges_in, panel_drift, scored_in
-from dtef_pipeline.cli.boards import render_drift
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_stale
+from dtef_pipeline.cli.survey.boards import render_drift
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.models import model_drift
@@ -28,7 +28,7 @@ from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Row, Subject
 from dtef_pipeline.drift.verdict_text import by_verdict, moved_judges, reaches, series_words, too_early
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.families import FAMILIES, SHARED_TABLES, TABLES, Family
+from dtef_pipeline.families import FAMILY_BY_NAME, SHARED_TABLES, TABLES, Family
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
 from dtef_pipeline.report.terminal import render
@@ -94,7 +94,7 @@ class CommandFamily:
     @property
     def stored(self) -> Family:
         """The family as shared rooms know it."""
-        return stored_family(self.name)
+        return FAMILY_BY_NAME[self.name]
 
     @property
     def run(self) -> str:
@@ -102,12 +102,8 @@ class CommandFamily:
         return f"dtef {self.name} run"
 
 
-def stored_family(name: str) -> Family:
-    return next(one for one in FAMILIES if one.name == name)
-
-
 def family_record(name: str) -> CommandFamily:
-    found: CommandFamily = getattr(import_module(f"dtef_pipeline.cli.{name}_board"), f"{name.upper()}_COMMANDS")
+    found: CommandFamily = getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_board"), f"{name.upper()}_COMMANDS")
     return found
 
 

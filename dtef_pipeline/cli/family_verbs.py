@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import click
 import pandas as pd
 
-from dtef_pipeline.cli.families import fitting, stored_family
+from dtef_pipeline.cli.families import fitting
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, refresh_boards
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import SHARED_TABLES, Family
+from dtef_pipeline.families import FAMILY_BY_NAME, SHARED_TABLES, Family
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted, plural
 from resources.blueprint_files import clear_tables
@@ -91,7 +91,7 @@ class FamilyFiles:
 
 
 def family_files(name: str) -> FamilyFiles:
-    found: FamilyFiles = getattr(import_module(f"dtef_pipeline.cli.{name}_files"), f"{name.upper()}_FILES")
+    found: FamilyFiles = getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_files"), f"{name.upper()}_FILES")
     return found
 
 
@@ -181,7 +181,7 @@ def _in_words(value: Any) -> Any:
 
 def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
     """Take the partitions that fit away, and say what went and what stays. Raises ConfigError for a pattern that fits none."""
-    files, stored = family_files(family), stored_family(family)
+    files, stored = family_files(family), FAMILY_BY_NAME[family]
     check_home_path(Settings.from_environment())
     warehouse = open_warehouse()
     with kept_terminal():
@@ -263,6 +263,7 @@ def boards_follow(warehouse: Warehouse, family: Family, results: Iterable[str]) 
 
 def show_board(family: str, *, refresh: bool, **chosen: Any) -> int:
     """The exit code: 1 where a roll-up failed, or a file was left out."""
-    code = refresh_boards(family, chosen.get("metric")) if refresh else 0
-    import_module(f"dtef_pipeline.cli.{family}_board").show(**chosen)
+    metric = chosen["metric"] if family == USUAL_FAMILY else None  # that of games chooses among rows
+    code = refresh_boards(family, metric) if refresh else 0
+    import_module(f"dtef_pipeline.cli.{family}.{family}_board").show(**chosen)
     return code

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER
-from dtef_pipeline.cli.selection import BUDGETS
+from dtef_pipeline.cli.survey.selection import BUDGETS
 from dtef_pipeline.cli.terminal import print_table
 from dtef_pipeline.errors import GatewayError
 from dtef_pipeline.judging.call_ledger import NOTHING_STORED, PLANNED, PLANNED_ROLES, CallLedger, PlannedCalls, StoredResponses

@@ -14,13 +14,14 @@ import pyarrow as pa
 from assets.stage.panel_drift import panel_drift, scored_in
 from assets.survey.moved_questions import named
 from dtef_pipeline.asking.snapshot_order import snapshot_order
-from dtef_pipeline.cli.families import options_since, show_drift, stored_family, without_series
+from dtef_pipeline.cli.families import options_since, show_drift, without_series
 from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
 from dtef_pipeline.cli.terminal import terminal_fit
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.drift_subject import SUBJECT
@@ -39,7 +40,7 @@ def drift(
     """As `exit_code`; NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
     require_rows(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
     panel = panel_drift(Settings.from_environment(), warehouse)
-    options = options_since(panel, since, partial(scored_in, warehouse, stored_family("survey")))
+    options = options_since(panel, since, partial(scored_in, warehouse, FAMILY_BY_NAME["survey"]))
     try:
         scored = scored_rounds(warehouse, rounds)
     except ConfigError as error:

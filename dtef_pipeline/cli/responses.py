@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.qa_run import chosen_parts, known_parts, made_prompts
+from dtef_pipeline.cli.qa.qa_run import chosen_parts, known_parts, made_prompts
 from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import FAMILIES, Family
+from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME, Family
 from dtef_pipeline.qa.answering import with_messages
 from dtef_pipeline.qa.imported_answers import ImportedFile, ImportRules, imported_responses, read_imported, read_numbers
 from dtef_pipeline.qa.prompt_rows import AskedHow
@@ -217,7 +217,7 @@ def forget_responses(which: ChosenResponses, family: str | None, output: str) ->
 
 def _keys_of_family(store: ResponseStore, name: str) -> set[str]:
     """Of what the family asked: the request keys in its tables, and what was asked in its roles and stands in no other family's table."""
-    family = next(one for one in FAMILIES if one.name == name)
+    family = FAMILY_BY_NAME[name]
     own = _keys_in(family)
     if family.roles:
         others = set[str]().union(*(_keys_in(other) for other in FAMILIES if other is not family))

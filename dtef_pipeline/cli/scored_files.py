@@ -23,7 +23,7 @@ def score_file(family: str, file: Path, tasks: Path | None, trust_answers: bool)
 
 def score_interviews(questions: Path, corpus: Path, out: Path, part: str | None, replace: bool, **given: Any) -> int:
     """The exit code: 1 where a question was left out, or asking failed."""
-    from dtef_pipeline.cli import qa_run, qa_socioscope
+    from dtef_pipeline.cli.qa import qa_run, qa_socioscope
     from dtef_pipeline.cli.takes_settings import split_given
 
     documented = qa_socioscope.Documented(questions, corpus, out, part, replace)
@@ -41,7 +41,7 @@ def _score_responses(lines: IO[str]) -> int:
 
 
 def _score_answers(file: IO[str], where: str, tasks: Path | None, trust_answers: bool) -> None:
-    from dtef_pipeline.cli.outside_scorers import outside_scorers
+    from dtef_pipeline.cli.qa.outside_scorers import outside_scorers
     from dtef_pipeline.qa.score_lines import read_answer_lines, scored_answer_lines, unknown_scorers
 
     out = sys.stdout

@@ -19,11 +19,11 @@ from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.options import USUAL_FAMILY
-from dtef_pipeline.cli.selection import Selection
+from dtef_pipeline.cli.survey.selection import Selection
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document, why_no_folder
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.families import FAMILIES
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.text.counted import counted
@@ -162,7 +162,8 @@ def roll_up(instance: Any, family: str, metric: str | None = None) -> Launched:
 
 def refresh_boards(family: str, metric: str | None) -> int:
     """Make the roll-ups of a family anew; the exit code: 1 where one failed, or a file was left out. `metric`: as for `roll_up`."""
-    warehouse, scored = open_warehouse(), scores_of(family)
+    warehouse, stored = open_warehouse(), FAMILY_BY_NAME[family]
+    scored = stored.scored
     check_settings(Settings.from_environment())
     if metric is not None:
         SurveyBoardOptions(metric=metric)  # refuses one that is none
@@ -173,18 +174,8 @@ def refresh_boards(family: str, metric: str | None) -> int:
     with kept_terminal(), dagster_instance() as instance:
         outcome = roll_up(instance, family, metric)
     code = end_run(warehouse, outcome)
-    say(f"roll-ups of {', '.join(warehouse.values(scored, first_level(family)))}, {time.monotonic() - started:.1f} s", err=True)
+    say(f"roll-ups of {', '.join(warehouse.values(scored, stored.space.first))}, {time.monotonic() - started:.1f} s", err=True)
     return code
-
-
-def first_level(family: str) -> str:
-    """The first level of the family's partitions."""
-    return next(one.space.first for one in FAMILIES if one.name == family)
-
-
-def scores_of(family: str) -> str:
-    """The family's table of scores."""
-    return next(one.scored for one in FAMILIES if one.name == family)
 
 
 def end_run(warehouse: Warehouse, outcome: Launched) -> int:
@@ -220,7 +211,7 @@ class StagesRun:
 
     def roll_up(self, warehouse: Warehouse) -> None:
         """Update the roll-ups of the family, where anything is scored."""
-        if warehouse.tables([scores_of(self.family)]):
+        if warehouse.tables([FAMILY_BY_NAME[self.family].scored]):
             self.outcome += roll_up(self.instance, self.family)
 
     def roll_up_costs(self) -> None:

@@ -78,16 +78,18 @@ class _Moved(NamedTuple):
 _WRITTEN_TO: Mapping[str, _Moved] = {
     "prompts": _Moved("read:export_prompts", ("rounds", "contexts", "conditions")),
     "responses": _Moved("responses:export_file", ("models", "snapshots")),
-    "votes": _Moved("preference_votes:export_file", ("justifications", "who")),
-    "labels": _Moved("rubric_labels:sample", ("blueprints", "snapshots", "n_prompts", "seed", "per_model", "show_names")),
-    "personas": _Moved("games_files:export_personas"),
-    "scenarios": _Moved("games_files:export_scenarios"),
+    "votes": _Moved("preference.preference_votes:export_file", ("justifications", "who")),
+    "labels": _Moved(
+        "rubric.rubric_labels:sample", ("blueprints", "snapshots", "n_prompts", "seed", "per_model", "show_names")
+    ),
+    "personas": _Moved("games.games_files:export_personas"),
+    "scenarios": _Moved("games.games_files:export_scenarios"),
 }
 _SUITE_OPTIONS = ("suite", "parts", "condition", "snapshot", "model", "key", "items", "repeats_are_draws", "skip_unknown")
 _READ_FROM: Mapping[str, _Moved] = {
     "responses": _Moved("responses:import_file", _SUITE_OPTIONS),
-    "votes": _Moved("preference_votes:import_file", ("responses", "prompts", "who")),
-    "labels": _Moved("rubric_labels:import_sheet", ("author",)),
+    "votes": _Moved("preference.preference_votes:import_file", ("responses", "prompts", "who")),
+    "labels": _Moved("rubric.rubric_labels:import_sheet", ("author",)),
 }
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import click
 import pandas as pd
 
+from dtef_pipeline.boards.family_views import FamilyView
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.report.column_lines import column_lines, in_width
 from dtef_pipeline.report.fitting import HOW, MOST_COLUMNS, Fit, shown_columns
@@ -22,7 +23,7 @@ _FLAG_COLUMNS = ("flagged", "champion", "investigate", "warn")
 
 
 class TableView(NamedTuple):
-    """Which columns of a table are shown. Boards of families have views of their own with the same fields."""
+    """Which columns of a table are shown, as in `FamilyView`."""
 
     columns: tuple[str, ...]
     """Columns shown to people, where any row says something in them; `interval` is made of the ends of the `estimate`."""
@@ -36,28 +37,8 @@ class TableView(NamedTuple):
     """The column of what is to be known of a row."""
     who: tuple[str, ...] = ("model",)
     """The columns that name the row in front of such a note."""
-
-
-class ShownView(Protocol):
-    """As TableView."""
-
-    @property
-    def columns(self) -> tuple[str, ...]: ...
-
-    @property
-    def kept(self) -> tuple[str, ...]: ...
-
-    @property
-    def first_out(self) -> tuple[str, ...]: ...
-
-    @property
-    def estimate(self) -> str: ...
-
-    @property
-    def notes(self) -> str: ...
-
-    @property
-    def who(self) -> tuple[str, ...]: ...
+    ends: tuple[str, str] = ("low", "high")
+    """The columns with the ends of the estimate's interval."""
 
 
 def terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: str = "") -> Fit:
@@ -94,24 +75,19 @@ def print_table(
 
 
 def print_rows(
-    view: ShownView,
+    view: TableView | FamilyView,
     frame: pd.DataFrame,
     output: str,
     lines: Iterable[str],
     meanings: Mapping[str, str],
-    *,
-    ends: tuple[str, str] = ("low", "high"),
 ) -> None:
-    """The table, then notes on rows, `lines` on the whole, and what the columns mean; for other programs the rows alone.
-
-    `ends`: the columns with the ends of the estimate's interval.
-    """
+    """The table, then notes on rows, `lines` on the whole, and what the columns mean; for other programs the rows alone."""
     if output != "table":
         click.echo(render(frame, output))
         return
     shown = frame.copy()
-    if view.estimate in frame and set(ends) <= set(frame):
-        shown["interval"] = intervals_of(frame, view.estimate, ends)
+    if view.estimate in frame and set(view.ends) <= set(frame):
+        shown["interval"] = intervals_of(frame, view.estimate, view.ends)
     for name in {*_FLAG_COLUMNS} & {*frame}:
         shown[name] = frame[name].map({True: "yes", False: ""})
     told = {"interval": f"95 % interval of {view.estimate}", **meanings}
@@ -124,7 +100,7 @@ def filled_columns(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
     return [name for name in names if name in frame and (frame[name].notna() & (frame[name] != "")).any()]
 
 
-def _notes(view: ShownView, frame: pd.DataFrame) -> Iterator[str]:
+def _notes(view: TableView | FamilyView, frame: pd.DataFrame) -> Iterator[str]:
     """Each sentence of notes once, behind the rows that it is about."""
     notes = frame.get(view.notes, pd.Series(dtype=str)).fillna("").str.split("; ")
     for note in dict.fromkeys(sentence for own in notes for sentence in own if sentence):

@@ -9,7 +9,7 @@ import yaml
 from assets.definitions import defs
 from assets.survey.automation import STAGES
 from assets.survey.rounds import ROUND_SEGMENT
-from dtef_pipeline.cli.run import PLACES_IN_THE_UI
+from dtef_pipeline.cli.survey.run import PLACES_IN_THE_UI
 from tests.conftest import ROOT
 
 TEAM = ["team:data-engineering"]

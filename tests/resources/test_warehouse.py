@@ -13,8 +13,8 @@ import pytest
 
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.tables import BLUEPRINTS, COSTS, SCORES, SURVEY_RESPONSES
-from dtef_pipeline.tables import without_descriptions
+from dtef_pipeline.survey.tables import BLUEPRINTS, SCORES, SURVEY_RESPONSES
+from dtef_pipeline.tables import COSTS, without_descriptions
 from resources import warehouse as module
 from resources.warehouse import Warehouse
 from tests.made.scores import scores_table, survey_rows

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dtef_pipeline.cli.dtef import main
-from dtef_pipeline.cli.games_group import games
+from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.games import pack_files
 from tests.assets.games.conftest import REPLIES, SHOW_CARDS, write_made_models, write_made_scenarios
 from tests.fake_llm_server import FakeLLM
@@ -32,7 +32,7 @@ def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
 
 def test_requests_that_opponents_share_are_estimated_once(server: FakeLLM) -> None:
     """Regression: the first request of a seed and seat was counted once per opponent, and each is sent once."""
-    league = ["--scenario", "show-cards", "--player", "legal", "--seeds", "1-3"]
+    league = ["--scenario", "show-cards", "--player", "legal", "--seeds", "1-3", "--json"]
     (one,) = json.loads(dtef_games("run", "--estimate", *league, "--opponent", "waits").stdout)
     (both,) = json.loads(dtef_games("run", "--estimate", *league, "--opponent", "waits", "--opponent", "first-legal").stdout)
     assert both["planned"] > both["requests"] == both["calls"]

@@ -122,8 +122,8 @@ def test_published_programs_have_their_published_verdicts(qa: QaPipeline, tmp_pa
 
 UNFIT_OPTIONS = {
     "--suite gsm9k": "--suite 'gsm9k': no questions of it were added; known: gsm8k",
-    "--part all": "--part: of use only with --suite",
-    "--repeats-are-draws": "--repeats-are-draws: of use only with --suite",
+    "--part all": "--part with responses without --suite",
+    "--repeats-are-draws": "--repeats-are-draws with responses without --suite",
     "--suite gsm8k --condition plane": "template 'plane': allowed: letters, parens, cot, plain",
     "--suite gsm8k --condition bm25,5-chunks": "gsm8k/all is not asked under the condition 'bm25,5-chunks'",
     "--suite gsm8k --snapshot a/b/": "snapshot",

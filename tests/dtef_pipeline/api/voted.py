@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.api.services import Services
-from dtef_pipeline.cli import preference_votes
+from dtef_pipeline.cli.preference import preference_votes
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.published_scores import preference_scores

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.cli.games_play import choice_lines, commands_in, typed_text
+from dtef_pipeline.cli.games.games_play import choice_lines, commands_in, typed_text
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import SpokenScenario
 from tests.dtef_pipeline.cli.commands import ok

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.cli import anchors, qa_run, rubric_run
+from dtef_pipeline.cli import anchors
+from dtef_pipeline.cli.qa import qa_run
+from dtef_pipeline.cli.rubric import rubric_run
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import RunSettings, run_config
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from assets.definitions import defs
 from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.request import ROLES
-from dtef_pipeline.cli.qa_group import qa
+from dtef_pipeline.cli.qa.qa_group import qa
 from dtef_pipeline.qa.result_tables import QA_ROLLED_UP
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse

@@ -13,8 +13,9 @@ import pytest
 from assets.definitions import defs
 from assets.stage.panel_drift import panel_drift
 from assets.survey.store import SurveyStore
-from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_TABLES
+from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.families import SHARED_TABLES
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
@@ -125,7 +126,7 @@ def test_when_the_last_part_goes_no_board_and_no_page_is_left(
     assert "boards and pages follow at the next `dtef qa board --refresh`" in ok("qa", "remove", "[!m]*", "mmlu/subject_1")
     assert "nothing is scored any more: boards and pages went too" in ok("qa", "remove", "mmlu/*")
     assert "no qa_board" in refused("qa", "board")
-    parts = {(table, family) for table in DRIFT_TABLES for family in house.values(table, "family")}
+    parts = {(table, family) for table in SHARED_TABLES for family in house.values(table, "family")}
     assert parts == {("drift", "rubric")}, "those of other families stay"
     assert list((tmp_path / "warehouse" / "qa_report").glob("*")) == []
     assert "they are made by `dtef qa run`" in refused("qa", "board", "--refresh")

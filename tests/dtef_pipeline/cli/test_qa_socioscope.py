@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from assets.launch import Launched
-from dtef_pipeline.cli import qa_socioscope
+from dtef_pipeline.cli.qa import qa_socioscope
 from resources.warehouse import Warehouse
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from dtef_pipeline.asking.request import LAST_ERROR
-from dtef_pipeline.cli.qa_run import failed_models, look_ups_that_failed
+from dtef_pipeline.cli.qa.qa_run import failed_models, look_ups_that_failed
 from dtef_pipeline.cli.started_runs import unanswered_lines
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.stored_tables import QA_TABLES

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from dtef_pipeline.asking.models import load_models
-from dtef_pipeline.cli.rubric_run import lines_of_taken_away, run_warnings
+from dtef_pipeline.cli.rubric.rubric_run import lines_of_taken_away, run_warnings
 from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
 from dtef_pipeline.rubric.judge_requests import chosen_judges

@@ -120,7 +120,7 @@ class TestBudgets:
         assert message in refused("run", *ROUND, *options)
 
     def test_bounds_of_one_model_come_together_with_those_of_its_file(self) -> None:
-        from dtef_pipeline.cli.selection import RunOptions, selection
+        from dtef_pipeline.cli.survey.selection import RunOptions, selection
 
         models = load_models("models: {a: {model: x/a, budget: {max_calls: 9, max_tokens: 50}}}")
         options = RunOptions(

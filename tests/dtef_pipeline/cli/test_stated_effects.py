@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dtef_pipeline.cli.boards import lines_of_design_effects
+from dtef_pipeline.cli.survey.boards import lines_of_design_effects
 from dtef_pipeline.survey.design_effects import in_words
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, ok, run_stages

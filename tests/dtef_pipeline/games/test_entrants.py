@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from assets.games.known_games import known_scenarios
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.cli.games_group import games
+from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.baselines import baselines_of
 from dtef_pipeline.games.entrants import absent_by_scenario, entrants, refuse_unknown_models

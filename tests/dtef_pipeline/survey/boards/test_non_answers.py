@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dtef_pipeline.boards.cells import load_cells
-from dtef_pipeline.cli.boards import line_of_non_answers
+from dtef_pipeline.cli.survey.boards import line_of_non_answers
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from tests.made.world_tables import scores
 from tests.made.worlds import Design, World

@@ -15,15 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.boards.boards import load_evidence
-from dtef_pipeline.cli.boards import lines_of_unranked, lines_of_view, reasons_without_score, render_view
-from dtef_pipeline.cli.dtef import leaderboard as command
 from dtef_pipeline.cli.options import WIDE_META
+from dtef_pipeline.cli.survey.boards import lines_of_unranked, lines_of_view, reasons_without_score, render_view
+from dtef_pipeline.cli.survey.survey_group import survey
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import TABLES
-from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME
 from dtef_pipeline.report.column_lines import heading
 from dtef_pipeline.report.terminal import intervals
-from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.meanings import subject_columns
 from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED, PUBLISHED
@@ -89,9 +87,9 @@ def board(frames: dict[str, pd.DataFrame], by: str = "overall") -> pd.DataFrame:
 
 
 def test_the_command_offers_every_view() -> None:
-    (offered,) = (option for option in command.params if option.name == "by")
+    (offered,) = (option for option in survey.commands["board"].params if option.name == "by")
     assert isinstance(offered.type, click.Choice)
-    assert list(offered.type.choices) == list(dict.fromkeys([*BY_NAME, *BOARD_VIEW_BY_NAME, *QA_VIEW_BY_NAME]))
+    assert list(offered.type.choices) == list(BY_NAME)
 
 
 def test_every_view_is_stored_under_its_table() -> None:

@@ -105,7 +105,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     \b
     Exit code: 0 done; 1 a part failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
     """
-    from dtef_pipeline.cli import qa_run
+    from dtef_pipeline.cli.qa import qa_run
 
     settings, beside = split_given(given)
     options = qa_run.with_panel(settings)

@@ -55,7 +55,7 @@ def _check(folder: Path | None) -> Checked:
     own = None
     if folder is None and (own := Settings.from_environment().scenarios) is not None and not own.is_dir():
         raise ConfigError(f"DTEF_SCENARIOS names {own}, which is not a folder")
-    packs = check_packs(folder or Path(__file__).resolve().parents[2], own)
+    packs = check_packs(folder or Path(__file__).resolve().parents[3], own)
     lines = []
     for one in packs:
         lines.append(f"{one.name}: {'not whole' if one.faults else 'whole'}{f' ({one.place})' if one.place else ''}")
@@ -130,7 +130,7 @@ class _Documents:
         # These bring the web framework and pandas.
         from dtef_pipeline.api.scenario_routes import SCENARIOS
         from dtef_pipeline.api.versioned import import_documents
-        from dtef_pipeline.cli.preference_votes import user_name
+        from dtef_pipeline.cli.preference.preference_votes import user_name
         from resources.votes.game_documents import GameDocumentStore
 
         settings = Settings.from_environment()

@@ -82,8 +82,8 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     Exit code: 0 done; 1 a partition failed, or a file was left out; 2 the options or the set-up need mending; 4 a model never answered;
     130 interrupted (the responses so far are kept).
     """
-    from dtef_pipeline.cli import estimate, run
-    from dtef_pipeline.cli.selection import RunOptions
+    from dtef_pipeline.cli.survey import estimate, run
+    from dtef_pipeline.cli.survey.selection import RunOptions
 
     options = RunOptions(**given)
     if is_estimate:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.cli.families import stored_family
 from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles, boards_follow
-from dtef_pipeline.cli.qa_run import known_parts
+from dtef_pipeline.cli.qa.qa_run import known_parts
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.qa.added_files import AddedFiles, read_added
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
@@ -169,7 +169,7 @@ class _Parts:
         for one in self.lost:
             yield f"{one.source.key}: gone with {one.earlier}: {one}; stored responses stay"
         if any(one.scored for one in self.lost):
-            yield boards_follow(self.warehouse, stored_family("qa"), RESULTS_OF_PARTS)
+            yield boards_follow(self.warehouse, FAMILY_BY_NAME["qa"], RESULTS_OF_PARTS)
         new = f"{len(self.changed)} new or changed"
         yield f"{counted(len(self.sources), 'part')} of {self.suite} added, {new}: {_summary(self.files)}"
 

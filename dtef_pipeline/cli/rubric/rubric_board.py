@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.cuts import of_cut
 from dtef_pipeline.boards.family_views import FamilyView
-from dtef_pipeline.cli import rubric_labels
 from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, of_models, require_rolled_up, require_table
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.options import refuse_others
+from dtef_pipeline.cli.rubric import rubric_labels
 from dtef_pipeline.cli.terminal import filled_columns, print_rows, print_table
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.terminal import intervals_of, render

@@ -15,11 +15,11 @@ import click
 
 from assets.stage.snapshots import require_snapshot
 from assets.survey.panel_file import checked_panel
-from dtef_pipeline.cli.after_run import after_run, now_asked
-from dtef_pipeline.cli.estimate import question_lines
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
-from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.cli.started_runs import check_asking, check_settings, dagster_instance, prepare_home, roll_up
+from dtef_pipeline.cli.survey.after_run import after_run, now_asked
+from dtef_pipeline.cli.survey.estimate import question_lines
+from dtef_pipeline.cli.survey.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions

@@ -14,7 +14,8 @@ from dtef_pipeline.asking.snapshot_label import label_time
 from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
 from dtef_pipeline.boards.costs import costs_with_reasons
 from dtef_pipeline.boards.served import mixed_served
-from dtef_pipeline.cli.boards import (
+from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
+from dtef_pipeline.cli.survey.boards import (
     board_scope,
     line_of_non_answers,
     lines_of_design_effects,
@@ -23,8 +24,7 @@ from dtef_pipeline.cli.boards import (
     reasons_without_score,
     render_view,
 )
-from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
-from dtef_pipeline.cli.selection import Selection, find_experiment, with_contexts
+from dtef_pipeline.cli.survey.selection import Selection, find_experiment, with_contexts
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.column_lines import column_lines

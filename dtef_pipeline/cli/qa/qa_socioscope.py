@@ -15,9 +15,10 @@ import click
 from assets.qa.askable_parts import require_server
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli import family_verbs, qa_files, qa_run
+from dtef_pipeline.cli import family_verbs
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.options import refuse_others
+from dtef_pipeline.cli.qa import qa_files, qa_run
 from dtef_pipeline.cli.started_runs import require_imported
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import say

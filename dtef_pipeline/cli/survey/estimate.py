@@ -23,7 +23,7 @@ from dtef_pipeline.boards.costs import answer_lengths
 from dtef_pipeline.boards.reliability import detectable_difference
 from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.planned_table import DOLLARS, budget_lines, sent_lines, stored_responses
-from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
+from dtef_pipeline.cli.survey.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import DtefError, WarehouseError
 from dtef_pipeline.identity import request_keys, split_partition_key

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtef_pipeline.cli import rubric_check
 from dtef_pipeline.cli.family_verbs import FamilyFiles
-from dtef_pipeline.cli.rubric_check import blueprint_files, told_as_gone
+from dtef_pipeline.cli.rubric import rubric_check
+from dtef_pipeline.cli.rubric.rubric_check import blueprint_files, told_as_gone
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.rubric.findings import TO_BE_NAMED, leaves_out
 from dtef_pipeline.rubric.named_models import read_collections

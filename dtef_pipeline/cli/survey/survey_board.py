@@ -13,8 +13,12 @@ from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
 from dtef_pipeline.boards.served import split_served
-from dtef_pipeline.cli.after_run import SAME_RESPONSE, compare_ways
-from dtef_pipeline.cli.boards import (
+from dtef_pipeline.cli.families import of_models
+from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, say_mixed
+from dtef_pipeline.cli.options import refuse_others
+from dtef_pipeline.cli.read import require_rows, scored_rounds
+from dtef_pipeline.cli.survey.after_run import SAME_RESPONSE, compare_ways
+from dtef_pipeline.cli.survey.boards import (
     line_of_non_answers,
     lines_of_design_effects,
     lines_of_samples,
@@ -23,10 +27,6 @@ from dtef_pipeline.cli.boards import (
     reasons_without_score,
     render_view,
 )
-from dtef_pipeline.cli.families import of_models
-from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, say_mixed
-from dtef_pipeline.cli.options import refuse_others
-from dtef_pipeline.cli.read import require_rows, scored_rounds
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.published import BY_NAME

@@ -49,7 +49,7 @@ def decisions(estimate: bool, output: str, **given: Any) -> None:
     \b
     Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
     """
-    from dtef_pipeline.cli import games_decisions
+    from dtef_pipeline.cli.games import games_decisions
     from dtef_pipeline.family.run_settings import settings_of
     from dtef_pipeline.games.settings import DecisionSettings
 
@@ -101,7 +101,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     \b
     Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
     """
-    from dtef_pipeline.cli import games_run
+    from dtef_pipeline.cli.games import games_run
     from dtef_pipeline.family.run_settings import settings_of
     from dtef_pipeline.games.settings import GamesSettings
 
@@ -157,7 +157,7 @@ def play(output: str, **given: Any) -> None:
     """
     if output == "json" and given["with_trace"]:
         raise click.BadParameter("allowed: --json or --trace, not both", param_hint="'--trace'")
-    from dtef_pipeline.cli import games_play
+    from dtef_pipeline.cli.games import games_play
 
     sys.exit(games_play.play(games_play.PlayOptions(as_json=output == "json", **given)))
 

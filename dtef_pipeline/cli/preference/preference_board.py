@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, open_warehouse, reads_tables, say_skipped
-from dtef_pipeline.cli.preference_fit import stored_votes, with_named_judges
+from dtef_pipeline.cli.preference.preference_fit import stored_votes, with_named_judges
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, materialized_assets, roll_up_assets
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError

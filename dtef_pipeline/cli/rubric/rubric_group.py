@@ -118,7 +118,7 @@ def show(
     \b
     Exit code: 0 done; 2 the options need mending; 3 a model is worse, with --fail-on regression.
     """
-    from dtef_pipeline.cli import rubric_show
+    from dtef_pipeline.cli.rubric import rubric_show
 
     if before is None and after is None and drift is None:
         refuse_others(("models", "snapshot", "score", "out"), "one run")
@@ -163,7 +163,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     \b
     Exit code: 0 done; 1 a blueprint failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
     """
-    from dtef_pipeline.cli import rubric_run
+    from dtef_pipeline.cli.rubric import rubric_run
 
     settings, beside = split_given(given)
     options = rubric_run.with_panel(settings)

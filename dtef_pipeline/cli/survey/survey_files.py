@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.selection import shipped_experiment_rows
+from dtef_pipeline.cli.survey.selection import shipped_experiment_rows
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
 from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS, NEXT_STEPS

@@ -11,7 +11,7 @@ from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import CANDIDATE
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.games_run import OR_UNAPPROVED, chosen_scenarios
+from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, chosen_scenarios
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.planned_table import (
     mean_call_tokens,

@@ -50,9 +50,9 @@ def show(
         raise NothingToShowError(f"nothing to show by {by}: it needs {view.needs}")
     if view.table == RETRIEVAL_STAGE_TABLE:
         told = {**meanings_of(view.table), RETRIEVAL_COUNT: RETRIEVAL_COUNT_TOLD}
-        print_rows(view, retrieval_means(frame), output, (), told, ends=view.ends)
+        print_rows(view, retrieval_means(frame), output, (), told)
     else:
-        print_rows(view, frame, output, _exposed(frame), meanings_of(view.table), ends=view.ends)
+        print_rows(view, frame, output, _exposed(frame), meanings_of(view.table))
     if output == "table" and view.name == "overall" and not served:
         say_mixed(warehouse, "qa_responses", remedy=SERVED_REMEDY)
 

@@ -74,7 +74,7 @@ def pairs(**given: Any) -> None:
     A pair is made once. Players stand in about as many pairs as each other; baselines stand in none, unless they are let in. The same command
     again adds what is missing.
     """
-    from dtef_pipeline.cli import preference_votes
+    from dtef_pipeline.cli.preference import preference_votes
 
     preference_votes.make_pairs(**given)
 
@@ -129,7 +129,7 @@ def vote(reviewer: str | None, judges: tuple[str, ...], **given: Any) -> None:
         raise click.UsageError("--reviewer and --judge: allowed: one of them.")
     if judges:
         refuse_others(("judges", *_JUDGE_OPTIONS), "--judge")
-        from dtef_pipeline.cli import preference_judge
+        from dtef_pipeline.cli.preference import preference_judge
 
         sys.exit(preference_judge.judge(judges, **{name: given[name] for name in _JUDGE_OPTIONS}))
     refuse_others({"reviewer", *given} - {"max_cost_usd", "max_calls"}, "--reviewer")
@@ -141,7 +141,7 @@ _JUDGE_OPTIONS = ("family", "most", "max_cost_usd", "max_calls")
 
 def _take_votes(reviewer: str, given: Mapping[str, Any]) -> None:
     """Of a person: one vote that was given whole, those on a page, or those that the person is asked for."""
-    from dtef_pipeline.cli import preference_votes
+    from dtef_pipeline.cli.preference import preference_votes
 
     family, most, out = given["family"], given["most"], given["out"]
     ballot = {"pair_id": given["pair"], "choice": given["choice"], "confidence": given["confidence"]}
@@ -187,7 +187,7 @@ def votes(
 
     What administrators do: pairs made (pairs), files imported and exported (import, export), votes voided (void), consent noted (reviewer).
     """
-    from dtef_pipeline.cli import preference_votes
+    from dtef_pipeline.cli.preference import preference_votes
 
     given = {"VOTE": vote, "--family": family, "--consent": consent, "--no-consent": no_consent, "--actions": actions}
     chosen = [name for name, value in given.items() if value]
@@ -281,7 +281,7 @@ def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any
     """
     if now or file is not None or given["items"] or given["reviewers"]:
         refuse_others(("now", *_FIT_OPTIONS), "--now")
-        from dtef_pipeline.cli import preference_fit
+        from dtef_pipeline.cli.preference import preference_fit
 
         preference_fit.fit(file, output, **{name: given[name] for name in _FIT_OPTIONS})
         return
@@ -289,7 +289,7 @@ def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any
     refuse_others(
         (*taken, "metric") if given["metric"] else (*taken, "judges"), "--metric" if given["metric"] else "the stored board"
     )
-    from dtef_pipeline.cli import preference_board
+    from dtef_pipeline.cli.preference import preference_board
 
     code = preference_board.refresh() if refresh else 0
     chosen = {name: given[name] for name in ("family", "partition", "reviewer_kind")}
