@@ -44,7 +44,6 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boa
 	$(BIN)/dtef preference vote --family rubric --reviewer you --pairs 10 --out $(STATE)/votes_page
 	$(BIN)/dtef import votes data/stored_votes.jsonl
 	$(BIN)/dtef preference board --refresh
-	$(BIN)/dtef preference board
 	$(BIN)/dtef report --family rubric --out $(STATE)/rubric_report
 	@echo
 	@echo "Questions: 80 invented items in the layouts of MMLU, GSM8K, HumanEval and Socioscope. The model in this process answers six now;"
