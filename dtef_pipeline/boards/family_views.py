@@ -1,4 +1,4 @@
-"""What `dtef FAMILY board --by` shows: each view with its table and its columns for people. Loads nothing heavy."""
+"""What the boards of a family show by name: each view with its table and its columns for people. Loads nothing heavy."""
 
 from __future__ import annotations
 
