@@ -45,6 +45,7 @@ def test_a_round_that_is_removed_is_gone_and_its_responses_are_found_again(state
     assert partitions("round_segment") == []
     assert not any((state / "warehouse" / table / "round=S1").exists() for table in SURVEY_TABLES)
     assert "no rounds in" in refused("list")
+    assert "no round in" in refused("remove", "S1")
     ok("add", SAMPLE)
     assert query("SELECT count(*) AS n FROM survey_responses")[0]["n"] == 415
 
