@@ -90,6 +90,8 @@ class CommandFamily:
     """Lines that stand below the verdicts on drift."""
     of_snapshots: bool = False
     """Whether a report can be of one snapshot."""
+    shown_too: tuple[str, ...] = ()
+    """Tables that are worth a report even where nothing is scored."""
 
     @property
     def stored(self) -> Family:
@@ -293,9 +295,10 @@ def report(warehouse: Warehouse, name: str, out: Path, snapshot: str | None) -> 
     if snapshot is not None and not family.of_snapshots:
         raise ConfigError("--snapshot: allowed with --family rubric")
     out, scored, first = _folder_given(out, f"{name}_report"), family.stored.scored, family.stored.space.first
-    if not (parts := warehouse.values(scored, first)):
+    if not warehouse.tables([scored, *family.shown_too]):
         raise WarehouseError(f"no {scored} in {warehouse.root} yet: they are made by `{family.run}`")
     if snapshot is not None:
+        parts = warehouse.values(scored, first)
         known = {label for part in parts for label in warehouse.values(scored, "snapshot", **{first: part})}
         if snapshot not in known:
             raise ConfigError(f"--snapshot {snapshot!r}: no {family.part} has it; known: {nearest(snapshot, sorted(known))}")

@@ -226,4 +226,5 @@ GAMES_COMMANDS = CommandFamily(
     drift_lines=_of_baselines,
     pages=_pages,
     page_tables=GAME_PAGES_READ,
+    shown_too=("strategy_values",),
 )

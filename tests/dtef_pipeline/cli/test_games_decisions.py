@@ -114,7 +114,6 @@ def test_what_cannot_be_asked_is_refused_before_anything_is(server: FakeLLM, wor
     assert not server.calls
 
 
-@pytest.mark.thorough
 def test_a_sample_that_a_baseline_fills_is_partial_and_stands_behind_whole_strategies(server: FakeLLM, tmp_path: Path) -> None:
     """Three decisions of a model, and nash in the nine others, once stood among whole strategies without a mark."""
     asked = ("games", "decisions", "--scenario", "poker/kuhn", "--draws", 2, "--sample", 3, "--fill", "nash", "--model", "fake")
