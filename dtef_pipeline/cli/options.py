@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from functools import partial, wraps
 from io import StringIO
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -177,23 +177,40 @@ of_format = options(
 )
 
 
+@contextmanager
+def lines_printed(output: str) -> Iterator[None]:
+    """With `json`, what a command prints becomes one object, whose `lines` they are; a command that ends with an error prints none."""
+    if output != "json":
+        yield
+        return
+    end = None
+    with redirect_stdout(StringIO()) as printed:
+        try:
+            yield
+        except SystemExit as raised:
+            end = raised
+    click.echo(json.dumps({"lines": printed.getvalue().splitlines()}, ensure_ascii=False))
+    if end is not None:
+        raise end
+
+
 def lines_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--json` of a command that prints sentences alone: one object, whose `lines` they are."""
+    """`--json` of a command that prints sentences alone: see `lines_printed`."""
 
     @wraps(command)
     def wrapped(*, output: str, **given: Any) -> Any:
-        if output != "json":
+        with lines_printed(output):
             return command(**given)
-        with redirect_stdout(StringIO()) as printed:
-            code = 0
-            try:
-                command(**given)
-            except SystemExit as end:
-                code = int(end.code or 0)
-        click.echo(json.dumps({"lines": printed.getvalue().splitlines()}, ensure_ascii=False))
-        sys.exit(code)
 
     return as_json(wrapped)
+
+
+def exit_after(command: Callable[[], int], output: str) -> NoReturn:
+    """Run what prints sentences alone, and end with its exit code. Raises ConfigError for CSV: that is of estimates."""
+    if output == "csv":
+        raise ConfigError("--csv: allowed with --estimate")
+    with lines_printed(output):
+        sys.exit(command())
 
 
 def _keep_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> None:

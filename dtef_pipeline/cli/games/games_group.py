@@ -12,6 +12,7 @@ from dtef_pipeline.cli.options import (
     as_json,
     boards_by,
     budgets_with_roles,
+    exit_after,
     of_asked_snapshot,
     of_estimate,
     options,
@@ -110,7 +111,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     if is_estimate:
         games_run.estimate(options, beside, output)
     else:
-        sys.exit(games_run.run(options, beside))
+        exit_after(lambda: games_run.run(options, beside), output)
 
 
 @click.command(short_help="Play one episode of a scenario.")

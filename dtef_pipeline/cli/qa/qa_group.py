@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import click
 from dtef_pipeline.cli.options import (
     boards_by,
     budgets_with_roles,
+    exit_after,
     of_asked_snapshot,
     of_estimate,
     of_served,
@@ -113,7 +113,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
         refuse_estimate_of_judging(beside.first)
         qa_run.estimate(options, beside, output)
     else:
-        sys.exit(qa_run.run(options, beside))
+        exit_after(lambda: qa_run.run(options, beside), output)
 
 
 QA = FamilyWords(

@@ -11,6 +11,7 @@ import click
 from dtef_pipeline.cli.options import (
     boards_by,
     budgets_with_roles,
+    exit_after,
     of_asked_snapshot,
     of_estimate,
     refuse_estimate_of_judging,
@@ -171,7 +172,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
         refuse_estimate_of_judging(beside.first)
         rubric_run.estimate(options, beside, output)
     else:
-        sys.exit(rubric_run.run(options, beside))
+        exit_after(lambda: rubric_run.run(options, beside), output)
 
 
 _BLUEPRINT_FILES = (

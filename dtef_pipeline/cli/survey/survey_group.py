@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dtef_pipeline.cli.options import (
+    exit_after,
     of_estimate,
     of_metric,
     of_rounds,
@@ -89,7 +89,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     if is_estimate:
         estimate.estimate(options, output)
     else:
-        sys.exit(run.run(options))
+        exit_after(lambda: run.run(options), output)
 
 
 SURVEY = FamilyWords(

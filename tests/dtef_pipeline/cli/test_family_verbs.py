@@ -63,7 +63,9 @@ def test_lists_of_every_family_can_be_read_by_other_programs(state: Path) -> Non
 
 def test_the_results_of_a_scenario_can_be_removed(state: Path) -> None:
     refused("games", "remove", "poker/kuhn")
-    ok("games", "run", "--scenario", "kuhn", "--player", "baselines", "--seeds", "1-2", "--no-roll-ups")
+    chosen = ("games", "run", "--scenario", "kuhn", "--player", "baselines", "--seeds", "1-2", "--no-roll-ups")
+    assert "--csv: allowed with --estimate" in refused(*chosen, "--csv")
+    assert any("snapshot base" in line for line in strict(ok(*chosen, "--json"))["lines"])
     assert partitions("league_scenario") == ["poker/kuhn"]
     gone = strict(ok("games", "remove", "poker/*", "--json"))
     assert gone["removed"] == ["poker/kuhn"]
