@@ -74,9 +74,10 @@ def unknown(words: list[str]) -> str | None:
         del rest[:2]
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
         name = rest.pop(0)
-        if name not in command.commands:
+        below = command.get_command(click.Context(command), name)
+        if below is None:
             return name
-        command = command.commands[name]
+        command = below
     options = {option for param in command.params for option in [*param.opts, *param.secondary_opts]} | {
         "-h",
         "--help",

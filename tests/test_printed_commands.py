@@ -49,7 +49,7 @@ def fault(line: str) -> str | None:
     """What of a command line does not exist: a command, an option, or a choice of an option."""
     command: click.Command = main
     words = [word.strip("'\"[](),.:") for word in line.split()]
-    if words[:1] == ["X"]:  # the name of any family
+    if words[:1] in (["X"], ["FAMILY"], ["{0}"]):  # the name of any family
         words[0] = "qa"
     while isinstance(command, click.Group) and words and _LITERAL.fullmatch(words[0]):
         below = command.get_command(click.Context(command), words[0])

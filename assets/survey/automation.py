@@ -40,7 +40,7 @@ survey_boards_after_run = boards_after_run(
     "boards_after_run",
     ROLL_UPS,
     roll_ups,
-    segment_results,
+    segment_results.key,
     "Brings leaderboard, breakdowns and report up to date when a segment was scored, whatever run did it: a command, a job, a backfill, "
     "a click, or a run in which other segments failed.",
 )

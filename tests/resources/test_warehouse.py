@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.survey.boards.schemas import RELIABILITY
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.tables import BLUEPRINTS, SCORES, SURVEY_RESPONSES
-from dtef_pipeline.tables import COSTS, without_descriptions
+from dtef_pipeline.tables import without_descriptions
 from resources import warehouse as module
 from resources.warehouse import Warehouse
 from tests.made.scores import scores_table, survey_rows
@@ -212,12 +213,12 @@ class TestViews:
         assert is_written_again()
         house.write("survey_responses", survey_rows({}), **CHILE)
         assert not is_written_again()
-        house.write("costs", COSTS.empty_table())
+        house.write("reliability", RELIABILITY.empty_table())
         assert is_written_again()
-        pq.write_table(pa.table({"of_another_version": [1]}), f"{house.folder('costs')}/part-0.parquet")
+        pq.write_table(pa.table({"of_another_version": [1]}), f"{house.folder('reliability')}/part-0.parquet")
         assert is_written_again()
         with duckdb.connect(f"{house.root}/dtef.duckdb", read_only=True) as connection:
-            assert connection.execute("SELECT * FROM costs").fetchall() == [(1,)]
+            assert connection.execute("SELECT * FROM reliability").fetchall() == [(1,)]
         (Path(house.root) / "dtef.duckdb").unlink()
         assert is_written_again()
 

@@ -1,4 +1,4 @@
-"""`dtef games run`, `estimate`, `rollup` and `board` over a made-up scenario and a server that plays the models."""
+"""`dtef games run` and `board` over a made-up scenario and a server that plays the models."""
 
 from __future__ import annotations
 

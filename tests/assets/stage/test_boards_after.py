@@ -220,6 +220,11 @@ def test_each_family_has_one_that_is_on_by_default(family: dg.SensorDefinition, 
         cell.cell_contents for cell in family._raw_fn.__closure__ if isinstance(cell.cell_contents, boards_after._Boards)
     ]
     assert {key.to_user_string() for key in boards.all_inputs} == inputs
+    with dg.DagsterInstance.ephemeral() as instance:
+        for key in inputs:
+            instance.report_runless_asset_event(dg.AssetMaterialization(key))
+        with dg.build_sensor_context(instance) as context:
+            assert len(family.evaluate_tick(context).run_requests or ()) == 1
 
 
 def _last_event(instance: dg.DagsterInstance) -> int:

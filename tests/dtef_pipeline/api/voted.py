@@ -59,4 +59,4 @@ def with_votes_of_another_tool(folder: Path, monkeypatch: pytest.MonkeyPatch, ro
     file = folder / "votes.csv"
     file.write_text("\n".join(("left,right,choice,reviewer_id", *rows, "")), encoding="utf-8")
     monkeypatch.setenv("DTEF_RESPONSES", settings_in(folder).responses_url)
-    preference_votes.import_file(file, "pairs-csv", None, None, "operator")
+    preference_votes.import_file(file, None, None, "operator")

@@ -39,7 +39,7 @@ def test_a_batch_is_one_call_however_many_questions_it_holds(ingested: Path, mon
     with FakeLLM(reply=lambda call: "no answer") as server:
         serve_as(server, ingested, monkeypatch)
         printed = run_stages("--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--condition", "batch=4")
-        ok("rollup")
+        ok("board", "--refresh")
     # The drawn questions lie in two batches of each segment.
     assert server.answered == 2 * 2
     assert "fake: 4 responses, " in printed
@@ -64,6 +64,6 @@ def test_snapshots_and_rounds_can_be_chosen(reading: Path) -> None:
 def test_baselines_cost_nothing_and_before_any_run_it_says_what_to_do(ingested: Path) -> None:
     assert "no costs in" in refused("costs")
     run_stages("--round", "S1", *CHOSEN)
-    ok("rollup")
+    ok("board", "--refresh")
     assert "baselines cost nothing" in ok("costs")
     assert strict(ok("costs", "--family", "survey", "--json")) == []

@@ -1,4 +1,4 @@
-"""`dtef rubric add`, `run`, `judge`, `rollup`, `board` and `report`: blueprints from their files to the pages, against a real server."""
+"""`dtef rubric add`, `run`, `judge`, `board` and `report`: blueprints from their files to the pages, against a real server."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def test_rows_without_a_note_stand_beside_rows_with_one(capsys: pytest.CaptureFi
     view = QA_VIEW_BY_NAME["pass-at-k"]
     rows = {"part": ["all", "all"], "model": ["mine", "mine"], "k": [1, 5], "pass_at_k": [0.5, None]}
     frame = pd.DataFrame({**rows, "note": pd.Series([None, "no item has 5 scored draws"], dtype="str")})
-    print_rows(view, frame, "table", (), {}, ends=view.ends)
+    print_rows(view, frame, "table", (), {})
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if "scored draws" in line] == ["all, mine: no item has 5 scored draws"]
 
@@ -24,7 +24,7 @@ def test_a_sentence_of_several_notes_is_printed_once(capsys: pytest.CaptureFixtu
     same = "no interval, no macro interval: each cluster has the same score"
     notes = [same, f"{same}; not ranked: few", "", same]
     frame = pd.DataFrame({"suite": "talks", "model": list("abcd"), "score": 0.5, "note": notes})
-    print_rows(view, frame, "table", (), {}, ends=view.ends)
+    print_rows(view, frame, "table", (), {})
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if "same score" in line] == [f"talks, a; talks, b; talks, d: {same}"]
     assert "talks, b: not ranked: few" in lines
