@@ -174,7 +174,7 @@ class TestIngest:
         said = refused("add", state / "S1", "--allow-missing-attributes")
         (command,) = re.findall(r"`dtef (add .*)`", said)
         assert command == f"add {state / 'S1'} --round S1 --allow-missing-attributes --replace"
-        assert "`dtef add PATH --round S1`" in dtef("run", "--round", "S1", "--from", "ingest", *CHOSEN).output
+        assert "`dtef add PATH --round ROUND`" in dtef("run", "--round", "S1", "--from", "ingest", *CHOSEN).output
         assert "all else of S1 is stored" in dtef(*command.split()).stderr
         assert json.loads(manifest.read_text(encoding="utf-8"))["allowed"] == ["missing-attributes"]
 
