@@ -1,7 +1,5 @@
 """The configuration that all stages share which ask models: the snapshot, and what asking may cost."""
 
-from collections.abc import Mapping
-
 import dagster as dg
 from pydantic import Field, ValidationError, field_validator
 
@@ -34,12 +32,8 @@ class AskingConfig(dg.Config):
 
     @property
     def budgets_of_models(self) -> dict[str, Budget]:
-        return checked_budgets("budgets", self.budgets)
-
-
-def checked_budgets(where: str, given: Mapping[str, Mapping[str, float]]) -> dict[str, Budget]:
-    """Budgets by the name of who has them. Raises ConfigError, naming the setting `where` they stand, for one that none can be."""
-    try:
-        return {name: Budget.model_validate(limits) for name, limits in given.items()}
-    except ValidationError as error:
-        raise ConfigError(f"{where}: {in_one_line(error, Budget)}") from None
+        """By name of the model. Raises ConfigError for a budget that none can be."""
+        try:
+            return {name: Budget.model_validate(limits) for name, limits in self.budgets.items()}
+        except ValidationError as error:
+            raise ConfigError(f"budgets: {in_one_line(error, Budget)}") from None

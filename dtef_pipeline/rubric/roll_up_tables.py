@@ -259,8 +259,6 @@ RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED_ROWS, "rubric_known_c
 """By name: what follows from the labels."""
 
 
-RUN_LABEL = field("run_label", pa.string(), "Hash of test, judges and policy: runs with another one are never compared")
-
 RUBRIC_SUMMARIES = pa.schema(
     [
         *SUMMARIES,
