@@ -137,7 +137,7 @@ class _StageRun:
 
     def _answer(self, group: Sequence[_Planned], ask: Ask) -> None:
         """Have answered what is asked about these partitions, and write their tables."""
-        called = self._called([one for one in group if isinstance(one.plan, CallPlan)], ask)
+        called = self._ask_calls([one for one in group if isinstance(one.plan, CallPlan)], ask)
         together = self._rows_together([one for one in group if isinstance(one.plan, EpisodePlan)], ask)
         for one in group:
             key = one.inputs.key
@@ -151,7 +151,7 @@ class _StageRun:
                 with self.store.writing(self.stage.name, [key]):
                     self._write(one.inputs, one.plan.written(new))
 
-    def _called(self, group: Sequence[_Planned], ask: Ask) -> _Called:
+    def _ask_calls(self, group: Sequence[_Planned], ask: Ask) -> _Called:
         """What came of the requests of these partitions, which are answered at once."""
         requests, keys, able = list[Request](), list[str](), set[str]()
         for one in group:

@@ -60,7 +60,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 
 def read_items(inputs: Inputs, _: QaSettings) -> Tables:
     """The items of a part, from its files. Raises DtefError where there are none."""
-    source = _noted(inputs)
+    source = _source_of(inputs)
     spec = known_suites(source.suites).route(source.suite)
     # Of interviews a file is a part, under the name that it was given.
     part = source.part if spec.layout == INTERVIEW_LAYOUT else None
@@ -74,7 +74,7 @@ def read_items(inputs: Inputs, _: QaSettings) -> Tables:
     return {**made._asdict(), "qa_documents": _documents(source, added.documents)}
 
 
-def _noted(inputs: Inputs) -> QaSource:
+def _source_of(inputs: Inputs) -> QaSource:
     source = ITEM_NOTES.read(inputs.outside.warehouse, inputs.key)
     if source is None:
         raise DtefError(f"{inputs.key}: no file of it is known; `dtef qa add SUITE PATH` adds it")
@@ -152,7 +152,7 @@ def make_prompts(inputs: Inputs, settings: QaSettings) -> Tables:
     make = _maker(inputs)
     made = make(settings.how, asks=True)
     condition = part_condition(inputs, settings)
-    again = _made_again(inputs, condition, make)
+    again = _make_again(inputs, condition, make)
     return {
         name: _with_earlier(
             inputs, name, pa.concat_tables([*(getattr(one, name) for one in again.values()), new]), {condition, *again}
@@ -176,7 +176,7 @@ def _maker(inputs: Inputs) -> _Make:
     return make
 
 
-def _made_again(inputs: Inputs, condition: str, make: _Make) -> dict[str, PromptTables]:
+def _make_again(inputs: Inputs, condition: str, make: _Make) -> dict[str, PromptTables]:
     """The prompts of the other conditions that the part was asked in, for which no server is asked."""
     earlier = inputs.earlier("qa_prompts")
     others = [] if earlier is None else [one for one in pc.unique(earlier["condition"]).to_pylist() if one != condition]
@@ -264,7 +264,7 @@ def _midnight() -> datetime:
 def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Tables:
     """What the judge is asked about the responses of a part; no rows where nobody judges."""
     if (arbiter := arbiter_of_run(inputs.models, settings)) is None:
-        return {"qa_judgements": _judged_earlier(inputs, QA_JUDGEMENTS.empty_table(), None, judge_snapshot(settings.rejudge))}
+        return {"qa_judgements": _all_judgements(inputs, QA_JUDGEMENTS.empty_table(), None, judge_snapshot(settings.rejudge))}
     items, responses = judged_items(inputs.read("qa_items", JUDGED_ITEM_COLUMNS)), inputs.read("qa_responses")
     chosen, left_out = to_be_judged(responses, items, arbiter.sample_rate)
     label, served = judge_snapshot(settings.rejudge), inputs.models.own_servers
@@ -274,14 +274,14 @@ def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Table
 
     def written(new: Tables) -> Tables:
         judged = pa.concat_tables([new["qa_judgements"], skipped_rows(left_out, items, arbiter, label, served)])
-        return {"qa_judgements": _judged_earlier(inputs, judged, arbiter, label)}
+        return {"qa_judgements": _all_judgements(inputs, judged, arbiter, label)}
 
     expected = {arbiter.model.name: len(chosen) * len(arbiter.evaluators)}
     looks = partial(judged_responses, chosen, items, arbiter, label)
     return EpisodePlan([arbiter.model] if len(chosen) else [], expected, expected[arbiter.model.name], looks, rows, written)
 
 
-def _judged_earlier(inputs: Inputs, new: pa.Table, arbiter: Arbiter | None, label: str) -> pa.Table:
+def _all_judgements(inputs: Inputs, new: pa.Table, arbiter: Arbiter | None, label: str) -> pa.Table:
     """The new rows, and what other judges said of responses that still stand."""
     earlier = inputs.earlier("qa_judgements")
     return new if earlier is None else with_other_judges(earlier, new, inputs.read("qa_responses"), arbiter, label)
@@ -341,10 +341,10 @@ def run_programs(inputs: Inputs, settings: QaSettings) -> Tables:
         "timeout_s": settings.timeout_s,
         "trust_answers": settings.trust_answers,
     }
-    return {"qa_executions": _checked(inputs, planned, how)}
+    return {"qa_executions": _run_checks(inputs, planned, how)}
 
 
-def _checked(inputs: Inputs, planned: list[Execution], how: Mapping[str, Any]) -> pa.Table:
+def _run_checks(inputs: Inputs, planned: list[Execution], how: Mapping[str, Any]) -> pa.Table:
     level = found_level(how["level"], trust_answers=how["trust_answers"]).level
     earlier = inputs.earlier("qa_executions")
     results = {} if earlier is None else known_verdicts(earlier, level)

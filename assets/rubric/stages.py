@@ -71,7 +71,7 @@ def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
     return EpisodePlan(specs, {model.name: len(episodes)}, len(episodes), lambda: episodes, rows, written)
 
 
-def _described_blueprint(tables: Tables) -> Mapping[str, Any]:
+def _blueprint_metadata(tables: Tables) -> Mapping[str, Any]:
     head = tables["rubric_blueprints"].to_pylist()[0]
     findings = tables["rubric_findings"].select(["level", "code", "place", "text"]).slice(0, 20)
     shown = ["prompt", "block", "kind", "text", "fn", "weight"]
@@ -121,7 +121,7 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
         ),
     ),
     versioned=("rubric_prompts", "rubric_criteria", "rubric_findings"),
-    metadata=_described_blueprint,
+    metadata=_blueprint_metadata,
 )
 
 

@@ -43,7 +43,7 @@ def costs(
         click.echo("no language model was asked: baselines cost nothing")
         return
     named = {"model_variant" if name == "variant" else name: columns[name] for name in by}
-    whole = _added_up(frame.rename(columns={column: name for name, column in named.items()}), list(named))
+    whole = _sums(frame.rename(columns={column: name for name, column in named.items()}), list(named))
     shown = whole if output != "table" else whole.assign(cost=[row_cost_in_words(row) for row in whole.to_dict("records")])
     counts = ("answered", "failed", "budget_stopped", "calls", "prompt_tokens", "completion_tokens")
     view = TableView(
@@ -94,7 +94,7 @@ def _chosen_rows(frame: pd.DataFrame, rounds: Sequence[str], snapshot: str | Non
     return frame
 
 
-def _added_up(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+def _sums(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """The rows added up by these columns, the dearest first; roles, where they are told apart, and families stay in their order."""
     groups = frame.groupby(names, sort=False, dropna=False)
     dollars = groups[["cost_usd", "unknown_cost_usd_most"]].sum(min_count=1)

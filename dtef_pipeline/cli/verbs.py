@@ -112,13 +112,13 @@ def family_group(words: FamilyWords) -> click.Group:
         "remove": (_remove(words), as_json),
         "board": (_board(words), writes_a_table),
     }
-    made = [_generated(words, name, verb, output) for name, (verb, output) in verbs.items()]
+    made = [_command_of(words, name, verb, output) for name, (verb, output) in verbs.items()]
     for command in (*made[:-1], words.run, made[-1], *words.more):
         group.add_command(command)
     return group
 
 
-def _generated(words: FamilyWords, name: str, verb: Verb, output: Option) -> click.Command:
+def _command_of(words: FamilyWords, name: str, verb: Verb, output: Option) -> click.Command:
     """The command of a verb."""
 
     def call(**given: Any) -> None:

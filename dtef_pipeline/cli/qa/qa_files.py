@@ -133,10 +133,10 @@ def _check(suite: str, path: Path, corpus: Path | None, suites: Path | None) -> 
     loaded = added.loaded
     types = dict(Counter(item.type for item in loaded.items))
     document = {"items": len(loaded.items), "types": types, "findings": [asdict(one) for one in loaded.findings]}
-    return Checked(document, [*_checked_lines(loaded.findings), _summary(added)], not loaded.errors)
+    return Checked(document, [*_finding_lines(loaded.findings), _summary(added)], not loaded.errors)
 
 
-def _checked_lines(findings: Sequence[ItemFinding]) -> Iterator[str]:
+def _finding_lines(findings: Sequence[ItemFinding]) -> Iterator[str]:
     for one, alike in _first_of_each_kind(findings):
         yield f"{one.level}: {one}"
         if alike:
