@@ -44,6 +44,6 @@ def opponent_faults(pack: Pack) -> Iterator[str]:
 
 def require_weighable(packs: Iterable[Pack]) -> None:
     """Raises ConfigError for the first fault in what manifests weigh: scoring would fail for it when all is played and paid for."""
-    for pack in packs:
-        for fault in weighing_faults(pack):
-            raise ConfigError(f"{pack.name}: {fault}")
+    for one in packs:
+        for fault in weighing_faults(one):
+            raise ConfigError(f"{one.name}: {fault}")

@@ -66,7 +66,7 @@ def score_in(text: str) -> float | None:
         return None
     if _BEFORE_NO_GRADE.search(text, end, found.start()):
         return None
-    value, highest = _number(found[1]), _number(found[2] or "0")
+    value, highest = _score(found[1]), _score(found[2] or "0")
     if highest:
         value *= HIGHEST_GRADE / highest
     elif value > HIGHEST_GRADE and not _HIGHEST_NAMED.match(text, found.end()):
@@ -74,7 +74,7 @@ def score_in(text: str) -> float | None:
     return value if LOWEST_GRADE <= value <= HIGHEST_GRADE else None
 
 
-def _number(text: str) -> float:
+def _score(text: str) -> float:
     return HIGHEST_GRADE if text.lower() == "ten" else float(text.replace(",", "."))
 
 

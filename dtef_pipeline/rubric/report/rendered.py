@@ -78,7 +78,7 @@ def _parser() -> MarkdownIt:
     for name, rule in (("link_open", _link_opened), ("image", _image), ("text", _text)):
         found.renderer.rules[name] = rule  # type: ignore[attr-defined]
     for name in ("heading_open", "heading_close"):
-        found.renderer.rules[name] = _heading  # type: ignore[attr-defined]
+        found.renderer.rules[name] = _markdown_heading  # type: ignore[attr-defined]
     return found
 
 
@@ -109,6 +109,6 @@ def _is_in_link(tokens: Sequence[Token], at: int) -> bool:
     return before.count("link_open") > before.count("link_close")
 
 
-def _heading(tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+def _markdown_heading(tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
     """The headings of a text are below all headings of the page."""
     return "<h6>" if tokens[at].nesting == 1 else "</h6>\n"

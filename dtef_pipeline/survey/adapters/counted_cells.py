@@ -81,8 +81,8 @@ def count_findings(cells: Mapping[tuple[str, str], OptionCells], *, weighted: bo
     ]
     too_many = {question_id for (_, question_id), total, n in off if total > n}
     below, above = list[str](), list[str]()
-    for (segment, question_id), total, n in sorted(off, key=lambda pair: pair[1] < pair[2]):
-        said = f"{segment}, {beginning(question_id)}: the counts sum to {total:g}, n is {n}"
+    for (of_segment, question_id), total, n in sorted(off, key=lambda pair: pair[1] < pair[2]):
+        said = f"{of_segment}, {beginning(question_id)}: the counts sum to {total:g}, n is {n}"
         (above if question_id in too_many else below).append(said)
     if weighted:
         yield Finding("warning", "weighted-counts", _WEIGHTED, (*above, *below))

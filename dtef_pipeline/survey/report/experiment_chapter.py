@@ -62,12 +62,12 @@ _Snapshot = tuple[str, _Said, list[ModelSpec]]
 def experiments(connection: duckdb.DuckDBPyConnection, known: Sequence[Experiment]) -> str:
     """The section, from the scores and the experiments there are; one that no model was asked has no part in it."""
     snapshots = list(_snapshots(connection)) if known else []
-    parts = [part for experiment in known if (part := _compared(connection, experiment, snapshots))]
+    parts = [part for experiment in known if (part := _experiment_part(connection, experiment, snapshots))]
     body = "".join(parts) or paragraph("No experiment was asked. One is asked by: dtef run --experiment NAME --model MODEL.")
     return section("experiments", "Experiments", _HOW_TO_READ_EXPERIMENTS, body)
 
 
-def _compared(connection: duckdb.DuckDBPyConnection, experiment: Experiment, snapshots: Sequence[_Snapshot]) -> str:
+def _experiment_part(connection: duckdb.DuckDBPyConnection, experiment: Experiment, snapshots: Sequence[_Snapshot]) -> str:
     """Markup of one experiment, of the snapshot that has the largest comparison."""
     for snapshot, asked in _largest_first(connection, experiment, snapshots):
         frame = compared(connection, asked, SurveyBoardOptions(snapshot=snapshot))

@@ -42,7 +42,7 @@ def examples(connection: duckdb.DuckDBPyConnection) -> str:
     frame["status"] = frame["status"].str.replace("_", " ")
     frame["response"] = [None if is_unknown(words) else middle_left_out(words, _LONGEST_EXAMPLE) for words in frame["response"]]
     shown = frame.assign(
-        asked=list(map(_asked, frame.to_dict("records"))), response=[raw(words) for words in frame["response"]]
+        asked=list(map(_prompt_place, frame.to_dict("records"))), response=[raw(words) for words in frame["response"]]
     )
     caption = f"Up to {_MOST_EXAMPLES} examples of each model's {_MOST_REASONS} most frequent reasons; all responses: dtef export responses"
     return "<h3>Responses that could not be read</h3>" + table(
@@ -50,7 +50,7 @@ def examples(connection: duckdb.DuckDBPyConnection) -> str:
     )
 
 
-def _asked(row: Mapping[Any, Any]) -> str:
+def _prompt_place(row: Mapping[Any, Any]) -> str:
     """Markup of an example's question, and beneath it its segment and how it was asked."""
     how = f"{row['segment']}. {row['round']}, context {row['context_level']}, {row['condition']}, snapshot {row['snapshot']}"
     return long_text(row["question"], most=_LONGEST_QUESTION) + note(how)
