@@ -24,8 +24,10 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.qa.models_paired import compare_boards
-from dtef_pipeline.qa.scoring import JUDGED_METRIC, RIGHT_METRIC
+from dtef_pipeline.boards.mean_columns import RIGHT_METRIC
+from dtef_pipeline.boards.paired_items import compare_boards
+from dtef_pipeline.qa.result_tables import OF_ONE_BOARD
+from dtef_pipeline.qa.scoring import JUDGED_METRIC
 from dtef_pipeline.qa.suite_boards import BY_PART, suite_board
 
 Numbers = npt.NDArray[np.float64]
@@ -189,7 +191,7 @@ def one_set(
         "macro": held(board["macro_low"], board["macro_high"], real.macro[model]),
         "rank": held(board["rank_low"].astype("float64"), board["rank_high"].astype("float64"), place),
     }
-    pairs = compare_boards(made)
+    pairs = compare_boards(made, OF_ONE_BOARD)
     sides = [pairs[name].str[1:].astype(int).to_numpy() for name in ("model", "other_model")]
     found["pairs"] = held(pairs["low"], pairs["high"], real.micro[sides[0]] - real.micro[sides[1]])
     for name, rows in (("score", board), ("macro", board), ("pairs", pairs)):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import duckdb
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_order import order_in, place_sql
+from dtef_pipeline.asking.snapshot_order import order_in
+from dtef_pipeline.boards.latest_rows import latest_rows, with_codes
 from dtef_pipeline.qa.model import CITES_NOTHING
 
 QA_BOARD_COLUMNS = (
@@ -19,10 +20,7 @@ _CODED_TEXTS = (
     *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "cluster"),
     *("type",),
 )
-_BOARD_SERIES = "suite, part, condition, metric, measured_by, model_variant"
-_ENOUGH_ITEMS = 0.5
-"""Of the items that the fullest snapshot of a part has a score for, the share that another one must have to be the latest: a night of a few
-items, or a run that was stopped, hides no whole one."""
+_BOARD_SERIES = ("suite", "part", "condition", "metric", "measured_by", "model_variant")
 
 
 def qa_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -38,39 +36,13 @@ def qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str] = QA
     own["cites_nothing"] = f"coalesce(reason = '{CITES_NOTHING}', false) AS cites_nothing"
     named = ", ".join(own.get(name, name) for name in columns)
     order = ", ".join(("suite", "part", "condition", "metric", "measured_by", "model_variant", "snapshot", "item_id", "draw"))
-    return _coded(connection.sql(f"SELECT {named} FROM qa_scores ORDER BY {order}").to_arrow_table())
+    return with_codes(connection.sql(f"SELECT {named} FROM qa_scores ORDER BY {order}").to_arrow_table(), _CODED_TEXTS)
 
 
 def latest_scores(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Of each part, condition, metric, `measured_by` and model variant the rows of one snapshot; columns QA_BOARD_COLUMNS.
+    """Of each part, condition, metric, `measured_by` and model variant the rows of one snapshot (see `latest_rows`); columns QA_BOARD_COLUMNS.
 
-    It is the latest that has a score for at least half as many items as the fullest one; where none has a score, the latest of all.
     `connection` has `qa_scores`.
     """
-    connection.register("rows_of_boards", qa_scores(connection))
-    place = place_sql(qa_snapshot_order(connection))
-    found = connection.sql(
-        f"""
-        WITH counted AS (
-            SELECT {_BOARD_SERIES}, snapshot, count(DISTINCT item_id) FILTER (score IS NOT NULL) AS n FROM rows_of_boards GROUP BY ALL
-        ), beside AS (
-            SELECT *, max(n) OVER (PARTITION BY {_BOARD_SERIES}) AS most FROM counted
-        ), latest AS (
-            SELECT {_BOARD_SERIES}, snapshot FROM beside
-            QUALIFY row_number() OVER (
-                PARTITION BY {_BOARD_SERIES} ORDER BY n > 0 DESC, n >= {_ENOUGH_ITEMS} * most DESC, {place} DESC NULLS LAST
-            ) = 1
-        )
-        SELECT rows_of_boards.* FROM rows_of_boards SEMI JOIN latest USING ({_BOARD_SERIES}, snapshot)
-        ORDER BY {_BOARD_SERIES}, item_id, draw
-        """
-    ).to_arrow_table()
-    connection.unregister("rows_of_boards")
-    return _coded(found)
-
-
-def _coded(rows: pa.Table) -> pa.Table:
-    for name in {*_CODED_TEXTS} & {*rows.column_names}:
-        place = rows.schema.get_field_index(name)
-        rows = rows.set_column(place, name, rows.column(name).cast(pa.string()).combine_chunks().dictionary_encode())
-    return rows
+    order = qa_snapshot_order(connection)
+    return with_codes(latest_rows(connection, qa_scores(connection), _BOARD_SERIES, order), _CODED_TEXTS)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dtef_pipeline.qa.mean_columns import MEAN_COLUMNS, PASS_COLUMNS
+from dtef_pipeline.boards.mean_columns import MEAN_COLUMNS, PASS_COLUMNS
 from dtef_pipeline.qa.tables import OF_ONE_PART, OF_ONE_RESPONSE, QA_CLUSTER, QA_CONDITION, QA_JUDGEMENTS, QA_SCORES
 from dtef_pipeline.tables import (
     CUT_FIELD,

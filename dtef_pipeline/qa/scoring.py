@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from dtef_pipeline.boards.mean_columns import PASSED_METRIC, RIGHT_METRIC
 from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS
 from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, RATIONALE
 from dtef_pipeline.qa.arbiter_prompts import ARBITER_VERSION
@@ -35,16 +36,9 @@ from dtef_pipeline.qa.space import QA_RESPONSE_KEY
 from dtef_pipeline.qa.transcripts.cited_reply import CitedReply, read_cited
 
 VERBATIM_VERSION = 1
-RIGHT_METRIC, PASSED_METRIC, GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_RELAXED = (
-    "correct",
-    "passed",
-    "score",
-    "judged",
-    "existence",
-    "existence_relaxed",
-)
-"""Metrics: whether the answer is right; whether the tests pass; how much of what is expected is there; what judges say; the share of quotations
-that stand in their source, to the letter or but for case, marks and white space."""
+GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_RELAXED = "score", "judged", "existence", "existence_relaxed"
+"""Further metrics: how much of what is expected is there; what judges say; the share of quotations that stand in their source, to the letter
+or but for case, marks and white space."""
 EXISTENCE_METRICS = (EXISTENCE, EXISTENCE_RELAXED)
 _METRIC_OF = {"exact_choice": RIGHT_METRIC, "numeric": RIGHT_METRIC}
 

@@ -15,19 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.boards.cuts import stack_cuts
-from dtef_pipeline.boards.families import BETTER, OTHER
+from dtef_pipeline.boards.item_board import has_enough, means_frame, ranked, why_unranked, with_coverage
+from dtef_pipeline.boards.item_means import codes, pass_rates
+from dtef_pipeline.boards.paired_items import compare_boards
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE
 from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
 from dtef_pipeline.qa.model import QA_STATUSES
-from dtef_pipeline.qa.models_paired import board_grids, compare_boards, compare_grid
-from dtef_pipeline.qa.result_means import codes, pass_rates, result_means
 from dtef_pipeline.qa.result_tables import OF_ONE_BOARD, QA_BOARD, QA_CUTS, QA_PASS_AT_K
 from dtef_pipeline.qa.scoring import EXISTENCE_METRICS
-from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes
-from dtef_pipeline.statistics.rank_bounds import rank_bounds
-from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.statistics.cluster_robust import Codes
 from dtef_pipeline.tables import COMPARISONS, family_rows, in_schema
 from dtef_pipeline.text.counted import counted
 
@@ -38,16 +36,12 @@ BOARD_KEYS: Mapping[str, tuple[str, ...]] = {
     BY_CLUSTER: ("suite", "cluster", *OF_ONE_BOARD[1:]),
 }
 """Of each view the columns that tell its boards apart."""
-RANKED_FROM = 0.9
-"""Share of a board's items that a model must have a score for to be ranked: the others may be the hard ones."""
-_RANGES = ("rank_low", "rank_high")
-_MACRO = ("macro_score", "macro_low", "macro_high")
 
 
 def qa_results(scores: pa.Table) -> pd.DataFrame:
     """Means of rows of `qa_scores`, as of `latest_scores.qa_scores`, with every part, model variant and snapshot by itself."""
     names = [*BOARD_KEYS[BY_PART], *MODEL, "snapshot"]
-    found = _means(scores, names)
+    found = means_frame(scores, names)
     group, _ = codes(scores, names)
     status = scores["status"].to_numpy()
     counts = {f"n_{one}": np.bincount(group, status == one, len(found)).astype(np.int64) for one in QA_STATUSES}
@@ -75,34 +69,16 @@ def suite_board(
     if by == BY_CLUSTER:
         scores = _of_clusters(scores)
     keys = [*names, *MODEL]
-    found = _means(scores, keys, macro=by == OVERALL)
-    group = codes(pa.Table.from_pandas(found[list(names)], preserve_index=False), names)[0]
+    found = means_frame(scores, keys, macro=by == OVERALL)
     row, _ = codes(scores, keys)
     uncited = np.bincount(row, scores["cites_nothing"].to_numpy(), len(found)).astype(np.int64)
     found["n_uncited"] = pd.Series(uncited).astype("Int64").where(found["metric"].isin(EXISTENCE_METRICS))
     found["n_failed"] -= uncited
     found["n_sampled_out"] = _sampled_out(scores, keys, row, len(found))
-    to_be_scored = _items(scores, names, group) - found["n_sampled_out"].to_numpy()
-    found["coverage"] = found["n_items"] / np.where(to_be_scored, to_be_scored, np.nan)
-    enough = (found["coverage"] >= RANKED_FROM) & found["score"].notna()
-    found["rank"] = pd.Series(ranks(found["score"].where(enough), group)).astype("Int64")
-    found["note"] = _noted(found.assign(uncited=uncited), enough, to_be_scored)
-    found["n_parts"] = _distinct(scores, keys, "part", len(found))
-    found = found.merge(_ranges(scores, found[enough], names), "left", keys, validate="one_to_one")
+    to_be_scored = with_coverage(found, scores, names, found["n_sampled_out"].to_numpy())
+    found["note"] = _noted(found.assign(uncited=uncited), has_enough(found), to_be_scored)
     found["exposure"] = found["suite"].map(lambda suite: (exposure or {}).get(suite, ""))
-    labels = _snapshots(scores, row, len(found), order)
-    found["snapshots"] = pd.Series(labels, found.index, dtype=object)
-    found["snapshot"] = pd.Series([own[-1] for own in labels], found.index, dtype=object)
-    return found.sort_values(
-        [*names, "rank", "score", *MODEL], ascending=[True] * len(names) + [True, False, True, True], ignore_index=True
-    )
-
-
-def _means(scores: pa.Table, names: Sequence[str], *, macro: bool = False) -> pd.DataFrame:
-    """As of `result_means`, names as text; notes speak of means over clusters where those are wanted."""
-    rows = result_means(scores, names, macro_noted=macro)
-    found = rows.to_pandas().astype(dict.fromkeys(names, "str"))
-    return pd.DataFrame(found.drop(columns=[] if macro else list(_MACRO)).assign(note=found["note"].fillna("")))
+    return ranked(found, scores, names, part="part", order=order)
 
 
 def _noted(found: pd.DataFrame, enough: pd.Series[bool], to_be_scored: Codes) -> list[str]:
@@ -119,11 +95,12 @@ def _noted(found: pd.DataFrame, enough: pd.Series[bool], to_be_scored: Codes) ->
 
 def _why_unranked(row: Mapping[Hashable, Any], of: int) -> str:
     """Who cites nothing has not failed, and that is told in words of its own."""
-    uncited, items = row["uncited"], f"{row['n_items']:,} of {counted(of, 'item')}"
+    uncited = row["uncited"]
     if uncited and row["n_total"] == row["n_scored"] + uncited >= of:
+        items = f"{row['n_items']:,} of {counted(of, 'item')}"
         return f"not ranked: its answers to {items} cite something, at least 9 of 10 are needed"
     besides = f", {counted(uncited, 'answer')} cite nothing" if uncited else ""
-    return f"not ranked: it has scores for {items}{besides}, at least 9 of 10 are needed"
+    return why_unranked(row["n_items"], of, besides)
 
 
 def _of_clusters(scores: pa.Table) -> pa.Table:
@@ -139,51 +116,6 @@ def _sampled_out(scores: pa.Table, keys: Sequence[str], row: Codes, size: int) -
     return np.bincount(row[first[left_out & ~has_score]], minlength=size).astype(np.int64)
 
 
-def _items(scores: pa.Table, names: Sequence[str], group: Codes) -> Codes:
-    """(rows of the board,) items of each one's board."""
-    of, first = codes(scores, names)
-    _, first_of_item = codes(scores, [*names, "item_id"])
-    return np.bincount(of[first_of_item], minlength=len(first)).astype(np.int64)[group]
-
-
-def _distinct(scores: pa.Table, keys: Sequence[str], what: str, size: int) -> Codes:
-    """(rows of the board,) different values of `what` among the rows with a score."""
-    row, _ = codes(scores, keys)
-    known = np.flatnonzero(pc.is_valid(scores["score"]).to_numpy())
-    _, first = codes(scores.take(pa.array(known)), [*keys, what])
-    return np.bincount(row[known[first]], minlength=size).astype(np.int64)
-
-
-def _snapshots(scores: pa.Table, row: Codes, size: int, order: Sequence[str]) -> list[list[str]]:
-    _, first = codes(scores.append_column("row", pa.array(row)), ["row", "snapshot"])
-    labels = scores["snapshot"].take(pa.array(first)).to_pylist()
-    place = {label: at for at, label in enumerate(order)}
-    found: list[list[str]] = [[] for _ in range(size)]
-    for at, label in sorted(zip(row[first].tolist(), labels, strict=True), key=lambda one: (place.get(one[1], -1), one[1])):
-        found[at].append(label)
-    return found
-
-
-def _ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Of each ranked row with clusters enough: `rank_low` and `rank_high`, with the columns that name it."""
-    parts = [pd.DataFrame(columns=[*names, *MODEL, *_RANGES]).astype(dict.fromkeys(_RANGES, "float64"))]
-    of_board = dict(iter(ranked.groupby(list(names), sort=False))) if len(ranked) else {}
-    for grid in board_grids(scores, names):
-        own = of_board.get(tuple(grid.named[name] for name in names))
-        if own is None:
-            continue
-        among = grid.of(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(own[list(MODEL)])))
-        pairs = compare_grid(among)
-        won = pairs[pairs["verdict"] == BETTER] if len(pairs) else pd.DataFrame(columns=[*MODEL, *OTHER])
-        place = pd.MultiIndex.from_frame(among.rows)
-        better, worse = (place.get_indexer(pd.MultiIndex.from_frame(won[list(side)])) for side in (MODEL, OTHER))
-        bounds = rank_bounds(better, worse, len(among.rows))
-        enough = among.n_units() >= MIN_CLUSTERS
-        parts.append(among.rows.assign(**grid.named, rank_low=bounds.low, rank_high=bounds.high)[enough])
-    found = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
-    return found.astype({"rank_low": "Int64", "rank_high": "Int64"})
-
-
 QA_BOARD_READS = ("qa_scores",)
 """The tables that results and boards are made of."""
 _PROGRAMS = "code"
@@ -197,7 +129,7 @@ def qa_boards(connection: duckdb.DuckDBPyConnection, *, exposure: Mapping[str, s
     """
     latest, order = latest_scores(connection), qa_snapshot_order(connection)
     boards = {view: suite_board(latest, view, exposure=exposure, order=order) for view in BOARD_KEYS}
-    compared = compare_boards(latest).rename(columns={"suite": "first_level"})
+    compared = compare_boards(latest, OF_ONE_BOARD).rename(columns={"suite": "first_level"})
     return {
         "qa_board": stack_cuts(boards, QA_BOARD, QA_CUTS),
         "qa_pass_at_k": in_schema(_pass_rates(latest), QA_PASS_AT_K),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dtef_pipeline.qa.result_means import mean_intervals, result_means
+from dtef_pipeline.boards.item_means import mean_intervals, result_means
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 from dtef_pipeline.statistics.proportions import unit_interval, wilson_interval
 from tests.dtef_pipeline.qa.vectors import cases

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dtef_pipeline.boards.paired_items import compare_boards
 from dtef_pipeline.qa.latest_scores import latest_scores
-from dtef_pipeline.qa.models_paired import compare_boards
+from dtef_pipeline.qa.result_tables import OF_ONE_BOARD
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 from dtef_pipeline.statistics.multiplicity import holm
 from tests.made.qa_scores import connected, score_row
@@ -21,7 +22,7 @@ Row = Mapping[str, Any]
 
 
 def compared(rows: Sequence[Row], **given: Any) -> list[dict[str, Any]]:
-    frame = compare_boards(latest_scores(connected(rows)), **given)
+    frame = compare_boards(latest_scores(connected(rows)), OF_ONE_BOARD, **given)
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
@@ -120,4 +121,4 @@ def test_of_few_transcripts_the_interval_of_a_difference_is_that_of_items_by_the
 
 def test_models_without_a_shared_item_have_no_row() -> None:
     assert compared([score_row(1.0, model="a", item_id="1"), score_row(1.0, model="b", item_id="2")]) == []
-    assert not len(compare_boards(latest_scores(connected([score_row(1.0)]))))
+    assert not len(compare_boards(latest_scores(connected([score_row(1.0)])), OF_ONE_BOARD))

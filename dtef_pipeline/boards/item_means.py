@@ -10,9 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.qa.mean_columns import MEAN_COLUMNS, PASS_COLUMNS
-from dtef_pipeline.qa.model import OK_STATUS
-from dtef_pipeline.qa.scoring import PASSED_METRIC, RIGHT_METRIC
+from dtef_pipeline.boards.mean_columns import MEAN_COLUMNS, PASS_COLUMNS, PASSED_METRIC, RIGHT_METRIC
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats, estimate_groups, why_none
 from dtef_pipeline.statistics.proportions import pass_at_k, unit_interval, wilson_interval
 from dtef_pipeline.tables import METRIC_FIELD
@@ -80,9 +78,9 @@ def result_means(
 ) -> pa.Table:
     """One row per group, in the order in which groups first occur: the columns of `group_by`, and MEAN_COLUMNS.
 
-    `scores`: rows of `qa_scores` with `item_id`, `cluster`, `status`, `value`, `score` and the columns of `group_by`, one per response of one
-    metric; with a column `metric`, that tells which are right or wrong (Wilson's interval) and which are graded. The groups must tell suites,
-    metrics, models and conditions apart: what differs in these is never averaged together. Responses without a score are counted and left out
+    `scores`: rows with `item_id`, `cluster`, `status`, `value`, `score` and the columns of `group_by`, one per response of one
+    metric; with a column `metric`, that tells which are right or wrong (Wilson's interval) and which are graded. The groups must tell metrics,
+    models and conditions apart: what differs in these is never averaged together. Responses without a score are counted and left out
     of every mean. `cluster_noun`: what a cluster is called in notes, `subject` or `transcript`;
     `macro_noted`: whether notes say why the mean over clusters has no interval.
     """
@@ -94,7 +92,7 @@ def result_means(
     parsed = table.item_means(table.value)
     n_scored = np.bincount(group[~np.isnan(table.score)], minlength=groups)
     skipped = np.bincount(group, pc.starts_with(scores["status"], "skipped").to_numpy(), groups)
-    read = np.bincount(group, (scores["status"].to_numpy() == OK_STATUS) & ~np.isnan(table.score), groups)
+    read = np.bincount(group, (scores["status"].to_numpy() == "ok") & ~np.isnan(table.score), groups)
     alone, two_valued = _are_alone(items, clusters, groups), _are_two_valued(scores, first)
     micro = _over_items(items, clusters, alone, two_valued, cluster_noun)
     macro = mean_intervals(clusters.mean, clusters.group, groups, alone & two_valued, cluster_noun, "macro interval")
@@ -258,7 +256,7 @@ PASS_KS = (1, 5, 10)
 def pass_rates(scores: pa.Table, group_by: Sequence[str], ks: Sequence[int] = PASS_KS) -> pa.Table:
     """One row per group and k, groups in the order in which they first occur: the columns of `group_by`, and PASS_COLUMNS.
 
-    `scores`: rows of `qa_scores` with `item_id`, `score` (1: passed; null: no answer, or it was not run) and the columns of `group_by`.
+    `scores`: rows with `item_id`, `score` (1: passed; null: no answer, or it was not run) and the columns of `group_by`.
     Nothing is extrapolated: an item with fewer scored draws than k is left out, and counted.
     """
     group, first = codes(scores, group_by)

@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.boards.item_means import codes, of_few_clusters
 from dtef_pipeline.boards.pairs import UNDECIDED, compare_models, largest_first
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.qa.result_means import codes, of_few_clusters
-from dtef_pipeline.qa.result_tables import OF_ONE_BOARD
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats
 from dtef_pipeline.statistics.differences import MARGIN
 
@@ -47,7 +46,7 @@ class BoardGrid(NamedTuple):
 def board_grids(scores: pa.Table, names: Sequence[str]) -> Iterator[BoardGrid]:
     """One for each combination of `names` with a score, in the order in which they first occur.
 
-    `scores`: rows of `qa_scores` with `item_id`, `cluster`, `score`, `model`, `model_variant` and the columns of `names`.
+    `scores`: rows with `item_id`, `cluster`, `score`, `model`, `model_variant` and the columns of `names`.
     """
     score = scores["score"].cast(pa.float64()).to_numpy()
     known = np.flatnonzero(~np.isnan(score))
@@ -93,17 +92,17 @@ _MOST_UNITS = 1_000
 """Units above which they are dealt into so many lots, each of which is a cluster: memory and time stay bounded."""
 
 
-def compare_boards(scores: pa.Table, *, margin: float = MARGIN) -> pd.DataFrame:
+def compare_boards(scores: pa.Table, boards: tuple[str, ...], *, margin: float = MARGIN) -> pd.DataFrame:
     """One row per two model variants of a board that share an item, the better one first, the largest difference first; as COMPARISONS.
 
-    `scores`: as of `latest_scores`. A model's score for an item is the mean over its draws; `difference` is the mean over the items that both
-    have a score for. Intervals (95 %) and `p` take transcripts or subjects as what is independent; where there are fewer than 5, or each item is
-    by itself, items. `p_adjusted` is adjusted over all pairs of the board (Holm 1979); the verdict is as of `compare_models`, and always
-    undecided where there are 2 to 4 transcripts or subjects, whose items say nothing of others.
+    `scores`: as of `board_grids`, of one snapshot per partition; `boards`: the columns that tell boards apart. A model's score for an item is
+    the mean over its draws; `difference` is the mean over the items that both have a score for. Intervals (95 %) and `p` take clusters as what
+    is independent; where there are fewer than 5, or each item is by itself, items. `p_adjusted` is adjusted over all pairs of the board (Holm
+    1979); the verdict is as of `compare_models`, and always undecided where there are 2 to 4 clusters, whose items say nothing of others.
     """
-    found = [compare_grid(grid, margin).assign(**grid.named) for grid in board_grids(scores, OF_ONE_BOARD)]
+    found = [compare_grid(grid, margin).assign(**grid.named) for grid in board_grids(scores, boards)]
     filled = [part for part in found if len(part)]
-    return largest_first(pd.concat(filled, ignore_index=True), OF_ONE_BOARD) if filled else pd.DataFrame()
+    return largest_first(pd.concat(filled, ignore_index=True), boards) if filled else pd.DataFrame()
 
 
 def compare_grid(grid: BoardGrid, margin: float = MARGIN) -> pd.DataFrame:

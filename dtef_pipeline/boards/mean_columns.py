@@ -6,6 +6,9 @@ import pyarrow as pa
 
 from dtef_pipeline.tables import field
 
+RIGHT_METRIC, PASSED_METRIC = "correct", "passed"
+"""Metrics of what is right or wrong by its nature: whether the answer is right; whether the tests pass."""
+
 MEAN_COLUMNS = (
     field("n_total", pa.int64(), "Responses in the table of scores, each draw by itself"),
     field("n_scored", pa.int64(), "Responses with a score; one that cannot be read has the score 0"),

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.qa.result_means import pass_rates
+from dtef_pipeline.boards.item_means import pass_rates
 from tests.conftest import SHARED
 from tests.dtef_pipeline.qa.vectors import cases
 

@@ -1,0 +1,49 @@
+"""The scores that boards of items are made of: of each partition the responses of one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import duckdb
+import pyarrow as pa
+
+from dtef_pipeline.asking.snapshot_order import place_sql
+
+_ENOUGH_ITEMS = 0.5
+"""Of the items that the fullest snapshot of a partition has a score for, the share that another one must have to be the latest: a night of a
+few items, or a run that was stopped, hides no whole one."""
+
+
+def latest_rows(connection: duckdb.DuckDBPyConnection, rows: pa.Table, series: Sequence[str], order: Sequence[str]) -> pa.Table:
+    """Of each combination of `series`, such as a partition, a metric and a model variant, the rows of one snapshot, in the order of `series`.
+
+    It is the latest that has a score for at least half as many items as the fullest one; where none has a score, the latest of all.
+    `rows`: with `item_id`, `draw`, `score`, `snapshot` and the columns of `series`; `order`: all snapshots, the earliest first.
+    """
+    named = ", ".join(series)
+    connection.register("rows_of_boards", rows)
+    found = connection.sql(
+        f"""
+        WITH counted AS (
+            SELECT {named}, snapshot, count(DISTINCT item_id) FILTER (score IS NOT NULL) AS n FROM rows_of_boards GROUP BY ALL
+        ), beside AS (
+            SELECT *, max(n) OVER (PARTITION BY {named}) AS most FROM counted
+        ), latest AS (
+            SELECT {named}, snapshot FROM beside
+            QUALIFY row_number() OVER (
+                PARTITION BY {named} ORDER BY n > 0 DESC, n >= {_ENOUGH_ITEMS} * most DESC, {place_sql(order)} DESC NULLS LAST
+            ) = 1
+        )
+        SELECT rows_of_boards.* FROM rows_of_boards SEMI JOIN latest USING ({named}, snapshot) ORDER BY {named}, item_id, draw
+        """
+    ).to_arrow_table()
+    connection.unregister("rows_of_boards")
+    return found
+
+
+def with_codes(rows: pa.Table, names: Collection[str]) -> pa.Table:
+    """The rows with these columns as dictionaries of their texts: what repeats is grouped several times faster."""
+    for name in {*names} & {*rows.column_names}:
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, name, rows.column(name).cast(pa.string()).combine_chunks().dictionary_encode())
+    return rows
