@@ -19,15 +19,40 @@ from assets.rubric.automation import RUBRIC_JOBS, RUBRIC_SENSORS, rubric_night, 
 from assets.rubric.night import RUBRIC_SCHEDULES
 from assets.survey.automation import JOBS, SENSORS, nightly_drift, round_pipeline
 from assets.survey.nightly import SCHEDULES
+from dtef_pipeline.families import PLUGGED_FAMILIES
 
 __all__ = ["defs"]
 
-_SCORING = [games_pipeline, rubric_pipeline, rubric_night, qa_pipeline, qa_night, round_pipeline, nightly_drift]
+_PLUGGED = [loaded.assembled(one.name) for one in PLUGGED_FAMILIES]
+_SCORING = [
+    games_pipeline,
+    rubric_pipeline,
+    rubric_night,
+    qa_pipeline,
+    qa_night,
+    round_pipeline,
+    nightly_drift,
+    *(one.pipeline for one in _PLUGGED),
+]
 _QUEUE = evaluation_queue(_SCORING)
 
 defs = dg.Definitions(
     **loaded.assets_of(*loaded.EVERY_FAMILY),
-    jobs=[*JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS],
-    schedules=[*SCHEDULES, *RUBRIC_SCHEDULES, *QA_SCHEDULES, *GAMES_SCHEDULES],
-    sensors=[*SENSORS, *RUBRIC_SENSORS, *QA_SENSORS, *GAMES_SENSORS, *PREFERENCE_SENSORS, _QUEUE],
+    jobs=[*JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS, *(job for one in _PLUGGED for job in one.jobs)],
+    schedules=[
+        *SCHEDULES,
+        *RUBRIC_SCHEDULES,
+        *QA_SCHEDULES,
+        *GAMES_SCHEDULES,
+        *(schedule for one in _PLUGGED for schedule in one.schedules),
+    ],
+    sensors=[
+        *SENSORS,
+        *RUBRIC_SENSORS,
+        *QA_SENSORS,
+        *GAMES_SENSORS,
+        *PREFERENCE_SENSORS,
+        _QUEUE,
+        *(sensor for one in _PLUGGED for sensor in one.sensors),
+    ],
 )

@@ -22,6 +22,7 @@ from assets.stage.partitions import PROCESS_TAG, failed_text, process_of
 from assets.stage.ranges import chosen_tags, range_tags, ranges
 from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
+from dtef_pipeline.families import FAMILY_BY_NAME, PLUGGED_FAMILIES
 from dtef_pipeline.family.stage import TAKEN_AWAY
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.qa.space import QA_SPACE
@@ -52,9 +53,10 @@ FAMILY_ROLL_UPS = {
     "rubric": RUBRIC_ROLL_UP_NAMES,
     "qa": QA_ROLL_UP_NAMES,
     "games": GAMES_ROLL_UP_NAMES,
+    **{one.name: one.roll_ups for one in PLUGGED_FAMILIES},
 }
 """By family."""
-REPORT_NAMES = [names[-1] for names in FAMILY_ROLL_UPS.values()]
+REPORT_NAMES = [names[-1] for name, names in FAMILY_ROLL_UPS.items() if FAMILY_BY_NAME[name].paired]
 """The report of each family, which shows its scores from votes in a chapter."""
 _STARTED = {
     "survey": {*STAGE_NAMES, *ROLL_UP_NAMES},
@@ -62,6 +64,7 @@ _STARTED = {
     "qa": {*QA_STAGE_NAMES, *QA_ROLL_UP_NAMES, "qa_anchors"},
     "games": {*GAMES_STAGE_NAMES, *DECISION_STAGE_NAMES, *GAMES_ROLL_UP_NAMES},
     "preference": {*PREFERENCE_ROLL_UP_NAMES},
+    **{one.name: {one.ingested, *(stage.name for stage in one.stages()), *one.roll_ups} for one in PLUGGED_FAMILIES},
 }
 """The assets that commands start, by family."""
 defs: dg.Definitions | None = None
@@ -88,7 +91,16 @@ OF_ROUNDS = SpaceRuns(SPACE.name, "run `dtef add` on the round first", together=
 OF_BLUEPRINTS = SpaceRuns(RUBRIC_SPACE.name, "`dtef rubric add` makes a blueprint known", together=True)
 OF_SCENARIOS = SpaceRuns(LEAGUE_SPACE.name, "`dtef games run` makes a scenario known", together=True)
 OF_PARTS = SpaceRuns(QA_SPACE.name, "`dtef qa add` makes a part known", together=True)
-FAMILY_RUNS = {"survey": OF_ROUNDS, "rubric": OF_BLUEPRINTS, "qa": OF_PARTS, "games": OF_SCENARIOS}
+FAMILY_RUNS = {
+    "survey": OF_ROUNDS,
+    "rubric": OF_BLUEPRINTS,
+    "qa": OF_PARTS,
+    "games": OF_SCENARIOS,
+    **{
+        one.name: SpaceRuns(one.space.name, f"`dtef {one.name} add` makes a {one.part} known", together=True)
+        for one in PLUGGED_FAMILIES
+    },
+}
 """By family."""
 
 

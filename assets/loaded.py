@@ -1,16 +1,31 @@
 """The assets that Dagster loads, of all families or of one: a command starts runs of one, and does not wait for the others' modules."""
 
 import warnings
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+
+from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME, PLUGGED_FAMILIES
+
+if TYPE_CHECKING:
+    from assets.engine.family_assets import FamilyAssets
 
 # Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
-EVERY_FAMILY = ("survey", "rubric", "qa", "games", "preference")
+EVERY_FAMILY = ("survey", "rubric", "qa", "games", "preference", *(one.name for one in PLUGGED_FAMILIES))
+_ASSEMBLED = {one.name for one in FAMILIES if one.is_assembled}
+
+
+@cache
+def assembled(family: str) -> "FamilyAssets":
+    """All that Dagster has of a family of another package."""
+    from assets.engine.family_assets import assemble
+
+    return assemble(FAMILY_BY_NAME[family])
 
 
 def assets_of(*families: str) -> dict[str, Any]:
@@ -20,14 +35,19 @@ def assets_of(*families: str) -> dict[str, Any]:
         warnings.simplefilter("ignore", dg.BetaWarning)
         from assets.survey.store import SurveyStore
 
+        plugged = [assembled(family) for family in families if family in _ASSEMBLED]
         modules = [
             import_module(f"assets.{family}.{module.name}")
             for family in families
+            if family not in _ASSEMBLED
             for module in iter_modules(import_module(f"assets.{family}").__path__)
         ]
         return {
-            "assets": dg.load_assets_from_modules(modules, include_specs=True),
-            "asset_checks": dg.load_asset_checks_from_modules(modules),
+            "assets": [
+                *dg.load_assets_from_modules(modules, include_specs=True),
+                *(asset for one in plugged for asset in one.assets),
+            ],
+            "asset_checks": [*dg.load_asset_checks_from_modules(modules), *(check for one in plugged for check in one.checks)],
             "resources": {"store": SurveyStore()},
             # One process per run: a stage is seconds of work, starting a process for it would cost more.
             "executor": dg.in_process_executor,

@@ -1,20 +1,18 @@
-"""The families of evaluations: what each brings to what is shared. The one list of them; a new family is one more line."""
+"""The families of evaluations: what each brings to what is shared. The one list of them: those of this package, and
+those that other packages add by an entry point."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from dtef_pipeline.asking.request import ROLES
-from dtef_pipeline.boards.used_calls import FamilyCalls
 from dtef_pipeline.drift.verdict_tables import DRIFT_SCHEMAS
-from dtef_pipeline.family.run_settings import RunSettings
+from dtef_pipeline.family.plugged import plugged_families
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.stored_tables import GAMES_CALL_TABLES, GAMES_TABLES
-from dtef_pipeline.keys import Space
-from dtef_pipeline.preference.paired_source import PairedSource
 from dtef_pipeline.preference.score_columns import PREFERENCE_TABLES
 from dtef_pipeline.qa.qa_paired import QA_PAIRED
 from dtef_pipeline.qa.settings import QaSettings
@@ -31,33 +29,7 @@ from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES, SURVEY_TABLES
 from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
 from dtef_pipeline.tables import COMPARISONS, COSTS, TableSpec
 
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One kind of evaluation, with its own items, judges and partitions."""
-
-    name: str
-    space: Space
-    """Its partitions."""
-    tables: Mapping[str, TableSpec]
-    """Its tables, by name; the first says which partitions there are."""
-    calls: FamilyCalls
-    """Its tables whose rows rest on calls of models."""
-    scored: str
-    """Its table of scores, with a column for each model's name and variant."""
-    computed: Mapping[str, int | None] = field(default_factory=dict)
-    """The models of the models file whose answers it computes, each with its usual seed: see `asking.models.load_models`."""
-    judged_again: str = ""
-    """Its table of what judges said of stored answers that they were shown again, with a column for each judge's variant."""
-    paired: PairedSource | None = None
-    """Where its responses stand that people may compare in pairs; None: there are none."""
-    settings: type[RunSettings] = RunSettings
-    """What its runs are given."""
-    roles: tuple[str, ...] = ()
-    """The roles beside that of candidates that it has all responses in which stand in no other family's tables."""
-
-
-FAMILIES = (
+_FAMILIES_HERE = (
     Family("survey", SPACE, SURVEY_TABLES, SURVEY_CALL_TABLES, "scores", BASELINES, paired=SURVEY_PAIRED),
     Family(
         "rubric",
@@ -90,6 +62,9 @@ FAMILIES = (
         paired=GAMES_PAIRED,
     ),
 )
+PLUGGED_FAMILIES = plugged_families({one.name for one in _FAMILIES_HERE})
+"""Those of other packages, by the entry-point group `dtef.families`."""
+FAMILIES = (*_FAMILIES_HERE, *PLUGGED_FAMILIES)
 FAMILY_BY_NAME: Mapping[str, Family] = {family.name: family for family in FAMILIES}
 SHARED_TABLES: Mapping[str, TableSpec] = {
     name: TableSpec(schema, levels=("family",), remake="dtef {family} board --refresh")
@@ -97,12 +72,12 @@ SHARED_TABLES: Mapping[str, TableSpec] = {
 }
 """Tables over all families, by name. They are kept by family, so that the roll-ups of each write a part of its own."""
 TABLES: Mapping[str, TableSpec] = {
-    **{name: spec for family in FAMILIES for name, spec in family.tables.items()},
+    **{name: spec for family in FAMILIES for name, spec in family.all_tables.items()},
     **SHARED_TABLES,
     **PREFERENCE_TABLES,
 }
 """The tables of all families, by name, and those of drift and of votes over all of them."""
 COMPUTED_MODELS: Mapping[str, int | None] = {name: seed for family in FAMILIES for name, seed in family.computed.items()}
 """The computed models of all families."""
-PANEL_KEYS = tuple(Panel.model_fields)
+PANEL_KEYS = (*Panel.model_fields, *(one.name for one in PLUGGED_FAMILIES))
 """The keys at the top of a panel file: those of the survey's night, and the sections of drift and of the other families."""

@@ -22,6 +22,7 @@ def remake_command(remake: str, levels: Mapping[str, str], tell: Tell) -> str:
     found = {
         "{options}": _spell_options({f"--{level}": [value] for level, value in levels.items()}),
         "{family}": levels.get("family", ""),
+        "{part}": _spell_options(_options_of_part(levels)),
     }
     for place, (option, columns) in _WHO_WAS_ASKED.items():
         if place in remake:
@@ -29,6 +30,13 @@ def remake_command(remake: str, levels: Mapping[str, str], tell: Tell) -> str:
     for place, options in found.items():
         remake = remake.replace(place, options)
     return " ".join(remake.split())
+
+
+def _options_of_part(levels: Mapping[str, str]) -> dict[str, list[str]]:
+    """The partition by its key, and the snapshot."""
+    values = [value for level, value in levels.items() if level != "snapshot"]
+    snapshot = {"--snapshot": [levels["snapshot"]]} if "snapshot" in levels else {}
+    return {"--part": ["/".join(values)], **snapshot}
 
 
 def _options_of_asked(option: str, told: Mapping[str, Sequence[object]]) -> dict[str, list[str]]:

@@ -189,7 +189,7 @@ class Warehouse:
         """The command that makes a file again, from stored responses where models were asked for it."""
         table, levels = self.place(path)
         spec = _spec(table)
-        if spec.space and "{options}" in spec.remake:
+        if spec.space and ("{options}" in spec.remake or "{part}" in spec.remake):
             levels |= self._snapshot_of(spec.space, levels)
 
         def tell(columns: Sequence[str]) -> pa.Table:

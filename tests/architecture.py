@@ -28,12 +28,12 @@ SHARED = (
     "text",
     "statistics",
     "asking",
-    "family",
     "boards",
     "judging",
     "preference",
     "drift",
     "report",
+    "family",
 )
 """Rooms of the library that serve every family, from the ground up: a room imports itself and those before it."""
 ROOMS = (*SHARED, *FAMILIES, "families", "api", "cli")

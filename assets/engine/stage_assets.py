@@ -21,7 +21,7 @@ from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import in_windows, play, play_by_key
 from dtef_pipeline.asking.request import Failure, Request
-from dtef_pipeline.families import Family
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.family.stage import CallPlan, Check, EpisodePlan, Limits, Stage, Tables
 from resources.warehouse import TABLES

@@ -1,10 +1,10 @@
-"""The columns that means and pass@k add to those of a group. By themselves, because every command looks at the tables that have them."""
+"""The columns that means, ranks and pass@k add to those of a group. By themselves, as every command looks at the tables that have them."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from dtef_pipeline.tables import field
+from dtef_pipeline.tables import MODEL_FIELDS, field
 
 RIGHT_METRIC, PASSED_METRIC = "correct", "passed"
 """Metrics of what is right or wrong by its nature: whether the answer is right; whether the tests pass."""
@@ -15,7 +15,7 @@ MEAN_COLUMNS = (
     field("n_skipped", pa.int64(), "Responses that were not judged: not in the sample, or over the budget"),
     field("n_failed", pa.int64(), "Responses without a score for another reason: a judge, a sandbox or a call failed, or nothing scores them"),
     field("n_items", pa.int64(), "Items with a scored response"),
-    field("n_clusters", pa.int64(), "Subjects or transcripts with a scored response"),
+    field("n_clusters", pa.int64(), "Clusters, such as subjects or transcripts, with a scored response"),
     field("parse_rate", pa.float64(), "Share of the scored responses that could be read, 0-1; null: none is scored"),
     field("score", pa.float64(), "Mean score over items (micro), 0-1: higher is better; draws are averaged inside an item first"),
     field("score_low", pa.float64(), "Lower end of the 95 % interval of the score; null: see the note"),
@@ -38,3 +38,35 @@ PASS_COLUMNS = (
     field("note", pa.string(), "Reason why the value or its interval is missing, or how many items are left out; null: nothing is missing"),
 )  # fmt: skip
 """What pass@k adds to the columns of a group."""
+MEAN_FIELDS = {column.name: column for column in MEAN_COLUMNS}
+"""By name."""
+SNAPSHOTS_FIELD = field("snapshots", pa.list_(pa.string()), "Snapshots that the responses are of, one for each part at most")
+BOARD_NOTE_FIELD = field("note", pa.string(), "Note on what is missing, and why; empty: nothing is")
+RANK_COLUMNS = (
+    field("rank", pa.int64(), "Rank by score, from 1; equal scores share the best of their places; null: see the note"),
+    *MODEL_FIELDS,
+    *(MEAN_FIELDS[name] for name in ("score", "score_low", "score_high", "interval_kind")),
+    field(
+        "rank_low",
+        pa.int64(),
+        "Best rank it may truly have: 1 and how many are significantly better; null: not ranked, or no interval",
+    ),
+    field(
+        "rank_high",
+        pa.int64(),
+        "Worst rank it may truly have: all but those it is significantly better than; null: as rank_low",
+    ),
+)
+"""What models are ranked by, and the range of their ranks."""
+BOARD_COLUMNS = (
+    *RANK_COLUMNS,
+    field("n_parts", pa.int64(), "Partitions with a scored response; null: the board is of one"),
+    *(
+        MEAN_FIELDS[name]
+        for name in ("n_items", "n_clusters", "n_total", "n_scored", "n_failed", "parse_rate", "score_given_parsed")
+    ),
+    field("coverage", pa.float64(), "Share of the items of the board that the model has a score for, 0-1; null: there is none"),
+    SNAPSHOTS_FIELD,
+    BOARD_NOTE_FIELD,
+)
+"""The columns of a board of items, beside those that tell boards apart."""

@@ -23,6 +23,7 @@ from dtef_pipeline.cli.options import (
     snapshot_or_base,
     writes_a_table,
 )
+from dtef_pipeline.cli.plugged.plugged_group import MainCommands
 from dtef_pipeline.cli.preference.preference_group import preference
 from dtef_pipeline.cli.qa.qa_group import documented_models, of_named_part, qa
 from dtef_pipeline.cli.reported import reports_errors
@@ -30,12 +31,12 @@ from dtef_pipeline.cli.rubric.rubric_group import rubric
 from dtef_pipeline.cli.store_commands import export_file, import_file, responses
 from dtef_pipeline.cli.survey.survey_group import survey
 from dtef_pipeline.cli.takes_settings import TakesSettings
-from dtef_pipeline.cli.verbs import Commands, ExplainsColumns
+from dtef_pipeline.cli.verbs import ExplainsColumns
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.seed import SEED
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=MainCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="dtef-pipeline")
 def main() -> None:
     """Measure how accurately language models predict the survey answers of real demographic groups, and how well they do other things.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -34,6 +33,7 @@ from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.nearest import fitting as fitting
 from dtef_pipeline.text.nearest import nearest
 from resources.gateway.progress import waiting
 from resources.settings import Settings
@@ -105,19 +105,12 @@ class CommandFamily:
 
 
 def family_record(name: str) -> CommandFamily:
+    if FAMILY_BY_NAME[name].is_assembled:
+        from dtef_pipeline.cli.plugged.plugged_board import plugged_commands
+
+        return plugged_commands(FAMILY_BY_NAME[name])
     found: CommandFamily = getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_board"), f"{name.upper()}_COMMANDS")
     return found
-
-
-def fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
-    """Those that fit any of the patterns, in their order; all without one. Raises ConfigError for a pattern that fits none.
-
-    `given_as`: what the patterns are called where they are given.
-    """
-    for pattern in patterns:
-        if not any(fnmatchcase(one, pattern) for one in known):
-            raise ConfigError(f"{given_as} {pattern!r} fits none; known: {nearest(pattern, known)}")
-    return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]
 
 
 def of_models(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd.DataFrame:

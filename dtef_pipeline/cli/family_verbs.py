@@ -91,6 +91,10 @@ class FamilyFiles:
 
 
 def family_files(name: str) -> FamilyFiles:
+    if FAMILY_BY_NAME[name].is_assembled:
+        from dtef_pipeline.cli.plugged.plugged_files import plugged_files
+
+        return plugged_files(FAMILY_BY_NAME[name])
     found: FamilyFiles = getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_files"), f"{name.upper()}_FILES")
     return found
 
@@ -265,5 +269,8 @@ def show_board(family: str, *, refresh: bool, **chosen: Any) -> int:
     """The exit code: 1 where a roll-up failed, or a file was left out."""
     metric = chosen["metric"] if family == USUAL_FAMILY else None  # that of games chooses among rows
     code = refresh_boards(family, metric) if refresh else 0
-    import_module(f"dtef_pipeline.cli.{family}.{family}_board").show(**chosen)
+    if FAMILY_BY_NAME[family].is_assembled:
+        import_module("dtef_pipeline.cli.plugged.plugged_board").show(family, **chosen)
+    else:
+        import_module(f"dtef_pipeline.cli.{family}.{family}_board").show(**chosen)
     return code

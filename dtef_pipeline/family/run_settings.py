@@ -24,6 +24,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, create_model
 
+from dtef_pipeline.asking.draws import Draws
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
 from dtef_pipeline.asking.snapshot_label import require_safe
@@ -100,6 +101,21 @@ class RunSettings(Part):
 
 ASKING_SETTINGS = tuple(RunSettings.model_fields)
 """The settings of every stage that asks models."""
+
+
+class PartSettings(RunSettings):
+    """What runs are given of a family whose partitions are chosen by their keys, and whose items are asked of models."""
+
+    parts: Annotated[list[str], Setting(option="--part", metavar="KEY|PATTERN", unset="all")] = []
+    """Only this partition, by its key, or those that fit a pattern."""
+    models: Annotated[list[str], Setting(option="--model", unset="none; what is stored is scored")] = []
+    """Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM."""
+    draws: Draws = 1
+    """Number of times each item is asked."""
+
+
+ASKING_ITEMS = (*ASKING_SETTINGS, "models", "draws")
+"""The settings of a stage that asks items of models."""
 FamilySettings = TypeVar("FamilySettings", bound=RunSettings)
 Form = TypeVar("Form", bound=BaseModel)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dtef_pipeline.boards.mean_columns import MEAN_COLUMNS, PASS_COLUMNS
+from dtef_pipeline.boards.mean_columns import BOARD_NOTE_FIELD, MEAN_FIELDS, PASS_COLUMNS, RANK_COLUMNS, SNAPSHOTS_FIELD
 from dtef_pipeline.qa.tables import OF_ONE_PART, OF_ONE_RESPONSE, QA_CLUSTER, QA_CONDITION, QA_JUDGEMENTS, QA_SCORES
 from dtef_pipeline.tables import (
     CUT_FIELD,
@@ -21,32 +21,11 @@ OF_ONE_BOARD = ("suite", "condition", "metric", "measured_by")
 """What tells boards apart: rows that differ in any of these are never averaged together."""
 _SUITE_FIELD, _PART_FIELD = OF_ONE_PART
 _BOARD_FIELDS = (_SUITE_FIELD, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD)
-_MEAN_FIELDS = {column.name: column for column in MEAN_COLUMNS}
-_OF_ITEMS = tuple(
-    _MEAN_FIELDS[name] for name in ("parse_rate", "score", "score_low", "score_high", "interval_kind", "score_given_parsed")
-)
-_OF_CLUSTERS = tuple(_MEAN_FIELDS[name] for name in ("macro_score", "macro_low", "macro_high"))
+_OF_CLUSTERS = tuple(MEAN_FIELDS[name] for name in ("macro_score", "macro_low", "macro_high"))
 _COUNTED_RESPONSES = (
-    *(_MEAN_FIELDS[name] for name in ("n_items", "n_clusters", "n_total", "n_scored", "n_skipped", "n_failed")),
+    *(MEAN_FIELDS[name] for name in ("n_items", "n_clusters", "n_total", "n_scored", "n_skipped", "n_failed")),
     field(
         "n_uncited", pa.int64(), "Responses that cite nothing, and so have no score; null: the metric is not about quotations"
-    ),
-)
-_SNAPSHOTS_FIELD = field("snapshots", pa.list_(pa.string()), "Snapshots that the responses are of, one for each part at most")
-_NOTE_FIELD = field("note", pa.string(), "Note on what is missing, and why; empty: nothing is")
-_RANKED = (
-    field("rank", pa.int64(), "Rank by score, from 1; equal scores share the best of their places; null: see the note"),
-    *MODEL_FIELDS,
-    *(one for one in _OF_ITEMS if one.name not in ("parse_rate", "score_given_parsed")),
-    field(
-        "rank_low",
-        pa.int64(),
-        "Best rank it may truly have: 1 and how many are significantly better; null: not ranked, or no interval",
-    ),
-    field(
-        "rank_high",
-        pa.int64(),
-        "Worst rank it may truly have: all but those it is significantly better than; null: as rank_low",
     ),
 )
 _COVERED = (
@@ -61,7 +40,7 @@ _COVERED = (
         pa.int64(),
         "Items that the random sample of judged responses (sample_rate) leaves out: neither scored nor missing",
     ),
-    *(one for one in _OF_ITEMS if one.name in ("parse_rate", "score_given_parsed")),
+    *(MEAN_FIELDS[name] for name in ("parse_rate", "score_given_parsed")),
 )
 
 QA_BOARD = pa.schema(
@@ -71,14 +50,14 @@ QA_BOARD = pa.schema(
         _PART_FIELD,
         QA_CLUSTER,
         *_BOARD_FIELDS[1:],
-        *_RANKED,
+        *RANK_COLUMNS,
         *_OF_CLUSTERS,
         field("n_parts", pa.int64(), "Parts of the suite with a scored response"),
         *_COUNTED_RESPONSES,
         *_COVERED,
         field("exposure", pa.string(), "Sentence on whether the answers may be in the training data; empty: nothing is known"),
-        _SNAPSHOTS_FIELD,
-        _NOTE_FIELD,
+        SNAPSHOTS_FIELD,
+        BOARD_NOTE_FIELD,
     ]
 )
 """One row per cut, board (condition, metric and what it was measured by, in a suite, a part, or a transcript or subject) and model variant."""
@@ -115,7 +94,7 @@ QA_VALIDITY = pa.schema(
         field("high", pa.float64(), "Upper end of the 95 % interval of the value; null: see the note"),
         field("n", pa.int64(), "Items (position_bias), judgements (self_judged, judge_failures) or responses behind the value"),
         field("warn", pa.bool_(), "Flag: true where the value is a reason to look into the scores"),
-        _NOTE_FIELD,
+        BOARD_NOTE_FIELD,
     ]
 )  # fmt: skip
 """One row per suite, condition, model variant, check and what was measured."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dtef_pipeline.drift.item_statements import watched_statements
 from dtef_pipeline.drift.subject import JudgedAgain, Subject
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.qa.anchored_answers import points_of_anchors
@@ -23,20 +24,10 @@ QA_WATCHED_KEYS = Keys(
     score_again="score those parts again with `dtef qa run`",
 )
 _WATCHED_ITEM_SCORES = """
-    CREATE OR REPLACE TEMP TABLE scores AS
-    SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, '' AS test, item_id, condition, coalesce(metric, '') AS metric,
+    SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id, condition, coalesce(metric, '') AS metric,
         coalesce(measured_by, '') AS measured_by, model, model_variant, snapshot::VARCHAR AS snapshot, temperature, draw, score, status,
         prompt_id, truth_id, answered_at
     FROM qa_scores
-"""
-_SERVED = """
-    CREATE OR REPLACE TEMP TABLE predictions AS
-    SELECT DISTINCT served.suite, scores.condition, metric, measured_by, scores.model, scores.model_variant, scores.snapshot, served_model,
-        fingerprint
-    FROM (SELECT DISTINCT suite, condition, metric, measured_by, model, model_variant, snapshot FROM scores) AS scores JOIN (
-        SELECT DISTINCT suite::VARCHAR AS suite, condition, model, model_variant, snapshot::VARCHAR AS snapshot, served_model, fingerprint
-        FROM qa_responses
-    ) AS served USING (suite, condition, model, model_variant, snapshot)
 """
 
 
@@ -51,7 +42,7 @@ QA_WATCHED = Subject(
     truth="expected answer",
     truths="expected answers",
     reads=("qa_scores", "qa_responses"),
-    statements=(_WATCHED_ITEM_SCORES, _SERVED),
+    statements=watched_statements(_WATCHED_ITEM_SCORES, "qa_responses", "suite", QA_WATCHED_KEYS.asked, ("condition",)),
     judged_again=JudgedAgain("qa_anchors", points_of_anchors, net_of_judge),
     unlike="asked other items",
 )

@@ -1,10 +1,12 @@
-"""Names that are known, in the message about one that is not."""
+"""Names that are known: those that fit patterns, and the message about one that fits none."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
 
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.counted import and_more
 
 _MOST = 8
@@ -19,3 +21,14 @@ def nearest(word: str, known: Iterable[str], most: int = _MOST, told: Callable[[
     near = difflib.get_close_matches(word, names, n=3)
     names = [*near, *(name for name in names if name not in near)]
     return and_more([*map(told, names[:most]), *names[most:]], most) or "none"
+
+
+def fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
+    """Those that fit any of the patterns, in their order; all without one. Raises ConfigError for a pattern that fits none.
+
+    `given_as`: what the patterns are called where they are given.
+    """
+    for pattern in patterns:
+        if not any(fnmatchcase(one, pattern) for one in known):
+            raise ConfigError(f"{given_as} {pattern!r} fits none; known: {nearest(pattern, known)}")
+    return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]

@@ -1,0 +1,115 @@
+"""All that Dagster has of a family which is one record: files, stages, checks, roll-ups, jobs, a sensor, and the schedule of its night."""
+
+from typing import Any, NamedTuple
+
+import dagster as dg
+
+from assets.engine.family_jobs import family_jobs
+from assets.engine.night import Night, define_night
+from assets.engine.part_files import all_stages, define_files
+from assets.engine.roll_ups import define_board, define_report
+from assets.engine.stage_assets import stage_assets
+from assets.stage.asked import models_of
+from assets.stage.family_costs import define_costs
+from assets.stage.family_drift import FamilyDrift, define_drift
+from assets.stage.noted_files import partitions_of
+from assets.stage.resources import Store
+from dtef_pipeline.family.item_scores import OVERALL, item_boards
+from dtef_pipeline.family.item_subject import item_subject
+from dtef_pipeline.family.pages import family_pages
+from dtef_pipeline.family.record import Board, Family, Preview
+from dtef_pipeline.family.run_settings import PartSettings, run_config
+from dtef_pipeline.family.stage import Stage, Tables
+from dtef_pipeline.text.counted import plural
+from dtef_pipeline.text.nearest import fitting
+
+
+class FamilyAssets(NamedTuple):
+    """Of one family."""
+
+    assets: list[Any]
+    checks: list[dg.AssetChecksDefinition]
+    pipeline: Any
+    """The job of its stages."""
+    jobs: list[Any]
+    sensors: list[dg.SensorDefinition]
+    schedules: list[dg.ScheduleDefinition]
+
+
+def assemble(family: Family) -> FamilyAssets:
+    """Of a family that the engine assembles."""
+    partitions = dg.DynamicPartitionsDefinition(name=family.space.name)
+    files = define_files(
+        family.name,
+        partitions,
+        f"The file of each {family.part}: one partition, observed when it is added (`dtef {family.name} add`). Its data version is a hash of "
+        f"the file: where it is newer than what `{family.ingested}` was made from, that partition is stale at once.",
+    )
+    stages = all_stages(family)
+    made = stage_assets(family, stages)
+    run = f"dtef {family.name} run"
+    costs = define_costs(family.name, [one.name for one in stages if one.asks], run)
+    drift, *watched = define_drift(
+        FamilyDrift(item_subject(family), code_version="1", besides="", scores=(family.scored, family.part, run))
+    )
+    boards = [define_board(family, one) for one in (item_board_of(family), *family.boards)]
+    described = f"""Pages for researchers: the board with intervals, in all and by {family.part}, comparisons, drift and costs.
+
+    Kept in the folder `{family.name}_report` of the warehouse; `dtef report --family {family.name}` writes them elsewhere."""
+    report = define_report(family, [*boards, costs, drift], described, lambda store: family_pages(family))
+    roll_ups = [*boards, costs, drift, report]
+    jobs = family_jobs(family.name, family.part, stages, roll_ups)
+    checks = [one for one in made if isinstance(one, dg.AssetChecksDefinition)]
+    return FamilyAssets(
+        [files, *(one for one in made if one not in checks), *roll_ups],
+        [*checks, *watched],
+        jobs.pipeline,
+        [jobs.pipeline, jobs.roll_ups],
+        [jobs.boards_after_run],
+        [_night(family, stages)],
+    )
+
+
+def item_board_of(family: Family) -> Board:
+    """The board of a family that the engine assembles, and its part of `comparisons`."""
+    schema = family.all_tables[family.board].schema
+
+    def make(connection: Any, _: Any) -> Tables:
+        return item_boards(connection, family.name, family.scored, family.space, family.scores, schema)
+
+    shown = (*family.scores.board, "rank", "model", "score", "score_low", "score_high", "n_items", "note")
+    return Board(
+        family.board,
+        f"""Models ranked by their mean score over items: one row per cut, metric and model variant, with a 95 % interval by whole
+    {plural(family.scores.cluster_noun)}. The cut `{OVERALL}` is of all, `part` of each {family.part}.
+
+    Of each {family.part} the latest snapshot counts that scored at least half of its items. A model is ranked that has a score for nine
+    tenths of the items. Beside it stands the family's part of `comparisons` (every two models, paired by item).""",
+        make,
+        reads=(family.scored,),
+        previews={"board": Preview(family.board, shown, cut=OVERALL)},
+    )
+
+
+def _night(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDefinition:
+    """The stages after the first, for the partitions that the panel names and that were made."""
+
+    def plan(context: dg.ScheduleEvaluationContext, store: Store, settings: PartSettings) -> Night:
+        models_of(store).resolve(settings.models)
+        known = partitions_of(context.instance, family.space)
+        wanted = fitting(known, settings.parts, f"{family.name}.parts")
+        keys = [key for key in wanted if len(store.warehouse.read_or_empty(family.ingested, **family.space.levels(key)))]
+        return Night(known, wanted, keys, run_config(settings, {one.name: one.settings for one in stages[1:]}))
+
+    return define_night(
+        family,
+        family.settings,
+        f"nightly_{family.name}",
+        f"{family.name}_pipeline",
+        (4, 0),
+        f"the {plural(family.part)} that the panel's section `{family.name}` (DTEF_PANEL) names are asked again, in a snapshot named after the "
+        "date.",
+        plan,
+        what=family.name,
+        nothing=f"no {family.part} of the panel has been added and made yet: `dtef {family.name} add PATH` does",
+    )

@@ -1,0 +1,71 @@
+"""The nightly schedule of a family: what its section of the panel names is asked again, in a snapshot named after the date."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import dagster as dg
+
+from assets.engine.panel import family_panel
+from assets.stage.night_request import night_request
+from assets.stage.resources import Store
+from dtef_pipeline.family.record import Family
+from dtef_pipeline.family.run_settings import FamilySettings
+
+
+class Night(NamedTuple):
+    """What a night asks."""
+
+    known: Sequence[str]
+    """All partitions."""
+    wanted: Sequence[str]
+    """Those that the panel names."""
+    keys: Sequence[str]
+    """Those of them that are asked; none: there is nothing to ask."""
+    config: Mapping[str, Mapping[str, Any]] = {}
+    """By stage."""
+
+
+Plan = Callable[[dg.ScheduleEvaluationContext, Store, Any], Night]
+"""What the settings of a panel come to, in the snapshot that they name. Raises ConfigError."""
+
+
+def define_night(
+    family: Family,
+    model: type[FamilySettings],
+    name: str,
+    job: str,
+    at: tuple[int, int],
+    description: str,
+    plan: Plan,
+    *,
+    what: str,
+    nothing: str,
+    names_any: Callable[[Any], bool] = lambda panel: True,
+    named: str = "",
+) -> dg.ScheduleDefinition:
+    """The schedule `name` of `job`, off until it is switched on.
+
+    `at`: hour and minute (UTC); `what`: what is asked, as it stands in the key of the run; `nothing`: why there may be no partition to ask;
+    `names_any`: whether a panel asks anything, and `named`, in words, what it must name for that.
+    """
+    hour, minute = at
+
+    @dg.schedule(
+        name=name,
+        job_name=job,
+        cron_schedule=f"{minute} {hour} * * *",
+        default_status=dg.DefaultScheduleStatus.STOPPED,
+        description=f"Every night at {hour}:{minute:02} UTC: {description} Off until switched on.",
+    )
+    def schedule(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
+        panel = family_panel(store.settings, family.name, model)
+        if panel is None or not names_any(panel):
+            return dg.SkipReason(f"no panel file with a section `{family.name}`{named} is named in DTEF_PANEL")
+        night = context.scheduled_execution_time.date().isoformat()
+        found = plan(context, store, panel.model_copy(update={"snapshot": night}))
+        if not found.keys:
+            return dg.SkipReason(nothing)
+        return night_request(context, what, night, found.known, found.wanted, found.keys, found.config)
+
+    made: dg.ScheduleDefinition = schedule
+    return made

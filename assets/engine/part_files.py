@@ -1,0 +1,58 @@
+"""The files of a family that the engine assembles: partitions are made for them, and the first stage loads them."""
+
+from pathlib import Path
+
+import dagster as dg
+
+from assets.stage.partitions import OWNERS
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.family.record import Family, loaded_parts
+from dtef_pipeline.family.run_settings import RunSettings
+from dtef_pipeline.family.stage import Inputs, Stage, Tables, unique
+from resources.part_files import part_notes
+
+
+def define_files(name: str, partitions: dg.PartitionsDefinition[str], description: str) -> dg.AssetSpec:
+    """The source `NAME_files`: what partitions are loaded from, observed when it is added."""
+    return dg.AssetSpec(
+        f"{name}_files",
+        description=description,
+        group_name=name,
+        owners=OWNERS,
+        kinds={"file"},
+        partitions_def=partitions,
+    )
+
+
+def load_stage(family: Family) -> Stage:
+    """The first stage: the rows of a partition, as its file has them."""
+
+    def load(inputs: Inputs, _: RunSettings) -> Tables:
+        note = part_notes(family.name).read(inputs.outside.warehouse, inputs.key)
+        if note is None:
+            raise DtefError(f"{inputs.key}: no file of it is known; `dtef {family.name} add PATH` adds it")
+        path = Path(note.path)
+        if not path.is_file():
+            raise DtefError(f"{path} is not there any more: `dtef {family.name} add` takes {inputs.key} from elsewhere")
+        found = inputs.remember(path, lambda: loaded_parts(family, path))
+        if inputs.key not in found:
+            raise DtefError(f"{path} has no {inputs.key} any more; it has: {', '.join(found) or 'nothing'}")
+        return {family.ingested: found[inputs.key].rows}
+
+    return Stage(
+        family.ingested,
+        f"What is asked in each {family.part}: one row per item, as its file has it. The file was given with `dtef {family.name} add`; "
+        "a partition whose file has changed since is stale.",
+        load,
+        after=(f"{family.name}_files",),
+        checks=(
+            unique(
+                f"{family.ingested}_unique", "An item stands once in its partition.", family.ingested, (family.scores.item,)
+            ),
+        ),
+    )
+
+
+def all_stages(family: Family) -> tuple[Stage, ...]:
+    """The stages of a family that the engine assembles, from its files on."""
+    return (load_stage(family), *family.stages())

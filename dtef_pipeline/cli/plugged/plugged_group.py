@@ -1,0 +1,144 @@
+"""The commands of families that other packages bring: `dtef NAME add, check, list, remove, run, board`, made when they are first looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dtef_pipeline.cli.options import (
+    boards_by,
+    budgets_with_roles,
+    exit_after,
+    of_asked_snapshot,
+    of_estimate,
+    options,
+    starts_from,
+)
+from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
+from dtef_pipeline.cli.verbs import Commands, FamilyWords, Verb, family_group
+
+if TYPE_CHECKING:
+    from dtef_pipeline.family.record import Family
+
+
+class MainCommands(Commands):
+    """A group that has the groups of plugged families behind its own commands. They are loaded when they are used, not when they are named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        from dtef_pipeline.family.plugged import plugged_points
+
+        return [*super().list_commands(ctx), *(name for name in plugged_points() if name not in self.commands)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if (found := super().get_command(ctx, cmd_name)) is not None:
+            return found
+        from dtef_pipeline.family.plugged import plugged_points
+
+        point = plugged_points().get(cmd_name)
+        return PluggedGroup(cmd_name, point.dist.name if point.dist else "another package") if point else None
+
+
+class PluggedGroup(click.Group):
+    """The group of a plugged family."""
+
+    def __init__(self, name: str, package: str) -> None:
+        super().__init__(name, short_help=f"Work with the family {name}, which {package} brings.")
+        self._group: click.Group | None = None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return self._made().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return self._made().get_command(ctx, cmd_name)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self._made().format_help_text(ctx, formatter)
+
+    def _made(self) -> click.Group:
+        if self._group is None:
+            self._group = _load(self.name or "")
+        return self._group
+
+
+@reports_errors
+def _load(name: str) -> Any:
+    from dtef_pipeline.families import FAMILY_BY_NAME
+
+    return plugged_group(FAMILY_BY_NAME[name])
+
+
+def plugged_group(family: Family) -> click.Group:
+    """The commands of the family."""
+    from dtef_pipeline.cli.plugged.plugged_board import views_of
+    from dtef_pipeline.text.counted import plural
+
+    part, parts, name = family.part, plural(family.part), family.name
+    paths = click.argument("paths", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1, required=True)
+    return family_group(
+        FamilyWords(
+            name=name,
+            short=family.help,
+            help=f"""{family.help}
+
+    \b
+        dtef {name} check PATH     say what is wrong with a file
+        dtef {name} add PATH       make it known
+        dtef {name} run            ask models and score what they answer
+        dtef {name} board          show who does best
+        dtef report --family {name}   write the results as an HTML page
+    """,
+            part=part,
+            parts=parts,
+            pattern="a key, or a pattern such as 'a*'",
+            add=Verb(
+                f"Make the {parts} of files known.",
+                f"Read files, and keep the {parts} in them. Done again, it takes what has changed.",
+                (paths,),
+            ),
+            check=Verb(
+                "Say what files hold, and what is wrong with them.",
+                "Read files, and say what is in them. Nothing is kept.",
+                (paths,),
+            ),
+            list=Verb(f"List the {parts} that are known.", f"List the {parts} with their items and snapshots."),
+            board=Verb("Show who does best.", "Show models by their mean score over items, or compare them."),
+            run=_run(family),
+            views=views_of(family),
+            explains=family.board,
+        )
+    )
+
+
+def _run(family: Family) -> click.Command:
+    """The command that runs its stages."""
+
+    def run(is_estimate: bool, output: str, **given: Any) -> None:
+        from dtef_pipeline.cli.plugged import plugged_run
+
+        settings, beside = split_given(given)
+        chosen = plugged_run.with_panel(family, settings)
+        if is_estimate:
+            plugged_run.estimate(family, chosen, beside, output)
+        else:
+            exit_after(lambda: plugged_run.run(family, chosen, beside), output)
+
+    decorate = options(
+        of_asked_snapshot, budgets_with_roles("candidate"), starts_from("ingest", "ask"), boards_by(family.name), of_estimate
+    )
+    help = f"""Ask models what stands in the {family.part}s, score what they answer, and update the boards.
+
+    Responses that are stored already are used again, and only the missing ones are asked for. When a budget is reached, finished work is kept;
+    give the command again to ask for the rest.
+
+    \b
+    Exit code: 0 done; 1 a {family.part} failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
+    """
+    settings = f"{family.settings.__module__}.{family.settings.__qualname__}"
+    make = click.command(
+        "run", cls=TakesSettings, settings=settings, short_help="Ask models, and score what they answer.", help=help
+    )
+    command: click.Command = make(decorate(reports_errors(run)))
+    return command

@@ -1,0 +1,84 @@
+"""Items that are asked by themselves: the plan of the stage that has their responses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from dtef_pipeline.asking.calls import CallTable
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Failure, Message, Request
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.run_settings import PartSettings
+from dtef_pipeline.family.stage import CallPlan, Inputs, Tables
+from dtef_pipeline.identity import messages_id
+
+AskItem = Callable[[Mapping[str, Any]], Sequence[Message]]
+"""What a model is asked of an item, given its row."""
+
+
+def plan_items(
+    inputs: Inputs, settings: PartSettings, table: str, schema: pa.Schema, items: pa.Table, ask: AskItem
+) -> CallPlan:
+    """Have each model of the settings asked each item in each draw; the rows of `table` that come of it, with those of earlier runs.
+
+    `schema`: of the table: columns of items, `item_id` among them, and those of `tables.CALL`. Raises ConfigError for a model that is computed.
+    """
+    specs = inputs.models.resolve(settings.models) if settings.models else ()
+    if computed := [spec.name for spec in specs if spec.is_computed]:
+        raise ConfigError(f"model {', '.join(computed)}: it is computed from answers of people; allowed: a model that is asked")
+    asked = _AskedItems(inputs, settings, specs, table, schema, items, [tuple(ask(row)) for row in items.to_pylist()])
+    each = len(items) * settings.draws
+    expected = {spec.name: each for spec in specs}
+    return CallPlan(specs, expected, each * len(specs), lambda: asked.requests, asked.keys, asked.rows, asked.written)
+
+
+@dataclass(frozen=True)
+class _AskedItems:
+    inputs: Inputs
+    settings: PartSettings
+    specs: Sequence[ModelSpec]
+    table: str
+    schema: pa.Schema
+    items: pa.Table
+    messages: Sequence[tuple[Message, ...]]
+    """Of each item."""
+
+    @cached_property
+    def requests(self) -> list[Request]:
+        settings = self.settings
+        made = (
+            Request.of_messages(messages, spec, draw, settings.snapshot)
+            for spec in self.specs
+            for messages in self.messages
+            for draw in range(settings.draws)
+        )
+        return list({one.key: one for one in made}.values())
+
+    @cached_property
+    def _prompts(self) -> pa.Table:
+        ids = [messages_id((one.role, one.text) for one in messages) for messages in self.messages]
+        return self.items.append_column("prompt_id", pa.array(ids, pa.string()))
+
+    @cached_property
+    def _calls(self) -> CallTable:
+        own = tuple(name for name in self._prompts.column_names if name in self.schema.names)
+        return CallTable(self.schema, own, ("item_id",), lambda options, reading: ())
+
+    def keys(self) -> list[str]:
+        return [one.key for one in self.requests]
+
+    def rows(self, stored: pa.Table, failures: Mapping[str, Failure]) -> Tables:
+        draws, snapshot, prompts = self.settings.draws, self.settings.snapshot, self._prompts
+        made = (self._calls.answered(prompts, spec, draws, snapshot, stored, failures) for spec in self.specs)
+        return {self.table: pa.concat_tables([self.schema.empty_table(), *made])}
+
+    def written(self, new: Tables) -> Tables:
+        """The new rows, and those of models that were asked earlier."""
+        earlier = self.inputs.earlier(self.table)
+        before = self.schema.empty_table() if earlier is None else earlier
+        return {self.table: self._calls.merged(before, new[self.table], self._prompts)}

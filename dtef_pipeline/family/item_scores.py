@@ -1,0 +1,119 @@
+"""Scores of items that were asked once or in several draws: their columns, and what board, drift and comparisons read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from dtef_pipeline.asking.snapshot_order import order_in
+from dtef_pipeline.boards.cuts import stack_cuts
+from dtef_pipeline.boards.item_board import item_board
+from dtef_pipeline.boards.latest_rows import latest_rows, with_codes
+from dtef_pipeline.boards.mean_columns import BOARD_COLUMNS
+from dtef_pipeline.boards.paired_items import compare_boards
+from dtef_pipeline.keys import Space
+from dtef_pipeline.tables import (
+    ANSWERED_AT_FIELD,
+    COMPARISONS,
+    CUT_FIELD,
+    METRIC_FIELD,
+    MODEL_FIELDS,
+    PROMPT_FIELD,
+    SAMPLE_FIELDS,
+    SNAPSHOT_FIELD,
+    family_rows,
+    field,
+)
+
+SCORED_ITEM = (
+    SNAPSHOT_FIELD,
+    field("item_id", pa.string(), "Item that was asked, by the id that its file gives it"),
+    field("cluster", pa.string(), "Cluster of items that hang together; empty: the item is one by itself"),
+    PROMPT_FIELD,
+    field("truth_id", pa.string(), "Hash of what the response is scored against"),
+    *MODEL_FIELDS,
+    *SAMPLE_FIELDS,
+    METRIC_FIELD,
+    field("status", pa.string(), "State of the score: ok, unparseable, or why there is none"),
+    field("score", pa.float64(), "Score, 0-1: higher is better; 0 of what cannot be read; null: left out of every mean"),
+    field("reason", pa.string(), "Reason why there is no score, in words; null: there is one"),
+    ANSWERED_AT_FIELD,
+)
+"""Columns that a table of scores has beside the levels of its partitions."""
+OVERALL, BY_PART = "overall", "part"
+"""The cuts of a board of items."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemScores:
+    """The columns of a family's table of scores that say what was scored. Its others are as in SCORED_ITEM."""
+
+    item: str = "item_id"
+    cluster: str = "cluster"
+    score: str = "score"
+    asked: tuple[str, ...] = ()
+    """Columns of the ways of asking. What differs in them, or in the metric, is never averaged together."""
+    cluster_noun: str = "cluster"
+    """What people call a cluster."""
+
+    @property
+    def board(self) -> tuple[str, ...]:
+        """The columns that tell boards apart."""
+        return (*self.asked, "metric")
+
+
+def board_schema(scores: pa.Schema, space: Space, columns: ItemScores) -> pa.Schema:
+    """The board of a family with this table of scores: one row per cut, board and model variant."""
+    return pa.schema([CUT_FIELD, *(scores.field(name) for name in (*_levels(space), *columns.board)), *BOARD_COLUMNS])
+
+
+def _levels(space: Space) -> list[str]:
+    return [name for name in (space.first, space.second) if name]
+
+
+def scores_sql(table: str, space: Space, columns: ItemScores) -> str:
+    """SQL of the scores as boards and drift read them: texts, items and clusters under their usual names."""
+    levels = _levels(space)
+    texts = [*levels, *columns.board, "model", "model_variant", "snapshot", "prompt_id", "truth_id"]
+    item = f"{columns.item}::VARCHAR"
+    return f"""
+        SELECT {", ".join(f"coalesce({name}, '')::VARCHAR AS {name}" for name in texts)},
+            {item} AS item_id, coalesce(nullif({columns.cluster}, ''), {item})::VARCHAR AS cluster,
+            temperature, draw, status, {columns.score} AS score, CASE status WHEN 'ok' THEN {columns.score} END AS value, answered_at
+        FROM {table}
+    """
+
+
+def item_boards(
+    connection: duckdb.DuckDBPyConnection, family: str, table: str, space: Space, columns: ItemScores, schema: pa.Schema
+) -> Mapping[str, pa.Table]:
+    """The board of a family, `FAMILY_board`, and its rows of `comparisons`, by name.
+
+    Of each partition the latest snapshot counts that scored half of its items. An item is one of its partition; clusters go across partitions.
+    """
+    levels = _levels(space)
+    series = (*levels, *columns.board, "model_variant")
+    whole = f"concat_ws('/', {', '.join(levels)}, item_id)"
+    cluster = f"CASE WHEN cluster = item_id THEN {whole} ELSE cluster END"
+    part = f"SELECT * REPLACE ({whole} AS item_id, {cluster} AS cluster), concat_ws('/', {', '.join(levels)}) AS part"
+    rows = connection.sql(
+        f"{part} FROM ({scores_sql(table, space, columns)}) ORDER BY {', '.join((*series, 'snapshot', 'item_id', 'draw'))}"
+    ).to_arrow_table()
+    texts = ("part", *series, "model", "snapshot", "item_id", "cluster")
+    order = order_in(connection, table)
+    latest = with_codes(latest_rows(connection, with_codes(rows, texts), series, order), texts)
+    cuts = {OVERALL: columns.board, BY_PART: (*levels, *columns.board)}
+    boards = {name: item_board(latest, names, part="part", order=order) for name, names in cuts.items()}
+    compared = compare_boards(latest, columns.board)
+    return {
+        f"{family}_board": stack_cuts(boards, schema, cuts_of(space)),
+        "comparisons": family_rows(compared, COMPARISONS, family),
+    }
+
+
+def cuts_of(space: Space) -> dict[str, tuple[str, ...]]:
+    """By the name of each cut of a board, the columns that only this cut has."""
+    return {OVERALL: ("n_parts",), BY_PART: tuple(_levels(space))}

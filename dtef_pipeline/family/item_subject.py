@@ -1,0 +1,42 @@
+"""What is watched for drift of a family whose board the engine makes: scores of items, night by night."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dtef_pipeline.drift.item_statements import watched_statements
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.family.item_scores import scores_sql
+from dtef_pipeline.family.record import Family
+from dtef_pipeline.keys import Keys
+
+
+def item_subject(family: Family) -> Subject:
+    """A series is a model variant asked in one way under one metric, over all partitions."""
+    space, columns = family.space, family.scores
+    keys = Keys(
+        space=(space.first, space.second),
+        item="item_id",
+        noun="item",
+        asked=columns.board,
+        cluster="cluster",
+        cluster_noun=columns.cluster_noun,
+        score_again=f"score them again with `dtef {family.name} run`",
+    )
+
+    def way(row: Mapping[str, Any]) -> str:
+        return ", ".join(str(row[name]) for name in columns.board)
+
+    return Subject(
+        family=family.name,
+        keys=keys,
+        way=way,
+        truth="expected answer",
+        truths="expected answers",
+        reads=(family.scored, family.responses),
+        statements=watched_statements(
+            scores_sql(family.scored, space, columns), family.responses, space.first, columns.board, columns.asked
+        ),
+        unlike="asked other items",
+    )

@@ -1,0 +1,149 @@
+"""A family of evaluations as one record: what it brings to what is shared, and what the engine makes everything else of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+from dtef_pipeline.boards.used_calls import FamilyCalls
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.family.item_scores import ItemScores, board_schema
+from dtef_pipeline.family.run_settings import RunSettings
+from dtef_pipeline.family.stage import Stage, Tables
+from dtef_pipeline.keys import Space
+from dtef_pipeline.preference.paired_source import PairedSource
+from dtef_pipeline.tables import TableSpec
+
+
+class Loaded(NamedTuple):
+    """A partition as a file has it."""
+
+    key: str
+    rows: pa.Table
+    """Of the family's first table."""
+
+
+class Preview(NamedTuple):
+    """Rows that Dagster shows of a roll-up."""
+
+    table: str
+    columns: tuple[str, ...]
+    most: int = 30
+    cut: str = ""
+    """Only rows of this cut; empty: all rows."""
+
+
+@dataclass(frozen=True)
+class Board:
+    """A roll-up: tables over all partitions, made of the family's scores."""
+
+    name: str
+    """Of the asset."""
+    description: str
+    make: Callable[[duckdb.DuckDBPyConnection, Any], Tables]
+    """Tables by name, the asset's own first. It gets a connection with the tables that it reads, and the installation, as `Inputs.outside`."""
+    reads: tuple[str, ...]
+    previews: Mapping[str, Preview] = field(default_factory=dict)
+    """By the name of the metadata."""
+    version: str = "1"
+    after: tuple[str, ...] = ()
+    """Assets that it follows; none: the family's scores."""
+    table: str = ""
+    """Its own table; empty: called as the asset."""
+    metadata: Callable[[Tables], Mapping[str, Any]] = field(default=lambda tables: {})
+    """What else is shown of it: texts and numbers."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of evaluation, with its own items, judges and partitions."""
+
+    name: str
+    space: Space
+    """Its partitions."""
+    tables: Mapping[str, TableSpec]
+    """Its tables, by name; the first says which partitions there are."""
+    calls: FamilyCalls
+    """Its tables whose rows rest on calls of models."""
+    scored: str
+    """Its table of scores, with a column for each model's name and variant."""
+    computed: Mapping[str, int | None] = field(default_factory=dict)
+    """The models of the models file whose answers it computes, each with its usual seed: see `asking.models.load_models`."""
+    judged_again: str = ""
+    """Its table of what judges said of stored answers that they were shown again, with a column for each judge's variant."""
+    paired: PairedSource | None = None
+    """Where its responses stand that people may compare in pairs; None: there are none."""
+    settings: type[RunSettings] = RunSettings
+    """What its runs are given."""
+    roles: tuple[str, ...] = ()
+    """The roles beside that of candidates that it has all responses in which stand in no other family's tables."""
+    help: str = ""
+    """What it evaluates, in a sentence."""
+    load: Callable[[Path], Iterable[Loaded]] | None = None
+    """Reads a file that `add` is given. Raises DtefError. None: the family has rooms of its own.
+
+    With it the engine assembles the whole family: its space has two levels, its settings are PartSettings, and its scores are as of `scores`.
+    """
+    stages: Callable[[], Sequence[Stage]] = tuple
+    """Its stages after the first, which loads the files. Called when they are needed."""
+    scores: ItemScores = field(default_factory=ItemScores)
+    """What its table of scores scores, where the engine makes its board."""
+    boards: tuple[Board, ...] = ()
+    """Roll-ups beside its board."""
+
+    @property
+    def is_assembled(self) -> bool:
+        """Whether the engine makes all of it from this record; otherwise it has rooms of its own."""
+        return self.load is not None
+
+    @property
+    def part(self) -> str:
+        """What a partition is called."""
+        return self.space.last
+
+    @property
+    def ingested(self) -> str:
+        """The table, and stage, that files become."""
+        return next(iter(self.tables))
+
+    @property
+    def board(self) -> str:
+        """The table of its board, where the engine makes it."""
+        return f"{self.name}_board"
+
+    @property
+    def all_tables(self) -> Mapping[str, TableSpec]:
+        """Its tables, and that of its board."""
+        if not self.is_assembled:
+            return self.tables
+        schema = self.tables[self.scored].schema
+        assert schema is not None, f"{self.scored} has no schema"
+        made = TableSpec(board_schema(schema, self.space, self.scores), remake=f"dtef {self.name} board --refresh")
+        return {**self.tables, self.board: made}
+
+    @property
+    def roll_ups(self) -> list[str]:
+        """The assets over all partitions, where the engine makes them; the report is the last."""
+        others = [one.name for one in self.boards]
+        return [self.board, *others, *(f"{self.name}_{name}" for name in ("costs", "drift", "report"))]
+
+    @property
+    def responses(self) -> str:
+        """Its first table of calls: that of responses."""
+        return self.calls.tables[0].table
+
+
+def loaded_parts(family: Family, path: Path) -> Mapping[str, Loaded]:
+    """The partitions of a file, by key. Raises DtefError for a fault in it, and for a partition that stands in it twice."""
+    assert family.load is not None, f"{family.name} loads no files"
+    found: dict[str, Loaded] = {}
+    for one in family.load(path):
+        if one.key in found:
+            raise DtefError(f"{path}: {one.key} stands in it twice")
+        found[one.key] = one
+    return found
