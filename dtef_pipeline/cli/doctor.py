@@ -128,7 +128,8 @@ def check_panel(settings: Settings) -> Diagnosis:
     from assets.engine.panel import family_panel
     from assets.preference.preference_panel import vote_settings
     from assets.survey.panel_file import checked_panel
-    from dtef_pipeline.families import FAMILY_BY_NAME
+    from dtef_pipeline.cli.options import USUAL_FAMILY
+    from dtef_pipeline.families import FAMILIES
     from dtef_pipeline.survey.baselines.names import BASELINES
     from resources.gateway.askable import quick_problem
     from resources.known_models import known_models
@@ -141,8 +142,9 @@ def check_panel(settings: Settings) -> Diagnosis:
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
         wanted = checked_panel(settings, models, warehouse).asked(models)
         vote_settings(settings)
-        for family in ("rubric", "qa", "games"):
-            family_panel(settings, family, FAMILY_BY_NAME[family].settings)
+        for family in FAMILIES:
+            if family.name != USUAL_FAMILY:
+                family_panel(settings, family.name, family.settings)
     except DtefError as error:
         return Diagnosis("panel", "problem", str(error), _MEND_PANEL)
     unable = [f"{one.name}: {problem}" for one in wanted if (problem := quick_problem(one, os.environ))]

@@ -37,8 +37,20 @@ USUAL_FAMILY = "survey"
 """What commands are about that take `--family`, when it is not given."""
 
 
+def _plugged_levels(family: str) -> list[str]:
+    """What the levels of the partitions of a plugged family are called, from the first on; nothing for any other family."""
+    from dtef_pipeline.family.plugged import plugged_points
+
+    if family not in plugged_points():
+        return []
+    from dtef_pipeline.families import FAMILY_BY_NAME
+
+    space = FAMILY_BY_NAME[family].space
+    return [space.first, space.second]
+
+
 class OfFamily(click.Choice[str]):
-    """What an option may be, by the family that `--family` names."""
+    """What an option may be, by the family that `--family` names: of a plugged one `model`, or what a partition is called."""
 
     def __init__(self, **of_family: Sequence[str]) -> None:
         super().__init__(list(dict.fromkeys(choice for choices in of_family.values() for choice in choices)))
@@ -46,13 +58,21 @@ class OfFamily(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         family = (ctx.params.get("family") if ctx else None) or USUAL_FAMILY
+        if levels := _plugged_levels(family):
+            return click.Choice(["model", levels[-1]]).convert(value, param, ctx)
         own = self.of_family.get(family, ())
         if value in self.choices and value not in own:
             self.fail(f"{value!r} with --family {family}: allowed: {', '.join(own)}.", param, ctx)
         return super().convert(value, param, ctx)
 
 
-ADDED_UP_BY = click.Choice(
+class _AddedUpBy(click.Choice[str]):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        family = (ctx.params.get("family") if ctx else None) or USUAL_FAMILY
+        return str(value) if value in _plugged_levels(family) else super().convert(value, param, ctx)
+
+
+ADDED_UP_BY = _AddedUpBy(
     [
         *("family", "role", "model", "variant", "snapshot"),
         *("round", "segment", "condition"),

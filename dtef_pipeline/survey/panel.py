@@ -16,13 +16,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.documents import Document, Place, read_document, spelled
 from dtef_pipeline.drift.panel_section import names_models, require_known_names
 from dtef_pipeline.drift.settings import DriftSettings
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.plugged import plugged_points
 from dtef_pipeline.survey.asked_rounds import SurveyAsked
 
 Scored = Callable[[], Iterable[tuple[str, str]]]
@@ -44,6 +45,12 @@ class Panel(SurveyAsked):
     """What is played every night: likewise."""
     preference: dict[str, Any] = {}
     """How votes become scores: likewise."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_plugged(cls, values: Any) -> Any:
+        """The sections of families of other packages are read and checked by their own schedules."""
+        return {key: one for key, one in values.items() if key not in plugged_points()} if isinstance(values, dict) else values
 
     @property
     def bounds(self) -> dict[str, Any]:
@@ -86,7 +93,7 @@ def _drift_names_known(document: Document, panel: Panel, models: Models, scored:
 
 
 def _read(path: Path) -> Document:
-    return read_document(path, "panel file", Panel.model_fields)
+    return read_document(path, "panel file", (*Panel.model_fields, *plugged_points()))
 
 
 @contextmanager
