@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
+from assets.engine.board_assets import define_board, define_report
 from assets.engine.family_jobs import family_jobs
-from assets.engine.night import Night, define_night
+from assets.engine.family_nights import NightPlan, define_night
 from assets.engine.part_files import all_stages, define_files
-from assets.engine.roll_ups import define_board, define_report
 from assets.engine.stage_assets import stage_assets
 from assets.stage.asked import models_of
 from assets.stage.family_costs import define_costs
@@ -17,7 +17,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.family.item_scores import OVERALL, item_boards
 from dtef_pipeline.family.item_subject import item_subject
 from dtef_pipeline.family.pages import family_pages
-from dtef_pipeline.family.record import Board, Family, Preview
+from dtef_pipeline.family.record import Family, FamilyBoard, Preview
 from dtef_pipeline.family.run_settings import PartSettings, run_config
 from dtef_pipeline.family.stage import Stage, Tables
 from dtef_pipeline.text.counted import plural
@@ -70,7 +70,7 @@ def assemble(family: Family) -> FamilyAssets:
     )
 
 
-def item_board_of(family: Family) -> Board:
+def item_board_of(family: Family) -> FamilyBoard:
     """The board of a family that the engine assembles, and its part of `comparisons`."""
     schema = family.all_tables[family.board].schema
 
@@ -78,7 +78,7 @@ def item_board_of(family: Family) -> Board:
         return item_boards(connection, family.name, family.scored, family.space, family.scores, schema)
 
     shown = (*family.scores.board, "rank", "model", "score", "score_low", "score_high", "n_items", "note")
-    return Board(
+    return FamilyBoard(
         family.board,
         f"""Models ranked by their mean score over items: one row per cut, metric and model variant, with a 95 % interval by whole
     {plural(family.scores.cluster_noun)}. The cut `{OVERALL}` is of all, `part` of each {family.part}.
@@ -94,12 +94,12 @@ def item_board_of(family: Family) -> Board:
 def _night(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDefinition:
     """The stages after the first, for the partitions that the panel names and that were made."""
 
-    def plan(context: dg.ScheduleEvaluationContext, store: Store, settings: PartSettings) -> Night:
+    def plan(context: dg.ScheduleEvaluationContext, store: Store, settings: PartSettings) -> NightPlan:
         models_of(store).resolve(settings.models)
         known = partitions_of(context.instance, family.space)
         wanted = fitting(known, settings.parts, f"{family.name}.parts")
         keys = [key for key in wanted if len(store.warehouse.read_or_empty(family.ingested, **family.space.levels(key)))]
-        return Night(known, wanted, keys, run_config(settings, {one.name: one.settings for one in stages[1:]}))
+        return NightPlan(known, wanted, keys, run_config(settings, {one.name: one.settings for one in stages[1:]}))
 
     return define_night(
         family,

@@ -58,7 +58,7 @@ RANK_COLUMNS = (
     ),
 )
 """What models are ranked by, and the range of their ranks."""
-BOARD_COLUMNS = (
+ITEM_BOARD_COLUMNS = (
     *RANK_COLUMNS,
     field("n_parts", pa.int64(), "Partitions with a scored response; null: the board is of one"),
     *(

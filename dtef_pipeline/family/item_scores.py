@@ -12,7 +12,7 @@ from dtef_pipeline.asking.snapshot_order import order_in
 from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.boards.item_board import item_board
 from dtef_pipeline.boards.latest_rows import latest_rows, with_codes
-from dtef_pipeline.boards.mean_columns import BOARD_COLUMNS
+from dtef_pipeline.boards.mean_columns import ITEM_BOARD_COLUMNS
 from dtef_pipeline.boards.paired_items import compare_boards
 from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import (
@@ -67,7 +67,7 @@ class ItemScores:
 
 def board_schema(scores: pa.Schema, space: Space, columns: ItemScores) -> pa.Schema:
     """The board of a family with this table of scores: one row per cut, board and model variant."""
-    return pa.schema([CUT_FIELD, *(scores.field(name) for name in (*_levels(space), *columns.board)), *BOARD_COLUMNS])
+    return pa.schema([CUT_FIELD, *(scores.field(name) for name in (*_levels(space), *columns.board)), *ITEM_BOARD_COLUMNS])
 
 
 def _levels(space: Space) -> list[str]:

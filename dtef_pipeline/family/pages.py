@@ -34,12 +34,12 @@ from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.tables import COMPARISONS, COSTS, description
 from dtef_pipeline.text.counted import plural
 
-_ENDS = {"score": ("score_low", "score_high"), "difference": ("low", "high")}
+_INTERVAL_ENDS = {"score": ("score_low", "score_high"), "difference": ("low", "high")}
 """By the columns of estimates, those of the ends of their intervals, which stand beneath."""
-_SHOWN: Mapping[str, Shown] = {"cost_usd": dollars, "p_adjusted": p_value, "note": long_text}
+_SHOWN_BY_NAME: Mapping[str, Shown] = {"cost_usd": dollars, "p_adjusted": p_value, "note": long_text}
 """How columns are shown whose type does not say it."""
 _BOARD_SHOWN = ("rank", "model", "score", "rank_low", "rank_high", "n_items", "n_clusters", "coverage", "parse_rate", "note")
-_COMPARED = ("model", "other_model", "verdict", "difference", "n_items", "n_clusters", "p_adjusted", "note")
+_PAIR_COLUMNS = ("model", "other_model", "verdict", "difference", "n_items", "n_clusters", "p_adjusted", "note")
 _SPENT = ("role", "first_level", "second_level", "snapshot", "model", "answered", "failed", "calls", "cost_usd", "unpriced")
 
 
@@ -77,7 +77,7 @@ def _parts(family: Family) -> Iterator[_Part]:
     by = f"By {family.part}"
     yield _Part("parts", by, f"The same in each {family.part}.", family.board, board, (*levels, *own), {"cut": BY_PART})
     how = "Every two models on the items that both have a score for, the better one first."
-    yield _Part("compared", "Comparisons", how, "comparisons", COMPARISONS, _COMPARED, {"family": family.name})
+    yield _Part("compared", "Comparisons", how, "comparisons", COMPARISONS, _PAIR_COLUMNS, {"family": family.name})
     how = "What language models were asked, and what it cost."
     yield _Part("costs", "Costs", how, "costs", COSTS, _SPENT, {"family": family.name})
 
@@ -87,7 +87,7 @@ def _section(rows: StoredRows, family: Family, part: _Part) -> str:
     if not len(found):
         nothing = missing("Nothing to show", f"`dtef {family.name} run` and `dtef {family.name} board --refresh` make it")
         return section(part.anchor, part.title, part.how, nothing)
-    ends = [(name, *_ENDS[name]) for name in part.columns if name in _ENDS]
+    ends = [(name, *_INTERVAL_ENDS[name]) for name in part.columns if name in _INTERVAL_ENDS]
     columns = [_column(part.schema.field(name)) for name in part.columns]
     names = {one.name: found[one.name].map(wrapping_name) for one in columns if one.shown is named}
     shown = with_intervals(found, ends).assign(**names)
@@ -100,8 +100,8 @@ def _column(column: pa.Field) -> Column:
 
 
 def _shown(column: pa.Field) -> Shown:
-    if column.name in _ENDS:
+    if column.name in _INTERVAL_ENDS:
         return as_is
-    if column.name in _SHOWN:
-        return _SHOWN[column.name]
+    if column.name in _SHOWN_BY_NAME:
+        return _SHOWN_BY_NAME[column.name]
     return estimate if pa.types.is_floating(column.type) else whole if pa.types.is_integer(column.type) else named

@@ -39,7 +39,7 @@ class Preview(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Board:
+class FamilyBoard:
     """A roll-up: tables over all partitions, made of the family's scores."""
 
     name: str
@@ -93,7 +93,7 @@ class Family:
     """Its stages after the first, which loads the files. Called when they are needed."""
     scores: ItemScores = field(default_factory=ItemScores)
     """What its table of scores scores, where the engine makes its board."""
-    boards: tuple[Board, ...] = ()
+    boards: tuple[FamilyBoard, ...] = ()
     """Roll-ups beside its board."""
 
     @property

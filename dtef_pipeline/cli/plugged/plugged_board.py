@@ -20,8 +20,8 @@ from dtef_pipeline.family.record import Family
 from resources.warehouse import Warehouse, part_of_family
 
 _RANKED = ("rank", "model", "score", "interval", "rank_low", "rank_high", "n_items", "n_clusters", "coverage", "parse_rate")
-_FIRST_OUT = ("coverage", "n_clusters", "rank_low", "rank_high", "parse_rate", "metric")
-_COMPARED = ("model", "other_model", "verdict", "difference", "interval", "n_items", "n_clusters", "p_adjusted")
+_HIDDEN_FIRST = ("coverage", "n_clusters", "rank_low", "rank_high", "parse_rate", "metric")
+_PAIR_SHOWN = ("model", "other_model", "verdict", "difference", "interval", "n_items", "n_clusters", "p_adjusted")
 
 
 def views_of(family: Family) -> tuple[FamilyView, ...]:
@@ -32,7 +32,7 @@ def views_of(family: Family) -> tuple[FamilyView, ...]:
     shows = "each model's mean score over items, with a 95 % interval"
     in_each = f"the same in each {family.part}"
     return (
-        FamilyView(OVERALL, family.board, shows, own, kept, needs, _FIRST_OUT, ends=ends),
+        FamilyView(OVERALL, family.board, shows, own, kept, needs, _HIDDEN_FIRST, ends=ends),
         FamilyView(
             BY_PART,
             family.board,
@@ -40,7 +40,7 @@ def views_of(family: Family) -> tuple[FamilyView, ...]:
             (*levels, *own),
             (*levels, *kept),
             needs,
-            _FIRST_OUT,
+            _HIDDEN_FIRST,
             ends=ends,
             who=(*levels, "model"),
         ),
@@ -48,7 +48,7 @@ def views_of(family: Family) -> tuple[FamilyView, ...]:
             "comparisons",
             "comparisons",
             "every two models on the items that both have a score for",
-            _COMPARED,
+            _PAIR_SHOWN,
             ("model", "other_model", "difference"),
             f"scores of two models: {needs.partition(': ')[2]}",
             estimate="difference",

@@ -12,7 +12,7 @@ from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import FamilySettings
 
 
-class Night(NamedTuple):
+class NightPlan(NamedTuple):
     """What a night asks."""
 
     known: Sequence[str]
@@ -25,7 +25,7 @@ class Night(NamedTuple):
     """By stage."""
 
 
-Plan = Callable[[dg.ScheduleEvaluationContext, Store, Any], Night]
+Plan = Callable[[dg.ScheduleEvaluationContext, Store, Any], NightPlan]
 """What the settings of a panel come to, in the snapshot that they name. Raises ConfigError."""
 
 

@@ -11,7 +11,7 @@ from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published, published_pages, require_made
 from assets.stage.resources import Store
 from dtef_pipeline.families import SHARED_TABLES
-from dtef_pipeline.family.record import Board, Family, Preview
+from dtef_pipeline.family.record import Family, FamilyBoard, Preview
 from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
 
@@ -19,7 +19,7 @@ Pages = Callable[[duckdb.DuckDBPyConnection], Iterable[tuple[str, str]]]
 """(file name, HTML) of each page of a report."""
 
 
-def define_board(family: Family, board: Board) -> dg.AssetsDefinition:
+def define_board(family: Family, board: FamilyBoard) -> dg.AssetsDefinition:
     """The asset of a board, which publishes its tables."""
 
     def compute(store: Store) -> dg.MaterializeResult[Any]:
