@@ -9,14 +9,14 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 from assets import loaded
 from assets.evaluations.queue_sensor import evaluation_queue
-from assets.games.automation import GAMES_JOBS, GAMES_SENSORS, games_pipeline
 from assets.games.night import GAMES_SCHEDULES
+from assets.games.roll_ups import GAMES_JOBS, GAMES_SENSORS, games_pipeline
 from assets.preference.vote_sensor import PREFERENCE_SENSORS
 from assets.preference.voted_scores import PREFERENCE_JOBS
-from assets.qa.automation import QA_JOBS, QA_SENSORS, qa_night, qa_pipeline
 from assets.qa.night import QA_SCHEDULES
-from assets.rubric.automation import RUBRIC_JOBS, RUBRIC_SENSORS, rubric_night, rubric_pipeline
+from assets.qa.roll_ups import QA_JOBS, QA_SENSORS, qa_night, qa_pipeline
 from assets.rubric.night import RUBRIC_SCHEDULES
+from assets.rubric.roll_ups import RUBRIC_JOBS, RUBRIC_SENSORS, rubric_night, rubric_pipeline
 from assets.survey.automation import JOBS, SENSORS, nightly_drift, round_pipeline
 from assets.survey.nightly import SCHEDULES
 from dtef_pipeline.families import PLUGGED_FAMILIES

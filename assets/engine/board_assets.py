@@ -1,6 +1,7 @@
 """Roll-ups of families, made of their records: boards, and the pages of the report."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from inspect import cleandoc
 from typing import Any
 
 import dagster as dg
@@ -26,11 +27,13 @@ def define_board(family: Family, board: FamilyBoard) -> dg.AssetsDefinition:
         require_scored(store, family)
         tables = store.warehouse.query(lambda connection: board.make(connection, store), only=board.reads)
         previews = {name: _previewed(tables, one) for name, one in board.previews.items()}
-        return published(store, tables, family=family.name, **board.metadata(tables), **previews)
+        return published(store, tables, family=family.name, **board.metadata(tables, store), **previews)
 
     deps = [dg.AssetKey(name) for name in board.after or (family.scored,)]
     described = {**roll_up(board.table or board.name, code_version=board.version), "group_name": family.name}
-    made: dg.AssetsDefinition = dg.asset(name=board.name, deps=deps, description=board.description, **described)(compute)
+    made: dg.AssetsDefinition = dg.asset(name=board.name, deps=deps, description=cleandoc(board.description), **described)(
+        compute
+    )
     return made
 
 
@@ -53,11 +56,13 @@ def define_report(
     *,
     version: str = "1",
     reads: Collection[str] | None = None,
+    needs_scores: bool = True,
     told: Callable[[Mapping[str, int]], Mapping[str, Any]] = lambda _: {},
 ) -> dg.AssetsDefinition:
     """The asset `FAMILY_report`, which writes the pages into the folder of its name in the warehouse.
 
-    `reads`: the tables that pages are made of; None: all of the family and those over all families. `told`: as of `published_pages`.
+    `reads`: the tables that pages are made of; None: all of the family and those over all families. `needs_scores`: whether nothing can be
+    shown without them; `told`: as of `published_pages`.
     """
     name = f"{family.name}_report"
     only = (*family.all_tables, *SHARED_TABLES, *PREFERENCE_READ) if reads is None else reads
@@ -65,11 +70,12 @@ def define_report(
     @dg.asset(
         name=name,
         deps=deps,
-        description=description,
+        description=cleandoc(description),
         **{**roll_up(code_version=version, kinds={"html"}), "group_name": family.name},
     )
     def report(store: Store) -> dg.MaterializeResult[Any]:
-        require_scored(store, family)
+        if needs_scores:
+            require_scored(store, family)
         return published_pages(store, name, pages(store), only, told)
 
     found: dg.AssetsDefinition = report

@@ -103,13 +103,12 @@ def _night(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDefinition:
 
     return define_night(
         family,
-        family.settings,
-        f"nightly_{family.name}",
-        f"{family.name}_pipeline",
-        (4, 0),
-        f"the {plural(family.part)} that the panel's section `{family.name}` (DTEF_PANEL) names are asked again, in a snapshot named after the "
-        "date.",
         plan,
+        name=f"nightly_{family.name}",
+        job=f"{family.name}_pipeline",
+        at=(4, 0),
+        description=f"the {plural(family.part)} that the panel's section `{family.name}` (DTEF_PANEL) names are asked again, in a snapshot "
+        "named after the date.",
         what=family.name,
         nothing=f"no {family.part} of the panel has been added and made yet: `dtef {family.name} add PATH` does",
     )

@@ -9,7 +9,6 @@ from assets.engine.panel import family_panel
 from assets.stage.night_request import night_request
 from assets.stage.resources import Store
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.family.run_settings import FamilySettings
 
 
 class NightPlan(NamedTuple):
@@ -31,13 +30,12 @@ Plan = Callable[[dg.ScheduleEvaluationContext, Store, Any], NightPlan]
 
 def define_night(
     family: Family,
-    model: type[FamilySettings],
+    plan: Plan,
+    *,
     name: str,
     job: str,
     at: tuple[int, int],
     description: str,
-    plan: Plan,
-    *,
     what: str,
     nothing: str,
     names_any: Callable[[Any], bool] = lambda panel: True,
@@ -58,7 +56,7 @@ def define_night(
         description=f"Every night at {hour}:{minute:02} UTC: {description} Off until switched on.",
     )
     def schedule(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
-        panel = family_panel(store.settings, family.name, model)
+        panel = family_panel(store.settings, family.name, family.settings)
         if panel is None or not names_any(panel):
             return dg.SkipReason(f"no panel file with a section `{family.name}`{named} is named in DTEF_PANEL")
         night = context.scheduled_execution_time.date().isoformat()

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
+from inspect import cleandoc
 from typing import Any, NamedTuple
 
 import dagster as dg
@@ -73,7 +74,9 @@ def _asset(family: Family, one: Stage, place: Mapping[str, Any], model: type[Run
 
     configured = takes_settings(model, one.name, one.settings)(compute)
     after = [dg.AssetKey(name) for name in one.after]
-    made: dg.AssetsDefinition = dg.asset(name=one.name, deps=after, description=one.description, **described)(configured)
+    made: dg.AssetsDefinition = dg.asset(name=one.name, deps=after, description=cleandoc(one.description), **described)(
+        configured
+    )
     return made
 
 

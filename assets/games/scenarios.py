@@ -17,8 +17,6 @@ from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
 
 LEAGUE_SCENARIO = dg.DynamicPartitionsDefinition(name=LEAGUE_SPACE.name)
-GAMES_GROUP = {"group_name": "games"}
-"""Where the assets of the family stand in the UI."""
 
 
 def refuse_unapproved(players: Iterable[Player], *, allowed: bool) -> None:

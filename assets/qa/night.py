@@ -5,13 +5,13 @@ from typing import Any
 
 import dagster as dg
 
-from assets.engine.panel import family_panel
+from assets.engine.family_nights import NightPlan, define_night
 from assets.qa.files import known_parts
 from assets.qa.lookups import asked_server
 from assets.qa.stages import arbiter_of_run
 from assets.stage.asked import models_of
-from assets.stage.night_request import night_request
 from assets.stage.resources import Store
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.qa.filter_faults import filter_faults
 from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QA_PANEL_SECTION, QA_STAGE_SETTINGS, QaSettings, parts_of_panel
@@ -19,33 +19,16 @@ from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 
 
-@dg.schedule(
-    name="nightly_questions",
-    job_name="qa_night",
-    cron_schedule="0 3 * * *",
-    default_status=dg.DefaultScheduleStatus.STOPPED,
-    description="Every night at 3:00 UTC: the parts of suites that the panel's section `qa` (DTEF_PANEL) names are asked and judged again, in a "
-    "snapshot named after the date. In the same run the judge is shown stored answers again. Off until switched on.",
-)
-def nightly_questions(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
-    """One run for the panel, from the prompts on. Parts that were added and never made are left out and named."""
-    panel = family_panel(store.settings, QA_PANEL_SECTION, QaSettings)
-    if panel is None or not panel.names_parts:
-        return dg.SkipReason(
-            f"no panel file with a section `{QA_PANEL_SECTION}` that names suites or parts is named in DTEF_PANEL"
-        )
+def plan_questions(context: dg.ScheduleEvaluationContext, store: Store, panel: QaSettings) -> NightPlan:
+    """From the prompts on. Parts that were added and never made are left out and named."""
     known = known_parts(context.instance)
     wanted = parts_of_panel(panel, known)
     keys = [
         key for key in wanted if len(store.warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))
     ]
-    if not keys:
-        return dg.SkipReason("no part of the panel has been added and made yet: `dtef qa add SUITE PATH` does")
-    night = context.scheduled_execution_time.date().isoformat()
-    settings = panel.model_copy(update={"snapshot": night})
-    for key, text in _filter_faults(settings, store, keys).items():
+    for key, text in _filter_faults(panel, store, keys).items() if keys else ():
         context.log.warning(f"{key}: {text}")
-    return night_request(context, "questions", night, known, wanted, keys, _config(settings, store))
+    return NightPlan(known, wanted, keys, _config(panel, store) if keys else {})
 
 
 def _config(settings: QaSettings, store: Store) -> dict[str, dict[str, Any]]:
@@ -70,4 +53,17 @@ def _filter_faults(settings: QaSettings, store: Store, keys: Sequence[str]) -> d
     )
 
 
+nightly_questions = define_night(
+    FAMILY_BY_NAME["qa"],
+    plan_questions,
+    name="nightly_questions",
+    job="qa_night",
+    at=(3, 0),
+    description="the parts of suites that the panel's section `qa` (DTEF_PANEL) names are asked and judged again, in a snapshot named after the "
+    "date. In the same run the judge is shown stored answers again.",
+    what="questions",
+    nothing="no part of the panel has been added and made yet: `dtef qa add SUITE PATH` does",
+    names_any=lambda panel: panel.names_parts,
+    named=" that names suites or parts",
+)
 QA_SCHEDULES = [nightly_questions]

@@ -1,36 +1,85 @@
-"""Roll-ups over all parts of the qa family beside the boards: `qa_costs` and `qa_validity`."""
+"""The roll-ups of the qa family, and its jobs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
 
-from assets.qa.boards import OF_SCORES, require_qa_scores
+from assets.engine.board_assets import define_board, define_report, require_scored
+from assets.engine.family_jobs import family_jobs, stage_keys
+from assets.preference.voted_scores import preference_scores
+from assets.qa.anchors import qa_anchors
 from assets.qa.files import QA_GROUP
+from assets.qa.known_suites import known_suites
+from assets.qa.stages import QA_STAGES
 from assets.stage.checks import asset_check, verdict
 from assets.stage.family_costs import define_costs
+from assets.stage.family_drift import FamilyDrift, define_drift
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published
 from assets.stage.resources import Store
+from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.family.record import FamilyBoard, Preview
+from dtef_pipeline.qa.report.pages import qa_pages
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
 from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
+from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
+from dtef_pipeline.qa.watched_scores import QA_WATCHED
+
+QA_FAMILY = FAMILY_BY_NAME["qa"]
+_LARGEST_TOLD = 10
+_BOARD_SHOWN = (
+    *("suite", "condition", "metric", "rank", "model", "score", "score_low", "score_high", "macro_score", "n_items"),
+    "note",
+)
+
+
+class QaBoardConfig(dg.Config):
+    """Which suites are public."""
+
+    suites: str | None = Field(
+        default=None, description="YAML file with suites of one's own, beside the shipped data/suites.yaml."
+    )
+
+
+@dg.asset(deps=[dg.AssetKey("qa_scores")], **{**roll_up("qa_board", code_version="4"), **QA_GROUP})
+def qa_board(config: QaBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """Models ranked by their mean score in each suite: one row per suite, condition, metric, what it was measured by, and model variant.
+
+    Of each part the latest snapshot counts that scored at least half of its items. `score` is the mean over items, `macro_score` that over
+    subjects or transcripts; a model is ranked that was asked nine tenths of the items. The
+    column `cut` tells this board (`overall`) from those of each part, and of each transcript or subject. Beside it stand `qa_pass_at_k`
+    (programs) and the family's part of `comparisons` (every two models, paired by item).
+    """
+    require_scored(store, QA_FAMILY)
+    exposure = known_suites(config.suites).exposure
+    boards = store.warehouse.query(lambda made: qa_boards(made, exposure=exposure), only=QA_BOARD_READS)
+    overall = boards["qa_board"].filter(pc.equal(boards["qa_board"]["cut"], "overall"))
+    return published(store, boards, family="qa", board=markdown(overall, _BOARD_SHOWN, most=30))
+
 
 qa_costs = define_costs("qa", ["qa_scores"], "dtef qa run")
+qa_validity = define_board(
+    QA_FAMILY,
+    FamilyBoard(
+        "qa_validity",
+        """Whether scores mean what they say: one row per suite, condition, model variant, check and what was measured.
 
-
-@dg.asset(deps=OF_SCORES, **{**roll_up("qa_validity", code_version="1"), **QA_GROUP})
-def qa_validity(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
-    """Whether scores mean what they say: one row per suite, condition, model variant, check and what was measured.
-
-    `position_bias`: how far a model's mean moves with the order of the options. Of judges: how often the arbiter and the number in the answer
-    disagree, how many judgements are by a model of the same maker, how many failed, and whether longer answers get better scores. `warn` marks
-    what is worth a look.
-    """
-    require_qa_scores(store)
-    rows = store.warehouse.query(validity_of_scores, only=QA_VALIDITY_READS)
-    shown = ["check", "suite", "condition", "model", "value", "low", "high", "n", "warn", "note"]
-    warned = pa.compute.sum(rows["warn"]).as_py() or 0
-    return published(store, {"qa_validity": rows}, warned=warned, validity=markdown(rows, shown, most=30))
+        `position_bias`: how far a model's mean moves with the order of the options. Of judges: how often the arbiter and the number in the
+        answer disagree, how many judgements are by a model of the same maker, how many failed, and whether longer answers get better scores.
+        `warn` marks what is worth a look.""",
+        lambda connection, _: {"qa_validity": validity_of_scores(connection)},
+        reads=QA_VALIDITY_READS,
+        previews={
+            "validity": Preview(
+                "qa_validity", ("check", "suite", "condition", "model", "value", "low", "high", "n", "warn", "note")
+            )
+        },
+        metadata=lambda tables, _: {"warned": pc.sum(tables["qa_validity"]["warn"]).as_py() or 0},
+    ),
+)
 
 
 @asset_check(asset=qa_validity)
@@ -39,3 +88,62 @@ def qa_scores_are_valid(store: Store) -> dg.AssetCheckResult:
     rows = store.warehouse.read("qa_validity").to_pylist()
     offenders = [f"{row['check']} {row['suite']} {row['model']}: {row['value']:.3f}" for row in rows if row["warn"]]
     return verdict(offenders, checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
+
+
+qa_drift, qa_no_drift, qa_verdicts_were_sent = define_drift(
+    FamilyDrift(
+        subject=QA_WATCHED,
+        code_version="5",
+        besides="Where the judge was shown stored answers again (`qa_anchors`), a judged score that moved with the judge is no drift of the "
+        "model, and `net_shift` is what is left of its shift.",
+        scores=("qa_scores", "part", "dtef qa run"),
+    )
+)
+
+
+@asset_check(asset=qa_drift)
+def qa_judge_stands_still(store: Store) -> dg.AssetCheckResult:
+    """Warns of a judge that moved, alone or beside others: what it says of the same stored answers is not what it said before."""
+    rows = store.warehouse.read_or_empty("judge_drift", family="qa").to_pylist()
+    moved = [
+        f"{row['judge']}, {row['evaluator']}, {row['verdict']} since {row['first_snapshot']}: {row['shift']:+.4f}"
+        for row in rows
+        if row["first_snapshot"] is not None
+    ]
+    return verdict(moved, checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
+
+
+def _largest(sizes: Mapping[str, int]) -> dict[str, Any]:
+    """The largest pages as a markdown table."""
+    rows = sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0]))[:_LARGEST_TOLD]
+    lines = ["| page | bytes |", "| --- | ---: |", *(f"| {name} | {size:,} |" for name, size in rows)]
+    return {"largest": dg.MetadataValue.md("\n".join(lines))}
+
+
+qa_report = define_report(
+    QA_FAMILY,
+    [qa_board, qa_costs, qa_validity, qa_drift, preference_scores],
+    """Self-contained pages for researchers: boards of every suite with bars by subject and transcript, and a page per part with its items.
+
+    An item is shown with what was expected, what each model said, how that was read, and quotations marked in the context that was shown;
+    programs with their verdicts, judged responses with each evaluator's score. Kept in the folder `qa_report` of the warehouse, where pages of
+    parts that are no more are removed; `dtef report --family qa` writes the pages elsewhere.""",
+    lambda _: qa_pages,
+    version="2",
+    told=_largest,
+)
+
+QA_ROLL_UPS = [qa_board, qa_costs, qa_validity, qa_drift, qa_report]
+qa_pipeline, qa_roll_ups, qa_boards_after_run = family_jobs("qa", "part", QA_STAGES, QA_ROLL_UPS)
+qa_night = dg.define_asset_job(
+    "qa_night",
+    selection=dg.AssetSelection.assets(*stage_keys(QA_STAGES), qa_anchors.key),
+    description="What the schedule `nightly_questions` runs: the stages for the panel's parts, and the judge shown stored answers again.",
+)
+qa_anchors_again = dg.define_asset_job(
+    "qa_anchors_again",
+    selection=dg.AssetSelection.assets(qa_anchors),
+    description="The judge is shown stored answers again in a snapshot, so that its drift is told apart from that of models.",
+)
+QA_JOBS = [qa_pipeline, qa_night, qa_roll_ups, qa_anchors_again]
+QA_SENSORS = [qa_boards_after_run]

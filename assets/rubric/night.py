@@ -4,42 +4,26 @@ from typing import Any
 
 import dagster as dg
 
-from assets.engine.panel import family_panel
+from assets.engine.family_nights import NightPlan, define_night
 from assets.rubric.files import known_blueprints
-from assets.stage.night_request import night_request
 from assets.stage.resources import Store
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.rubric.settings import (
     RUBRIC_ANCHOR_SETTINGS,
-    RUBRIC_PANEL_SECTION,
     RUBRIC_STAGE_SETTINGS,
     RubricSettings,
     blueprints_of_panel,
 )
 
 
-@dg.schedule(
-    name="nightly_rubrics",
-    job_name="rubric_night",
-    cron_schedule="30 2 * * *",
-    default_status=dg.DefaultScheduleStatus.STOPPED,
-    description="Every night at 2:30 UTC: the blueprints of the panel's section `rubric` (DTEF_PANEL) are asked and judged again, in a snapshot "
-    "named after the date. Where the panel has `anchors`, judges are shown stored responses again in the same run. Off until switched on.",
-)
-def nightly_rubrics(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
-    """One run for the panel, from the responses on. Blueprints that were added and never made are left out and named."""
-    panel = family_panel(store.settings, RUBRIC_PANEL_SECTION, RubricSettings)
-    if panel is None:
-        return dg.SkipReason(f"no panel file with a section `{RUBRIC_PANEL_SECTION}` is named in DTEF_PANEL")
+def plan_rubrics(context: dg.ScheduleEvaluationContext, store: Store, panel: RubricSettings) -> NightPlan:
+    """From the responses on. Blueprints that were added and never made are left out and named."""
     known = known_blueprints(context.instance)
     wanted = blueprints_of_panel(panel, known)
     made = set(store.warehouse.values("rubric_blueprints", "blueprint"))
     keys = [key for key in wanted if key in made]
-    if not keys:
-        return dg.SkipReason("no blueprint of the panel has been added and made yet: `dtef rubric add PATH` does")
-    night = context.scheduled_execution_time.date().isoformat()
-    config = _config(context, panel.model_copy(update={"snapshot": night}), store)
-    return night_request(context, "rubrics", night, known, wanted, keys, config)
+    return NightPlan(known, wanted, keys, _config(context, panel, store) if keys else {})
 
 
 def _config(context: dg.ScheduleEvaluationContext, settings: RubricSettings, store: Store) -> dict[str, dict[str, Any]]:
@@ -53,4 +37,15 @@ def _config(context: dg.ScheduleEvaluationContext, settings: RubricSettings, sto
     return run_config(settings, stages)
 
 
+nightly_rubrics = define_night(
+    FAMILY_BY_NAME["rubric"],
+    plan_rubrics,
+    name="nightly_rubrics",
+    job="rubric_night",
+    at=(2, 30),
+    description="the blueprints of the panel's section `rubric` (DTEF_PANEL) are asked and judged again, in a snapshot named after the date. "
+    "Where the panel has `anchors`, judges are shown stored responses again in the same run.",
+    what="rubrics",
+    nothing="no blueprint of the panel has been added and made yet: `dtef rubric add PATH` does",
+)
 RUBRIC_SCHEDULES = [nightly_rubrics]

@@ -1,19 +1,30 @@
-"""Roll-ups over all blueprints beside the boards: `rubric_champions`, `rubric_agreement`, `rubric_validity`, `rubric_costs`."""
+"""The roll-ups of the rubric family, and its jobs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
+import duckdb
+import pyarrow.compute as pc
 
+from assets.engine.board_assets import define_board, define_report
+from assets.engine.family_jobs import family_jobs, stage_keys
 from assets.engine.panel import family_panel
-from assets.rubric.files import RUBRIC_GROUP
+from assets.preference.voted_scores import preference_scores
+from assets.rubric.anchors import rubric_anchors
+from assets.rubric.stages import RUBRIC_STAGES
+from assets.rubric.watched_folder import new_blueprint
 from assets.stage.family_costs import define_costs
-from assets.stage.partitions import markdown, roll_up
-from assets.stage.published import published, require_made
+from assets.stage.family_drift import FamilyDrift, define_drift
+from assets.stage.partitions import markdown
 from assets.stage.resources import Store
+from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.family.record import FamilyBoard, Preview
+from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.rubric.board import BOARD_READS
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
 from dtef_pipeline.rubric.corrected_rows import CORRECTED_READS, corrected_tables
+from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.rolled_up import (
     CHAMPIONS_READ,
     JUDGED_READ,
@@ -23,134 +34,196 @@ from dtef_pipeline.rubric.rolled_up import (
 )
 from dtef_pipeline.rubric.runs_compared import comparisons_table
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
+from dtef_pipeline.rubric.watched_drift import WATCHED
 from dtef_pipeline.text.counted import counted
 
-OF_JUDGED = [dg.AssetKey("rubric_judgements"), dg.AssetKey("rubric_scores")]
+RUBRIC_FAMILY = FAMILY_BY_NAME["rubric"]
+_OF_JUDGED = ("rubric_judgements", "rubric_scores")
+
+rubric_board = define_board(
+    RUBRIC_FAMILY,
+    FamilyBoard(
+        "rubric_board",
+        """Models ranked by their mean hybrid score over the latest run of every blueprint, each blueprint once.
+
+        The column `cut` tells this board (`overall`) from those of tags, of each blueprint, prompt and criterion.
+
+        A model is ranked from 10 blueprints on; one with fewer is listed without a rank. Intervals are of other blueprints of this kind.
+        Blueprints with the tag `test` are in boards of their own alone. Beside it stands the family's part of `comparisons` (every two
+        models).""",
+        lambda connection, _: {"rubric_board": board_of_all(connection), "comparisons": comparisons_table(connection)},
+        reads=BOARD_READS,
+        previews={
+            "board": Preview(
+                "rubric_board",
+                ("rank", "model", "score", "low", "high", "coverage", "similarity", "n_parts", "note"),
+                cut="overall",
+            )
+        },
+        version="3",
+        metadata=lambda tables, _: {
+            "rubric_board_rows": pc.sum(pc.equal(tables["rubric_board"]["cut"], "overall")).as_py() or 0
+        },
+    ),
+)
 
 
-@dg.asset(deps=[dg.AssetKey("rubric_summaries")], **{**roll_up("rubric_champions", code_version="1"), **RUBRIC_GROUP})
-def rubric_champions(store: Store) -> dg.MaterializeResult[Any]:
-    """The best models of each dimension that analysts grade: one row per dimension and model that is graded in it, best first.
-
-    The grades of the latest graded snapshot of each blueprint count, several analysts are averaged, and each blueprint counts once. A model
-    is eligible from 5 blueprints on. Blueprints with the tag `test` are left out. The panel's key `consistent_champions` asks for steady grades.
-    """
-    require_scored(store)
+def _champions(connection: duckdb.DuckDBPyConnection, store: Store) -> Tables:
     panel = family_panel(store.settings, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
-    consistency = panel.consistent_champions
-    rows = store.warehouse.query(lambda connection: champions_table(connection, consistency=consistency), only=CHAMPIONS_READ)
-    grades = store.warehouse.query(_graded_blueprints, only=["rubric_grades"])
-    best = rows.filter(pa.compute.equal(rows["champion"], True))
-    preview = markdown(best, ["dimension", "model", "mean", "n_blueprints", "n_steady", "n_latest"], most=13)
-    known = len(store.warehouse.values("rubric_scores", "blueprint"))
-    return published(
-        store, {"rubric_champions": rows}, champions=preview, graded=f"{grades:,} of {counted(known, 'blueprint')}"
-    )
+    return {"rubric_champions": champions_table(connection, consistency=panel.consistent_champions)}
 
 
-def _graded_blueprints(connection: Any) -> int:
-    return int(connection.execute("SELECT count(DISTINCT blueprint) FROM rubric_grades WHERE grade IS NOT NULL").fetchone()[0])
+def _of_champions(tables: Tables, store: Store) -> Mapping[str, Any]:
+    rows = tables["rubric_champions"]
+    count = "SELECT count(DISTINCT blueprint) FROM rubric_grades WHERE grade IS NOT NULL"
+    grades = store.warehouse.query(lambda made: made.execute(count).fetchall()[0][0], only=["rubric_grades"])
+    shown = ["dimension", "model", "mean", "n_blueprints", "n_steady", "n_latest"]
+    known = counted(len(store.warehouse.values("rubric_scores", "blueprint")), "blueprint")
+    best = rows.filter(pc.equal(rows["champion"], True))
+    return {"champions": markdown(best, shown, most=13), "graded": f"{grades:,} of {known}"}
 
 
-@dg.asset(
-    deps=OF_JUDGED,
-    **{**roll_up("rubric_agreement", code_version="2"), **RUBRIC_GROUP},
+rubric_champions = define_board(
+    RUBRIC_FAMILY,
+    FamilyBoard(
+        "rubric_champions",
+        """The best models of each dimension that analysts grade: one row per dimension and model that is graded in it, best first.
+
+        The grades of the latest graded snapshot of each blueprint count, several analysts are averaged, and each blueprint counts once. A
+        model is eligible from 5 blueprints on. Blueprints with the tag `test` are left out. The panel's key `consistent_champions` asks for
+        steady grades.""",
+        _champions,
+        reads=CHAMPIONS_READ,
+        after=("rubric_summaries",),
+        metadata=_of_champions,
+    ),
 )
-def rubric_agreement(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
-    """How far judges agree: one row per cut of the judgements (overall, blueprint, pair of judges, kind of criterion, language) and its value.
+rubric_agreement = define_board(
+    RUBRIC_FAMILY,
+    FamilyBoard(
+        "rubric_agreement",
+        """How far judges agree: one row per cut (overall, blueprint, pair of judges, kind of criterion, language) and its value.
 
-    Krippendorff's alpha of the classes in the latest run of each blueprint, with an interval by prompts: from 0.8 on reliable, from 0.667 on
-    tentative. Beside it stands `rubric_disagreed`, the criteria on which the judges of one response differ by more than 0.3.
-    """
-    require_scored(store)
-    tables = store.warehouse.query(agreement_tables, only=JUDGED_READ)
-    shown = ["cut", "value", "alpha", "low", "high", "reading", "n_units", "n_clusters", "reason"]
-    return published(
-        store,
-        tables,
-        agreement=markdown(tables["rubric_agreement"], shown, most=30),
-        disagreed=markdown(tables["rubric_disagreed"], ["blueprint", "prompt", "spread", "n_responses", "text"], most=10),
-    )
-
-
-@dg.asset(
-    deps=OF_JUDGED,
-    **{**roll_up("rubric_self_preference", code_version="2"), **RUBRIC_GROUP},
+        Krippendorff's alpha of the classes in the latest run of each blueprint, with an interval by prompts: from 0.8 on reliable, from 0.667
+        on tentative. Beside it stands `rubric_disagreed`, the criteria on which the judges of one response differ by more than 0.3.""",
+        lambda connection, _: agreement_tables(connection),
+        reads=JUDGED_READ,
+        previews={
+            "agreement": Preview(
+                "rubric_agreement", ("cut", "value", "alpha", "low", "high", "reading", "n_units", "n_clusters", "reason")
+            ),
+            "disagreed": Preview("rubric_disagreed", ("blueprint", "prompt", "spread", "n_responses", "text"), 10),
+        },
+        version="2",
+        after=_OF_JUDGED,
+    ),
 )
-def rubric_validity(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
-    """Whether judges favour models of their own maker: one row for all judges together, then one per judge and model of one maker.
+rubric_validity = define_board(
+    RUBRIC_FAMILY,
+    FamilyBoard(
+        "rubric_validity",
+        """Whether judges favour models of their own maker: one row for all judges together, then one per judge and model of one maker.
 
-    `gamma` is what a judge gives to its own maker's responses beyond what the other judges give to the same ones. The table is called
-    `rubric_self_preference`. Beside it stand `rubric_judges` (what became of each judge's calls, and what they cost, each call once) and
-    `rubric_variance_shares` (what scores vary by: answers, judges, repeats). All of the latest run of each blueprint.
-    """
-    require_scored(store)
-    tables = store.warehouse.query(lambda connection: validity_tables(connection, store.responses.responses), only=JUDGED_READ)
-    return published(
-        store,
-        tables,
-        self_preference=markdown(
-            tables["rubric_self_preference"],
-            ["judge", "model", "maker", "gamma", "low", "high", "p_adjusted", "flagged", "reason"],
-            most=20,
-        ),
-        judges=markdown(
-            tables["rubric_judges"], ["judge", "n", "unreadable", "partial", "mean", "cost_usd", "flagged"], most=20
-        ),
-        variance=markdown(
-            tables["rubric_variance_shares"], ["cut", "value", "answers", "judges", "repeats", "n", "reason"], most=10
-        ),
-    )
-
-
-rubric_costs = define_costs("rubric", ["rubric_responses", "rubric_judgements", "rubric_summaries"], "dtef rubric run")
+        `gamma` is what a judge gives to its own maker's responses beyond what the other judges give to the same ones. The table is called
+        `rubric_self_preference`. Beside it stand `rubric_judges` (what became of each judge's calls, and what they cost, each call once) and
+        `rubric_variance_shares` (what scores vary by: answers, judges, repeats). All of the latest run of each blueprint.""",
+        lambda connection, store: validity_tables(connection, store.responses.responses),
+        reads=JUDGED_READ,
+        previews={
+            "self_preference": Preview(
+                "rubric_self_preference",
+                ("judge", "model", "maker", "gamma", "low", "high", "p_adjusted", "flagged", "reason"),
+                20,
+            ),
+            "judges": Preview("rubric_judges", ("judge", "n", "unreadable", "partial", "mean", "cost_usd", "flagged"), 20),
+            "variance": Preview("rubric_variance_shares", ("cut", "value", "answers", "judges", "repeats", "n", "reason"), 10),
+        },
+        version="2",
+        after=_OF_JUDGED,
+        table="rubric_self_preference",
+    ),
+)
 
 
-def require_scored(store: Store) -> None:
-    """Raises WarehouseError where no blueprint was scored."""
-    require_made(store, "rubric_scores", "blueprint", "dtef rubric run")
-
-
-@dg.asset(deps=[dg.AssetKey("rubric_scores")], **{**roll_up("rubric_board", code_version="3"), **RUBRIC_GROUP})
-def rubric_board(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
-    """Models ranked by their mean hybrid score over the latest run of every blueprint, each blueprint once.
-
-    The column `cut` tells this board (`overall`) from those of tags, of each blueprint, prompt and criterion.
-
-    A model is ranked from 10 blueprints on; one with fewer is listed without a rank. Intervals are of other blueprints of this kind. Blueprints
-    with the tag `test` are in boards of their own alone. Beside it stands the family's part of `comparisons` (every two models).
-    """
-    require_scored(store)
-    rows = store.warehouse.query(board_of_all, only=BOARD_READS)
-    compared = store.warehouse.query(comparisons_table, only=BOARD_READS)
-    overall = rows.filter(pa.compute.equal(rows["cut"], "overall"))
-    shown = ["rank", "model", "score", "low", "high", "coverage", "similarity", "n_parts", "note"]
-    return published(
-        store,
-        {"rubric_board": rows, "comparisons": compared},
-        family="rubric",
-        board=markdown(overall, shown, most=30),
-        rubric_board_rows=len(overall),
-    )
-
-
-@dg.asset(deps=[dg.AssetKey("rubric_scores")], **{**roll_up("rubric_corrected", code_version="1"), **RUBRIC_GROUP})
-def rubric_corrected(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
-    """Scores corrected by people's labels of a few drawn prompts: one row per model over all blueprints, then one per blueprint and model.
-
-    `corrected` estimates the board's own number, had people decided every point that judges decide; its interval takes prompts for a sample of
-    what might be asked, `here_low` to `here_high` is of these very prompts. Beside it stands `rubric_known_classes`, how often each judge says
-    what people say. Both are empty until labels are imported (`dtef import labels`). No model is asked.
-    """
-    require_scored(store)
+def _corrected(connection: duckdb.DuckDBPyConnection, store: Store) -> Tables:
     labels, draws = (store.warehouse.read_or_empty(name).to_pandas() for name in ("rubric_labels", "rubric_label_draws"))
-    tables = store.warehouse.query(lambda connection: corrected_tables(connection, labels, draws), only=CORRECTED_READS)
-    shown = ["blueprint", "model", "judged", "corrected", "corrected_low", "corrected_high", "n_prompts_labelled", "reason"]
-    of_judges = ["judge", "said", "n", "same", "near", "bias", "note"]
-    return published(
-        store,
-        tables,
-        labels=len(labels),
-        corrected=markdown(tables["rubric_corrected"], shown, most=30),
-        known_classes=markdown(tables["rubric_known_classes"], of_judges, most=30),
+    return corrected_tables(connection, labels, draws)
+
+
+rubric_corrected = define_board(
+    RUBRIC_FAMILY,
+    FamilyBoard(
+        "rubric_corrected",
+        """Scores corrected by people's labels of a few drawn prompts: one row per model over all blueprints, then one per blueprint and model.
+
+        `corrected` estimates the board's own number, had people decided every point that judges decide; its interval takes prompts for a sample
+        of what might be asked, `here_low` to `here_high` is of these very prompts. Beside it stands `rubric_known_classes`, how often each
+        judge says what people say. Both are empty until labels are imported (`dtef import labels`). No model is asked.""",
+        _corrected,
+        reads=CORRECTED_READS,
+        previews={
+            "corrected": Preview(
+                "rubric_corrected",
+                (
+                    *("blueprint", "model", "judged", "corrected", "corrected_low", "corrected_high", "n_prompts_labelled"),
+                    "reason",
+                ),
+            ),
+            "known_classes": Preview("rubric_known_classes", ("judge", "said", "n", "same", "near", "bias", "note")),
+        },
+        metadata=lambda tables, store: {"labels": len(store.warehouse.read_or_empty("rubric_labels"))},
+    ),
+)
+rubric_costs = define_costs("rubric", ["rubric_responses", "rubric_judgements", "rubric_summaries"], "dtef rubric run")
+rubric_drift, rubric_no_drift, rubric_verdicts_were_sent = define_drift(
+    FamilyDrift(
+        subject=WATCHED,
+        code_version="5",
+        besides="Where judges were shown stored answers again (`rubric_anchors`), `net_shift` is a model's shift net of theirs.",
+        scores=("rubric_scores", "blueprint", "dtef rubric run"),
     )
+)
+rubric_report = define_report(
+    RUBRIC_FAMILY,
+    [
+        rubric_board,
+        rubric_corrected,
+        rubric_champions,
+        rubric_agreement,
+        rubric_validity,
+        rubric_drift,
+        rubric_costs,
+        preference_scores,
+    ],
+    """Self-contained pages for researchers: the board with a slider for the weight of similarity, and a page per blueprint.
+
+    A blueprint's page has its prompts, the responses side by side, every criterion with each judge's class and reflection, agreement, costs and
+    the findings of the loader. Kept in the folder `rubric_report` of the warehouse, where pages of blueprints and prompts that are no more are
+    removed; `dtef report --family rubric` writes the pages elsewhere.""",
+    lambda _: rubric_pages,
+    version="2",
+)
+
+RUBRIC_ROLL_UPS = [
+    rubric_board,
+    rubric_corrected,
+    rubric_champions,
+    rubric_agreement,
+    rubric_validity,
+    rubric_drift,
+    rubric_costs,
+    rubric_report,
+]
+rubric_pipeline, rubric_roll_ups, rubric_boards_after_run = family_jobs("rubric", "blueprint", RUBRIC_STAGES, RUBRIC_ROLL_UPS)
+rubric_night = dg.define_asset_job(
+    "rubric_night",
+    selection=dg.AssetSelection.assets(*stage_keys(RUBRIC_STAGES), rubric_anchors.key),
+    description="What the schedule `nightly_rubrics` runs: the stages for the panel's blueprints, and judges shown stored responses again.",
+)
+rubric_anchors_again = dg.define_asset_job(
+    "rubric_anchors_again",
+    selection=dg.AssetSelection.assets(rubric_anchors),
+    description="Judges are shown stored responses again in a snapshot, so that a drift of judges is told apart from one of models.",
+)
+RUBRIC_JOBS = [rubric_pipeline, rubric_night, rubric_roll_ups, rubric_anchors_again]
+RUBRIC_SENSORS = [new_blueprint, rubric_boards_after_run]

@@ -38,7 +38,7 @@ _INTERVAL_ENDS = {"score": ("score_low", "score_high"), "difference": ("low", "h
 """By the columns of estimates, those of the ends of their intervals, which stand beneath."""
 _SHOWN_BY_NAME: Mapping[str, Shown] = {"cost_usd": dollars, "p_adjusted": p_value, "note": long_text}
 """How columns are shown whose type does not say it."""
-_BOARD_SHOWN = ("rank", "model", "score", "rank_low", "rank_high", "n_items", "n_clusters", "coverage", "parse_rate", "note")
+_RANKED_SHOWN = ("rank", "model", "score", "rank_low", "rank_high", "n_items", "n_clusters", "coverage", "parse_rate", "note")
 _PAIR_COLUMNS = ("model", "other_model", "verdict", "difference", "n_items", "n_clusters", "p_adjusted", "note")
 _SPENT = ("role", "first_level", "second_level", "snapshot", "model", "answered", "failed", "calls", "cost_usd", "unpriced")
 
@@ -71,7 +71,7 @@ def family_pages(family: Family) -> Callable[[duckdb.DuckDBPyConnection], Iterat
 def _parts(family: Family) -> Iterator[_Part]:
     board = family.all_tables[family.board].schema
     assert board is not None, f"{family.board} has no schema"
-    levels, own = (family.space.first, family.space.second), (*family.scores.board, *_BOARD_SHOWN)
+    levels, own = (family.space.first, family.space.second), (*family.scores.board, *_RANKED_SHOWN)
     how = f"Mean score over items, with its 95 % interval by {plural(family.scores.cluster_noun)} beneath."
     yield _Part("board", "Board", how, family.board, board, own, {"cut": OVERALL})
     by = f"By {family.part}"

@@ -55,8 +55,8 @@ class FamilyBoard:
     """Assets that it follows; none: the family's scores."""
     table: str = ""
     """Its own table; empty: called as the asset."""
-    metadata: Callable[[Tables], Mapping[str, Any]] = field(default=lambda tables: {})
-    """What else is shown of it: texts and numbers."""
+    metadata: Callable[[Tables, Any], Mapping[str, Any]] = field(default=lambda tables, outside: {})
+    """What else is shown of it, texts and numbers, given its tables and the installation."""
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ import pytest
 
 from assets import launch, loaded
 from assets.definitions import defs
-from assets.games.automation import DECISION_STAGES, GAMES_ROLL_UPS, GAMES_STAGES
+from assets.games.roll_ups import DECISION_STAGES, GAMES_ROLL_UPS, GAMES_STAGES
 from assets.games.scenarios import LEAGUE_SCENARIO
 from assets.preference.voted_scores import PREFERENCE_ROLL_UPS
-from assets.qa.automation import QA_ROLL_UPS, QA_STAGES
 from assets.qa.files import DATASET_PART
-from assets.rubric.automation import RUBRIC_ROLL_UPS, RUBRIC_STAGES
+from assets.qa.roll_ups import QA_ROLL_UPS, QA_STAGES
 from assets.rubric.files import RUBRIC_BLUEPRINT
+from assets.rubric.roll_ups import RUBRIC_ROLL_UPS, RUBRIC_STAGES
 from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
 from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.family.stage import Stage

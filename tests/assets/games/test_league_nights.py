@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from assets.definitions import defs
-from assets.games.drift import baselines_stand_still, games_drift, games_no_drift, games_verdicts_were_sent
 from assets.games.night import nightly_games
+from assets.games.roll_ups import baselines_stand_still, games_drift, games_no_drift, games_verdicts_were_sent
 from assets.survey.store import SurveyStore
 from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.errors import ConfigError

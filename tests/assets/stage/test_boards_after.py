@@ -8,9 +8,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.games.automation import games_boards_after_run
-from assets.qa.automation import qa_boards_after_run
-from assets.rubric.automation import rubric_boards_after_run
+from assets.games.roll_ups import games_boards_after_run
+from assets.qa.roll_ups import qa_boards_after_run
+from assets.rubric.roll_ups import rubric_boards_after_run
 from assets.stage import boards_after
 from assets.stage.boards_after import LONGEST_PATIENCE_S, boards_after_run
 from assets.stage.partitions import PROCESS_TAG

@@ -31,7 +31,7 @@ def test_the_command_writes_the_pages_that_the_roll_up_keeps(tmp_path: Path, mon
         use(tmp_path / "none", patch)
         assert "they are made by `dtef games run`" in refused("report", "--family", "games", "--out", tmp_path / "out")
     assert defs
-    from assets.games.report import games_report
+    from assets.games.roll_ups import games_report
 
     result = dg.materialize([games_report], resources={"store": SurveyStore()})
     kept = tmp_path / "warehouse" / "games_report"

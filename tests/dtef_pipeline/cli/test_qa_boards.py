@@ -131,9 +131,7 @@ def anchors() -> list[dict[str, Any]]:
 
 def roll_up() -> dg.ExecuteInProcessResult:
     assert defs  # importing it turns Dagster's warnings about single-run backfills off
-    from assets.qa.boards import qa_board
-    from assets.qa.drift import qa_drift, qa_no_drift
-    from assets.qa.roll_ups import qa_costs, qa_scores_are_valid, qa_validity
+    from assets.qa.roll_ups import qa_board, qa_costs, qa_drift, qa_no_drift, qa_scores_are_valid, qa_validity
 
     assets = [qa_board, qa_drift, qa_costs, qa_validity, qa_no_drift, qa_scores_are_valid]
     return dg.materialize(assets, resources={"store": SurveyStore()}, raise_on_error=False)
@@ -272,7 +270,7 @@ def test_the_panel_says_how_loud_drift_is_who_hears_of_it_and_from_when_on_it_is
     made: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The section `drift` of the panel was read for surveys alone."""
-    from assets.qa.drift import qa_drift, qa_judge_stands_still, qa_no_drift, qa_verdicts_were_sent
+    from assets.qa.roll_ups import qa_drift, qa_judge_stands_still, qa_no_drift, qa_verdicts_were_sent
 
     shutil.copytree(made[0] / "warehouse", tmp_path / "warehouse")
     use(tmp_path, monkeypatch)

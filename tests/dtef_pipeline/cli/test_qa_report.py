@@ -45,7 +45,7 @@ def _on(row: dict[str, Any], at: int) -> dict[str, Any]:
 
 def made_by_roll_ups() -> dg.ExecuteInProcessResult:
     assert defs  # importing it turns Dagster's warnings about single-run backfills off
-    from assets.qa.automation import QA_ROLL_UPS
+    from assets.qa.roll_ups import QA_ROLL_UPS
 
     return dg.materialize(QA_ROLL_UPS, resources={"store": SurveyStore()}, raise_on_error=False)
 

@@ -1,0 +1,92 @@
+"""The roll-ups of the games family, and its jobs."""
+
+from functools import partial
+
+import dagster as dg
+
+from assets.engine.board_assets import Pages, define_board, define_report
+from assets.engine.family_jobs import family_jobs, stage_keys
+from assets.games.known_games import known_persona_versions, known_scenarios
+from assets.games.stages import DECISION_STAGES, GAMES_STAGES
+from assets.preference.voted_scores import preference_scores
+from assets.stage.checks import asset_check, verdict
+from assets.stage.family_costs import define_costs
+from assets.stage.family_drift import FamilyDrift, define_drift
+from assets.stage.resources import Store
+from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.family.record import FamilyBoard, Preview
+from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, game_results
+from dtef_pipeline.games.report.pages import GAME_PAGES_READ, games_pages
+from dtef_pipeline.games.watched_play import GAMES_WATCHED, moved_baselines
+
+GAMES_FAMILY = FAMILY_BY_NAME["games"]
+persona_results = define_board(
+    GAMES_FAMILY,
+    FamilyBoard(
+        "persona_results",
+        """How well players play: one row per scenario, version, player, metric and opponent, with a 95 % interval by whole seeds.
+
+        Of each player the latest snapshot counts that has played half as many episodes as its fullest one. A player is a persona and a model
+        variant, or a baseline. Rates of texts that were no moves, of moves made for the player and of forfeits stand beside every metric.""",
+        lambda connection, _: {"persona_results": game_results(connection)},
+        reads=GAME_RESULTS_READS,
+        previews={
+            "results": Preview(
+                "persona_results",
+                (
+                    *("scenario", "persona", "model", "opponent", "metric", "mean", "low", "high", "n_episodes", "n_clusters"),
+                    "illegal_rate",
+                ),
+            )
+        },
+        version="5",
+    ),
+)
+games_costs = define_costs("games", ["episode_scores", "decision_answers"], "dtef games run")
+games_drift, games_no_drift, games_verdicts_were_sent = define_drift(
+    FamilyDrift(
+        subject=GAMES_WATCHED,
+        code_version="4",
+        besides="Of each scenario one metric on 0-1 is watched, and those that its composite score is made of.",
+        scores=("episode_scores", "scenario", "dtef games run"),
+    )
+)
+
+
+@asset_check(asset=games_drift)
+def baselines_stand_still(store: Store) -> dg.AssetCheckResult:
+    """A baseline that plays baselines has the same values in every snapshot: otherwise the game changed, and its version was not raised."""
+    moved = store.warehouse.query(lambda connection: list(moved_baselines(connection)), only=["episode_scores"])
+    counted = "SELECT count(DISTINCT episode_id) FROM episode_scores WHERE starts_with(model, 'baseline/')"
+    episodes = store.warehouse.query(lambda connection: connection.execute(counted).fetchall()[0][0], only=["episode_scores"])
+    return verdict(moved, checked=episodes)
+
+
+def _pages(store: Store) -> Pages:
+    personas = known_persona_versions(store.settings)
+    return partial(games_pages, manifests=known_scenarios(store.settings), personas=personas)
+
+
+games_report = define_report(
+    GAMES_FAMILY,
+    [persona_results, games_drift, preference_scores],
+    """Self-contained pages for researchers: a board per scenario with baselines as the yardstick, and a page per scenario.
+
+    A scenario's page has its rules, all metrics of each player, who met whom, personas by models, and how rewards scatter over seeds; some
+    episodes are shown move by move. The first page says who plays worse than in earlier snapshots. Kept in the folder `games_report` of the
+    warehouse, where pages that belong to nothing any more are removed; `dtef report --family games` writes the pages elsewhere.""",
+    _pages,
+    version="3",
+    reads=GAME_PAGES_READ,
+    needs_scores=False,
+)
+
+GAMES_ROLL_UPS = [persona_results, games_costs, games_drift, games_report]
+games_pipeline, games_roll_ups, games_boards_after_run = family_jobs("games", "scenario", GAMES_STAGES, GAMES_ROLL_UPS)
+games_decisions = dg.define_asset_job(
+    "games_decisions",
+    selection=dg.AssetSelection.assets(*stage_keys(DECISION_STAGES)),
+    description="Every decision point of the chosen scenarios asked of models, and what the strategies are worth that follow.",
+)
+GAMES_JOBS = [games_pipeline, games_decisions, games_roll_ups]
+GAMES_SENSORS = [games_boards_after_run]
