@@ -1,5 +1,6 @@
 """The files of a family that the engine assembles: partitions are made for them, and the first stage loads them."""
 
+from inspect import cleandoc
 from pathlib import Path
 
 import dagster as dg
@@ -16,7 +17,7 @@ def define_files(name: str, partitions: dg.PartitionsDefinition[str], descriptio
     """The source `NAME_files`: what partitions are loaded from, observed when it is added."""
     return dg.AssetSpec(
         f"{name}_files",
-        description=description,
+        description=cleandoc(description),
         group_name=name,
         owners=OWNERS,
         kinds={"file"},

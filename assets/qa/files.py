@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from assets.engine.part_files import define_files
 from assets.stage.noted_files import Added, add_files, partitions_of
-from assets.stage.partitions import OWNERS
 from dtef_pipeline.qa.space import QA_SPACE
 from resources.item_files import ITEM_NOTES, QaSource
 from resources.warehouse import Warehouse
@@ -14,15 +14,12 @@ DATASET_PART = dg.DynamicPartitionsDefinition(name=QA_SPACE.name)
 QA_GROUP = {"group_name": "qa"}
 """Where the assets of the family stand in the UI."""
 
-qa_files = dg.AssetSpec(
-    "qa_files",
-    description="""The file or folder that each part of a suite comes from: one partition per part, observed when it is added (`dtef qa add`).
+qa_files = define_files(
+    "qa",
+    DATASET_PART,
+    """The file or folder that each part of a suite comes from: one partition per part, observed when it is added (`dtef qa add`).
     Its data version is a hash of the files and of the documents that were given with them: where it is newer than what `qa_items` was made
     from, that partition is stale at once.""",
-    group_name="qa",
-    owners=OWNERS,
-    kinds={"file"},
-    partitions_def=DATASET_PART,
 )
 
 

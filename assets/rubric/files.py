@@ -5,8 +5,8 @@ from pathlib import Path
 
 import dagster as dg
 
+from assets.engine.part_files import define_files
 from assets.stage.noted_files import Added, add_files, partitions_of
-from assets.stage.partitions import OWNERS
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.rubric.findings import leaves_out
 from dtef_pipeline.rubric.model import Blueprint, BlueprintFinding, ReadBlueprint
@@ -24,15 +24,12 @@ RUBRIC_GROUP = {"group_name": "rubric"}
 _RESERVED = "reserved-id"
 """The error that is about the whole file, so that no part of it can be left out."""
 
-rubric_files = dg.AssetSpec(
-    "rubric_files",
-    description="""The file of each blueprint: one partition per file, observed when it is added (`dtef rubric add`) or when the sensor
+rubric_files = define_files(
+    "rubric",
+    RUBRIC_BLUEPRINT,
+    """The file of each blueprint: one partition per file, observed when it is added (`dtef rubric add`) or when the sensor
     `new_blueprint` finds it changed. Its data version is a hash of the file and of the model collections that were given with it: where it is
     newer than what `rubric_blueprints` was made from, that partition is stale at once.""",
-    group_name="rubric",
-    owners=OWNERS,
-    kinds={"file"},
-    partitions_def=RUBRIC_BLUEPRINT,
 )
 
 
