@@ -31,14 +31,19 @@ def plugged_families(taken: Collection[str]) -> tuple[Family, ...]:
 
 
 def _load(point: EntryPoint, taken: Collection[str]) -> Family:
+    from dtef_pipeline.family.record import Family
+
     package = point.dist.name if point.dist else "an unknown package"
     try:
-        family: Family = point.load()
+        family = point.load()
     except Exception as error:
         raise ConfigError(f"the family {point.name} of {package} cannot be loaded: {type(error).__name__}: {error}") from error
-    if point.name in taken or getattr(family, "name", None) != point.name or family.load is None:
+    is_whole = isinstance(family, Family) and family.is_assembled and bool(family.space.second)
+    if point.name in taken or not is_whole or family.name != point.name:
         allowed = (
-            f"a Family called {point.name}, with a function that loads files, whose name is none of {', '.join(sorted(taken))}"
+            f"a Family called {point.name}, with a function that loads files and a space of two levels, whose name is none of "
+            f"{', '.join(sorted(taken))}"
         )
         raise ConfigError(f"the family {point.name} of {package}: got {family!r:.80}; allowed: {allowed}")
-    return family
+    found: Family = family
+    return found
