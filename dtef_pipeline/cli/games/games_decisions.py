@@ -9,21 +9,19 @@ import pandas as pd
 
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.asking.request import CANDIDATE
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, chosen_scenarios
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.planned_table import (
-    mean_call_tokens,
     print_estimate,
     stored_responses,
 )
-from dtef_pipeline.cli.role_budgets import budgets_given, with_budgets
+from dtef_pipeline.cli.role_budgets import with_budgets
 from dtef_pipeline.cli.started_runs import check_home_path, end_run, refuse_unaskable, require_imported, start_stages
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.decision_points import has_decision_points, points_to_ask
@@ -36,11 +34,9 @@ from dtef_pipeline.games.settings import DECISION_STAGE_SETTINGS, DecisionSettin
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.strategy_values import EXPLOITABLE, EXPLOITABLE_CORRECTED, PARTIAL_STRATEGY, WON, require_fill
 from dtef_pipeline.games.tables import STRATEGY_VALUES
-from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths, most_tokens, tokens_of
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
-from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -184,17 +180,20 @@ def _require_answers(warehouse: Warehouse, options: DecisionSettings) -> None:
 
 def estimate(options: DecisionSettings, beside: RunFlags, output: str) -> None:
     """What a run would ask and cost, also before anything was ever run."""
+    from assets.engine.dry_run import Outside, dry_run
+    from assets.games.stages import DECISION_STAGES
+
     warehouse = open_warehouse(new=True)
     settings = Settings.from_environment()
-    plans = decision_plans(options, settings, known_models(settings, COMPUTED_MODELS))
-    of_games, of_points = (mean_call_tokens(warehouse, [table]) for table in ("episode_turns", "decision_answers"))
-    ledger = CallLedger(usual=UsualLengths({**of_games, **of_points}))
+    models = known_models(settings, COMPUTED_MODELS)
+    plans = decision_plans(options, settings, models)
     with stored_responses(settings) as store:
-        for plan in plans.values():
-            _count(plan, store, ledger)
+        found = dry_run(FAMILY_BY_NAME["games"], DECISION_STAGES, options, list(plans), Outside(warehouse, settings), store)
+    names = {row.model.name for row in found.counts.rows.values()}
+    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, names, models)
     points = sum(len(plan.points) for plan in plans.values())
     head = f"{counted(len(plans), 'scenario')}, {counted(points, 'decision point')}, snapshot {options.snapshot}"
-    print_estimate(head, ledger, budgets_given(beside.max_cost_usd, beside.max_calls), output)
+    print_estimate(head, found, options, output)
 
 
 def decision_plans(options: DecisionSettings, settings: Settings, models: Models) -> dict[str, DecisionPlan]:
@@ -225,21 +224,3 @@ def decision_plans(options: DecisionSettings, settings: Settings, models: Models
 def _with_points(manifests: Any) -> list[str]:
     every: dict[str, Pack] = {key: pack(key, manifests) for key in manifests}
     return [key for key, found in every.items() if has_decision_points(found.scenario)]
-
-
-def _count(plan: DecisionPlan, store: ResponseStore | None, ledger: CallLedger) -> None:
-    """The requests of a plan, behind what of them is stored already."""
-    asked = list(plan.asked())
-    known = store.known([one.request.key for one in asked]) if store is not None else set[str]()
-    for one, is_new in zip(asked, ledger.new([one.request.key for one in asked]), strict=True):
-        model = one.request.model
-        row = ledger.row(CANDIDATE, model)
-        row.planned += 1
-        if not is_new:
-            continue
-        row.requests += 1
-        if one.request.key in known:
-            row.replayed += 1
-        else:
-            told = sum(tokens_of(message.text) for message in one.request.messages)
-            row.send(1, told, ledger.usual.of_turn(model), most_tokens(model))

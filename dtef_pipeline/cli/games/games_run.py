@@ -7,17 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from assets.games.known_games import known_personas, known_scenarios
-from dtef_pipeline.asking.episodes import Played, in_windows, play
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.planned_table import (
-    mean_call_tokens,
     print_estimate,
     stored_responses,
 )
-from dtef_pipeline.cli.role_budgets import budgets_given, with_budgets
+from dtef_pipeline.cli.role_budgets import with_budgets
 from dtef_pipeline.cli.started_runs import (
     ERROR_CHARACTERS_SHOWN,
     check_home_path,
@@ -29,7 +27,7 @@ from dtef_pipeline.cli.started_runs import (
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.entrants import (
@@ -44,20 +42,17 @@ from dtef_pipeline.games.entrants import (
 )
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
-from dtef_pipeline.games.foreseen import ForeseenCalls, foreseen
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.matches import LeaguePlan, Match
+from dtef_pipeline.games.matches import LeaguePlan
 from dtef_pipeline.games.pack_faults import require_weighable
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.judging.call_ledger import USUAL_TURN_TOKENS, CallLedger, UsualLengths
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
 from resources.known_models import known_models
-from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -183,7 +178,6 @@ def _not_played(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Ite
             yield f"warning: {model}: {counted(number, 'episode')} not played to the end, because {why}{last}; the same command continues"
 
 
-_EPISODES_FOLLOWED = 2_000
 _OF_LEAGUES = {
     "planned": "Texts to be written, in all episodes",
     "calls": "Requests that are sent: all that are not replayed, where a stand-in plays on with legal moves",
@@ -198,42 +192,17 @@ HIGHEST_ASSUMES = (
 
 
 def estimate(options: GamesSettings, beside: RunFlags, output: str) -> None:
+    from assets.engine.dry_run import Outside, dry_run
+    from assets.games.stages import GAMES_STAGES
+
     settings = Settings.from_environment()
     warehouse = open_warehouse(new=True)  # a first league is estimated before there is one
     models = known_models(settings, COMPUTED_MODELS)
-    plans = league_plans(options, settings, models)
-    ledger = CallLedger(usual=UsualLengths(mean_call_tokens(warehouse, ["episode_turns"])))
-    episodes = 0
+    keys = list(league_plans(options, settings, models))
     with stored_responses(settings) as store:
-        for plan in plans.values():
-            calls = ForeseenCalls(plan.pack, ledger)
-            for matches in in_windows((match for match in plan.matches() if not match.asks_nobody), _EPISODES_FOLLOWED):
-                episodes += len(matches)
-                _count(plan, matches, store, calls)
-            calls.close()
-    episodes_told = f"{counted(episodes, 'episode')} that models play"
-    head = f"{counted(len(plans), 'scenario')}, {episodes_told}, snapshot {options.snapshot}"
-    lines = [HIGHEST_ASSUMES, *_lengths_unknown(ledger)]
-    budgets = budgets_given(beside.max_cost_usd, beside.max_calls)
-    print_estimate(head, ledger, budgets, output, lines, _OF_LEAGUES)
-
-
-def _lengths_unknown(ledger: CallLedger) -> Iterator[str]:
-    """Of which models it is not known how much they write; every later prompt of an episode holds it again."""
-    names = [row.model.name for row in ledger.sorted_rows() if row.calls and row.model.variant not in ledger.usual.turns]
-    if names:
-        yield (
-            f"No text of {' and '.join(names)} was played yet: each is taken to have {counted(USUAL_TURN_TOKENS, 'token')}, "
-            "or max_tokens if that is less, and later prompts of its episode hold it again. "
-            "Once some seeds are played, the mean of what was written counts."
-        )
-
-
-def _count(plan: LeaguePlan, matches: Sequence[Match], store: ResponseStore | None, calls: ForeseenCalls) -> None:
-    """What episodes still take, behind what of them is stored already."""
-    episodes = [plan.episode(match) for match in matches]
-    came = [Played() for _ in matches] if store is None else play(episodes, lambda _: {}, store.responses)
-    for match, episode, played in zip(matches, episodes, came, strict=True):
-        seats = [player.model for player in match.by_seat(plan.n_seats)]
-        calls.add_stored(played.responses, {model.variant: model for model in seats if model is not None})
-        calls.add(match, list(foreseen(episode, played.responses)))
+        found = dry_run(FAMILY_BY_NAME["games"], GAMES_STAGES, options, keys, Outside(warehouse, settings), store)
+    names = {row.model.name for row in found.counts.rows.values()}
+    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, names, models)
+    episodes_told = f"{counted(found.sizes['episodes'], 'episode')} that models play"
+    head = f"{counted(len(keys), 'scenario')}, {episodes_told}, snapshot {options.snapshot}"
+    print_estimate(head, found, options, output, [HIGHEST_ASSUMES], _OF_LEAGUES)

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import click
-import pandas as pd
 import pyarrow as pa
 
 from assets.engine.panel import family_panel
 from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
 from assets.qa.stages import arbiter_of_run
-from dtef_pipeline.asking.models import IMPORTED, Budget, Models, ModelSpec
+from dtef_pipeline.asking.models import IMPORTED, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.planned_table import (
-    budget_lines,
-    mean_call_tokens,
-    mean_tokens,
-    planned_usage,
     print_estimate,
-    stored_in,
     stored_responses,
 )
 from dtef_pipeline.cli.role_budgets import budgets_given, with_budgets
@@ -38,18 +31,15 @@ from dtef_pipeline.cli.started_runs import (
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, GatewayError
-from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import command_settings, run_config
-from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.keys import Space
-from dtef_pipeline.qa.answering import prompts_of, with_messages
 from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
-from dtef_pipeline.qa.call_plan import AskedPart, plan_part
 from dtef_pipeline.qa.filter_faults import filter_faults
 from dtef_pipeline.qa.judged_rows import JUDGED_ITEM_COLUMNS, judged_items
 from dtef_pipeline.qa.others_judged import judgements_of_others
-from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts
+from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QA_STAGE_SETTINGS, QaSettings
 from dtef_pipeline.qa.settings import chosen_parts as fitting_parts
 from dtef_pipeline.qa.space import QA_SPACE
@@ -146,22 +136,6 @@ def refuse_empty_filter(warehouse: Warehouse, keys: Sequence[str], how: AskedHow
         say(f"warning: {key}: {text}", err=True)
 
 
-def made_prompts(warehouse: Warehouse, how: AskedHow, key: str, rows: pa.Table) -> pa.Table:
-    """Rows of `qa_prompts`, of these rows of `qa_items`; what is stored of prompts is not looked at, since it may be of other items.
-
-    Those that wait for a server to look something up have no messages.
-    """
-    from assets.qa.lookups import KeptLookUps
-    from assets.qa.vectors import KeptVectors
-
-    at = QA_SPACE.levels(key)
-    examples, documents = (warehouse.rows(name, **at) for name in ("qa_examples", "qa_documents"))
-    vectors, look_ups = KeptVectors(warehouse, key), KeptLookUps(warehouse, key)
-    return part_prompts(
-        rows, examples, documents, how, vectors, partial(look_ups.expected, Settings.from_environment())
-    ).qa_prompts
-
-
 _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
 """The place of the stage that a run begins with."""
 
@@ -254,54 +228,23 @@ def chosen_parts(warehouse: Warehouse, suites: Sequence[str], parts: Sequence[st
 
 @reads_tables
 def estimate(warehouse: Warehouse, options: QaSettings, beside: RunFlags, output: str) -> None:
+    from assets.engine.dry_run import Outside, dry_run
+    from assets.qa.stages import QA_STAGES
+
     settings = Settings.from_environment()
     keys = chosen_parts(warehouse, options.suites, options.parts)
     models = known_models(settings, COMPUTED_MODELS)
     arbiter = arbiter_of_run(models, options)
     refuse_empty_filter(warehouse, keys, options.how)
     with stored_responses(settings) as store:
-        ledger = CallLedger(stored_in(store), _usual_lengths(warehouse))
-        responses = waiting = 0
-        for asked in _asked(warehouse, options, models, arbiter, keys):
-            responses += plan_part(asked, ledger)
-            waiting += len(asked.prompts) - len(with_messages(asked.prompts))
-    if waiting:
+        stages = QA_STAGES[_STAGE_TO_BEGIN_WITH[beside.first] :]
+        found = dry_run(FAMILY_BY_NAME["qa"], stages, options, keys, Outside(warehouse, settings), store)
+    if waiting := sum(found.said["not_looked_up"]):
         told = f"{counted(waiting, 'question')} for which nothing was looked up yet"
         click.echo(f"not counted: {told}; `dtef qa run --retriever remote` without --model asks the server", err=True)
     say_others_judged(warehouse.rows, keys, models.resolve(options.models), options.snapshot, arbiter, options.rejudge)
-    head = f"{counted(len(keys), 'part')}, {counted(responses, 'response')}, snapshot {options.snapshot}"
-    more = partial(_lines_of_the_day, arbiter)
-    print_estimate(head, ledger, budgets_given(beside.max_cost_usd, beside.max_calls), output, more=more)
-
-
-def _asked(
-    warehouse: Warehouse, options: QaSettings, models: Models, arbiter: Arbiter | None, keys: Sequence[str]
-) -> Iterator[AskedPart]:
-    specs = models.resolve(options.models)
-    how = options.how
-    for key in keys:
-        items = warehouse.rows("qa_items", **QA_SPACE.levels(key))
-        prompts = made_prompts(warehouse, how, key, items)
-        stored = warehouse.rows("qa_responses", **QA_SPACE.levels(key), snapshot=options.snapshot)
-        for condition in prompts["condition"].unique().to_pylist():
-            chosen = prompts_of(prompts, condition, options.limit)
-            yield AskedPart(
-                chosen, items, specs, options.draws, options.snapshot, arbiter, judge_snapshot(options.rejudge), stored
-            )
-
-
-def _usual_lengths(warehouse: Warehouse) -> UsualLengths:
-    """Mean tokens of what models wrote before, whatever the part and snapshot."""
-    return UsualLengths(
-        mean_call_tokens(warehouse, ["qa_responses"]),
-        mean_tokens(warehouse, "qa_judgements", "judge_variant", "len(raw)"),
-    )
-
-
-def _lines_of_the_day(arbiter: Arbiter | None, frame: pd.DataFrame) -> Iterator[str]:
-    """How the budget of the judges' day compares with the estimate."""
-    judged = frame[frame["role"] == JUDGE_ROLE]
-    if arbiter is not None and arbiter.daily_budget is not None and len(judged):
-        daily = Budget(max_cost_usd=arbiter.daily_budget)
-        for line in budget_lines("", daily, planned_usage(judged)):
-            yield line.replace("max_cost_usd", "daily_budget of judges", 1)
+    names = {spec.name for spec in models.resolve(options.models)} | set(models.specs)
+    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, names, models)
+    responses = counted(found.sizes["qa_responses"], "response")
+    head = f"{counted(len(keys), 'part')}, {responses}, snapshot {options.snapshot}"
+    print_estimate(head, found, options, output, daily={JUDGE_ROLE: arbiter.daily_budget} if arbiter else None)
