@@ -268,12 +268,13 @@ def _midnight() -> datetime:
 
 
 def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Tables:
-    """What the judge is asked about the responses of a part; no rows where nobody judges."""
-    if (arbiter := arbiter_of_run(inputs.models, settings)) is None:
-        return {"qa_judgements": _all_judgements(inputs, QA_JUDGEMENTS.empty_table(), None, judge_snapshot(settings.rejudge))}
-    items, responses = judged_items(inputs.read("qa_items", JUDGED_ITEM_COLUMNS)), inputs.read("qa_responses")
-    chosen, left_out = to_be_judged(responses, items, arbiter.sample_rate)
-    label, served = judge_snapshot(settings.rejudge), inputs.models.own_servers
+    """What the judge is asked about the responses of a part; no new rows where nobody judges, or no item has to be judged."""
+    arbiter, label = arbiter_of_run(inputs.models, settings), judge_snapshot(settings.rejudge)
+    items = judged_items(inputs.read("qa_items", JUDGED_ITEM_COLUMNS))
+    if arbiter is None or not items:
+        return {"qa_judgements": _all_judgements(inputs, QA_JUDGEMENTS.empty_table(), arbiter, label)}
+    chosen, left_out = to_be_judged(inputs.read("qa_responses"), items, arbiter.sample_rate)
+    served = inputs.models.own_servers
 
     def rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> Tables:
         return {"qa_judgements": judged_rows(looks, played, served)}
