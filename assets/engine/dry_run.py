@@ -22,7 +22,7 @@ from assets.stage.snapshots import require_snapshot
 from dtef_pipeline.asking.embeddings import batches, text_hash
 from dtef_pipeline.asking.episodes import Episode, Played, in_windows, responses_by_key
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.planned_calls import CallCounts, PlannedCalls, prompt_tokens
+from dtef_pipeline.asking.planned_calls import PlannedTotals, PlannedCalls, prompt_tokens
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Message, Request, Response
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import COMPUTED_MODELS, Family
@@ -34,10 +34,10 @@ from resources.responses.store import RESPONSES, ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
-_MARK = re.compile("zq[a-p]{16}")
+_STAND_IN_MARK = re.compile("zq[a-p]{16}")
 """Names a stand-in in the prompts that show it: by it equal texts of different requests differ, too."""
 _MARK_TOKENS = 3
-_WORD = " say"
+_FILLER = " say"
 """A token by `estimate_tokens`, and about as many characters as one of prose has."""
 _HEX_AS_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _AT_NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
@@ -55,7 +55,7 @@ class Outside(NamedTuple):
 class DryRun:
     """What a run would ask."""
 
-    counts: CallCounts = field(default_factory=CallCounts)
+    counts: PlannedTotals = field(default_factory=PlannedTotals)
     sizes: Counter[str] = field(default_factory=Counter)
     """By stage, how much is to be had: responses, judgements, episodes."""
     said: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
@@ -246,7 +246,7 @@ class _Partition:
         """The tokens by which a prompt is longer if the stand-ins in it are as long as replies can be."""
         if not self._longer:
             return 0.0
-        return sum(self._longer.get(mark, 0.0) for one in messages for mark in _MARK.findall(one.text))
+        return sum(self._longer.get(mark, 0.0) for one in messages for mark in _STAND_IN_MARK.findall(one.text))
 
     def _plan_calls(self, stage: Stage, plan: CallPlan) -> Callable[[], Tables]:
         """Count the requests; what makes the tables."""
@@ -358,7 +358,7 @@ class _Partition:
             return Failure(request.key, "no such response was imported", 0, "missing")
         usual, mark = self.planner.usual_tokens(stage, request), f"zq{request.key[:16].translate(_HEX_AS_LETTERS)}"
         self._longer[mark] = _most_tokens(request) - usual
-        text = mark + _WORD * max(0, round(usual) - _MARK_TOKENS)
+        text = mark + _FILLER * max(0, round(usual) - _MARK_TOKENS)
         return Response(
             request.key,
             request.prompt_id,

@@ -61,7 +61,7 @@ class PlannedCalls:
 
 
 @dataclass(slots=True)
-class CallCounts:
+class PlannedTotals:
     """The calls of several partitions together. Equal requests of different partitions are one."""
 
     rows: dict[tuple[str, str], PlannedCalls] = field(default_factory=dict)

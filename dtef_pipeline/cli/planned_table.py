@@ -59,7 +59,7 @@ def sent_lines(asked: Sequence[ModelSpec]) -> Iterator[str]:
         yield f"a run would refuse this: {error}"
 
 
-_MODELS_NAMED = 5
+_UNKNOWN_NAMED = 5
 DOLLARS = ["cost_usd", "cost_usd_most"]
 CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_most"]
 TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
@@ -116,7 +116,7 @@ def _lines_of_assumed(found: DryRun) -> Iterator[str]:
     for name, tokens in found.assumed.items():
         by_tokens.setdefault(tokens, []).append(name)
     for tokens, names in by_tokens.items():
-        told = and_more(names, _MODELS_NAMED)
+        told = and_more(names, _UNKNOWN_NAMED)
         yield (
             f"No reply of {told} is known yet: each is taken to have {counted(int(tokens), 'token')}, or max_tokens if that is less, "
             "also in later prompts that show it. Once there are some, their mean counts."
