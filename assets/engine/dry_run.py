@@ -22,7 +22,7 @@ from assets.stage.snapshots import require_snapshot
 from dtef_pipeline.asking.embeddings import batches, text_hash
 from dtef_pipeline.asking.episodes import Episode, Played, in_windows, responses_by_key
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.planned_calls import PlannedTotals, PlannedCalls, prompt_tokens
+from dtef_pipeline.asking.planned_calls import PlannedCalls, PlannedTotals, prompt_tokens
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Message, Request, Response
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import COMPUTED_MODELS, Family
@@ -105,12 +105,9 @@ class _Planner:
         for one in self.shared.values():
             self.opened.push(one.opened)
         self.makers = {table: one for one in stages for table in (one.name, *one.beside)}
-        self._read_later = _read_by_asking(stages)
+        self.asking = {one.name for one in stages if one.asks_models and not one.is_idle(settings, self.models)}
+        self.read_later = _read_by_asking(stages, self.asking)
         self._lengths: dict[str, dict[str, float]] = {}
-
-    def is_read_later(self, stage: Stage) -> bool:
-        """Whether a stage that asks may read what the stage writes."""
-        return stage.name in self._read_later
 
     def row(self, stage: Stage, request: Request) -> PlannedCalls:
         return self.found.counts.row(request.role, request.model, stage.replies.behind_name)
@@ -132,11 +129,11 @@ class _Planner:
         return RESPONSES.empty_table() if self.store is None else self.store.responses(keys)
 
 
-def _read_by_asking(stages: Sequence[Stage]) -> set[str]:
-    """The stages whose tables a later one that asks may read, itself or by way of others."""
+def _read_by_asking(stages: Sequence[Stage], asking: Collection[str]) -> set[str]:
+    """The stages whose tables a later one of those `asking` may read, itself or by way of others."""
     found: set[str] = set()
     for one in reversed(stages):
-        if one.asks_models or one.name in found:
+        if one.name in asking or one.name in found:
             found.update(one.after)
     return found
 
@@ -208,7 +205,7 @@ class _Partition:
     def plan(self) -> None:
         """Have the stages plan one after the other."""
         for stage in self._stages:
-            if not stage.asks_models:
+            if stage.name not in self.planner.asking:
                 self._waiting[stage.name] = partial(self._make_tables, stage)
                 continue
             with stage.around():
@@ -272,14 +269,14 @@ class _Partition:
         """Play the episodes, and count their requests; what makes the tables."""
         self.planner.found.sizes[stage.name] += plan.size
         most = plan.most_calls() if plan.most_calls else None
-        windows = list[tuple[Sequence[Any], Sequence[Played]]]([((), ())])
+        parts = [plan.rows((), ())]
         for some in in_windows(plan.episodes(), stage.at_a_time):
             played = self._play(stage, plan, some, most)
-            if self.planner.is_read_later(stage):
-                windows.append((some, played))
+            if stage.name in self.planner.read_later:
+                parts.append(plan.rows(some, played))
         for spec, calls, prompt, reply in most.total() if most else ():
             self.planner.found.counts.row(CANDIDATE, spec).may_send(prompt, reply, calls)
-        return lambda: plan.written(joined_rows([plan.rows(*window) for window in windows]))
+        return lambda: plan.written(joined_rows(parts))
 
     def _play(self, stage: Stage, plan: EpisodePlan, episodes: Sequence[Episode], most: MostCalls | None) -> list[Played]:
         """Play episodes to their ends, one request of each at a time."""

@@ -336,6 +336,7 @@ QA_JUDGEMENTS_STAGE = Stage(
     preview=("item_id", "model", "evaluator", "score", "reason", "explanation"),
     counted=("judge_model", "reason"),
     replies=Replies((Lengths("qa_judgements", "judge_variant", "len(raw)"),), USUAL_JUDGEMENT_TOKENS),
+    is_idle=lambda settings, models: arbiter_of_run(models, settings) is None,
 )
 
 

@@ -257,6 +257,8 @@ class Stage:
     beside: tuple[str, ...] = ()
     """The other tables that it writes."""
     replies: Replies = Replies()
+    is_idle: Callable[[Any, Models], bool] = lambda settings, models: False
+    """Whether it asks nobody under these settings, whatever the partition."""
 
     @property
     def asks_models(self) -> bool:

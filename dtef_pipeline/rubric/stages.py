@@ -315,8 +315,6 @@ def _case(inputs: Inputs, settings: RubricSettings) -> SummaryCase | pa.Table:
 def _without_analyst(inputs: Inputs, settings: RubricSettings) -> Tables:
     """What is stored, as far as it is of this very report. It was paid for, and a run that names no analyst has none in its place."""
     nobody = _summary_tables(not_asked(inputs.key, settings.snapshot, "no analyst"))
-    if inputs.is_dry:
-        return nobody
     inputs.read("rubric_scores", ["level"])  # a snapshot that is not scored is an error all the same
     earlier = {name: inputs.earlier(name) for name in nobody}
     stored = StoredSummaries(*(nobody[name].schema.empty_table() if rows is None else rows for name, rows in earlier.items()))
@@ -374,4 +372,5 @@ RUBRIC_SUMMARIES_STAGE = Stage(
     metadata=_summary_text,
     beside=("rubric_grades", "analyst_ids"),
     replies=Replies(usual_tokens=None),
+    is_idle=lambda settings, models: not chosen_analysts(settings.analysts, models),
 )
