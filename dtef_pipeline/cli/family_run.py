@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtef_pipeline.asking.models import Models, ModelSpec
-from dtef_pipeline.asking.planned_calls import PLANNED
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.options import exit_after, refuse_estimate_of_judging
@@ -24,7 +23,7 @@ from dtef_pipeline.cli.started_runs import (
     require_imported,
     start_stages,
 )
-from dtef_pipeline.cli.takes_settings import RunFlags, split_given
+from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
@@ -93,6 +92,7 @@ class FamilyRun:
     """Raises for what a run cannot do, before it asks."""
     register: Callable[[Any, Sequence[str]], None] = lambda instance, keys: None
     """Makes partitions known to Dagster's instance; without it, something else did."""
+    roll_up: Callable[[StagesRun, Warehouse], None] = StagesRun.roll_up
     after: Callable[[GivenRun, Sequence[str], StagesRun], AfterRun] = lambda given, keys, running: AfterRun()
     makes_warehouse: bool = False
     """Whether a run can be the first to write tables."""
@@ -100,7 +100,7 @@ class FamilyRun:
     """The stage that says how much a run is, and what it counts, such as responses."""
     assumes: Callable[[DryRun], Iterable[str]] = lambda found: ()
     """What an estimate says of its numbers."""
-    meanings: Mapping[str, str] = PLANNED
+    meanings: Mapping[str, str] = field(default_factory=dict)
     """Of the columns of an estimate, where they mean something else than in other families."""
     daily: Callable[[GivenRun], Mapping[str, float | None]] = lambda given: {}
     """By role, US dollars of its day."""
@@ -123,7 +123,7 @@ def run_or_estimate(record: FamilyRun, options: Any, beside: RunFlags, *, is_est
 
 def run(record: FamilyRun, options: Any, beside: RunFlags) -> int:
     """Make the stages, and the boards. The exit code: 1 where a partition failed or a file was left out."""
-    given = _given(record, options, beside)
+    given = given_run(record, options, beside)
     chosen = record.choose(given)
     given, running = start(record, given, chosen)
     running.report(given.warehouse, record.noun)
@@ -147,25 +147,27 @@ def start(record: FamilyRun, given: GivenRun, chosen: Chosen) -> tuple[GivenRun,
         record.register(running.instance, chosen.keys)
         stages = record.stages()
         config = run_config(options, {one.name: one.settings for one in stages})
-        for names, keys in _together(record.steps(given, chosen.keys, stages)):
+        for names, keys in _together(record.steps(given, chosen.keys, stages), stages):
             running.materialize(names, keys, config)
             if running.outcome.failures and names[-1] != stages[-1].name:
                 running.done = ()
                 break
         if not beside.no_roll_ups:
-            running.roll_up(given.warehouse)
+            record.roll_up(running, given.warehouse)
     return given, running
 
 
-def _together(steps: Steps) -> list[tuple[list[str], Sequence[str]]]:
-    """Stages one after the other that are made of the same partitions, if of any."""
-    groups = [(keys, list(some)) for keys, some in groupby(steps, key=lambda step: list(step[1]))]
-    return [([stage.name for stage, _ in some], keys) for keys, some in groups if keys]
+def _together(steps: Steps, stages: Sequence[Stage]) -> Iterator[tuple[list[str], Sequence[str]]]:
+    """The names of stages that are neighbours and are made of the same partitions, if of any: Dagster has these in order in one run."""
+    places = {stage.name: place for place, stage in enumerate(stages)}
+    numbered = [(places[stage.name] - at, stage.name, list(keys)) for at, (stage, keys) in enumerate(steps) if keys]
+    for (_, keys), some in groupby(numbered, key=lambda step: (step[0], step[2])):
+        yield [name for _, name, _ in some], keys
 
 
 def estimate(record: FamilyRun, options: Any, beside: RunFlags, output: str) -> None:
     """Print what a run would ask. Ends with exit code 1 where a file was skipped."""
-    given = _given(record, options, beside)
+    given = given_run(record, options, beside)
     chosen = record.choose(given)
     found = planned(record, given, chosen.keys)
     names = {*chosen.names, *(row.model.name for row in found.counts.rows.values())}
@@ -188,5 +190,6 @@ def planned(record: FamilyRun, given: GivenRun, keys: Sequence[str]) -> DryRun:
         return dry_run(FAMILY_BY_NAME[record.family], stages, given.options, keys, outside, store, only)
 
 
-def _given(record: FamilyRun, options: Any, beside: RunFlags) -> GivenRun:
+def given_run(record: FamilyRun, options: Any, beside: RunFlags) -> GivenRun:
+    """What a command is given. Raises WarehouseError where there is no warehouse."""
     return GivenRun(options, beside, Settings.from_environment(), open_warehouse(new=record.makes_warehouse))

@@ -9,20 +9,14 @@ import pandas as pd
 
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, chosen_scenarios
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
-from dtef_pipeline.cli.planned_table import (
-    print_estimate,
-    stored_responses,
-)
-from dtef_pipeline.cli.role_budgets import with_budgets
-from dtef_pipeline.cli.started_runs import check_home_path, end_run, refuse_unaskable, require_imported, start_stages
+from dtef_pipeline.cli.family_run import Chosen, FamilyRun, given_run, start
+from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, chosen_scenarios, register
+from dtef_pipeline.cli.opened_warehouse import reads_tables
+from dtef_pipeline.cli.started_runs import end_run
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
-from dtef_pipeline.family.run_settings import run_config
+from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.decision_points import has_decision_points, points_to_ask
 from dtef_pipeline.games.decision_rows import DecisionPlan
@@ -30,13 +24,11 @@ from dtef_pipeline.games.entrants import entrants, models_among
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.persona_results import player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.settings import DECISION_STAGE_SETTINGS, DecisionSettings
+from dtef_pipeline.games.settings import DecisionSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.strategy_values import EXPLOITABLE, EXPLOITABLE_CORRECTED, PARTIAL_STRATEGY, WON, require_fill
 from dtef_pipeline.games.tables import STRATEGY_VALUES
 from dtef_pipeline.tables import description
-from dtef_pipeline.text.counted import counted
-from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -142,31 +134,21 @@ def _note(row: Mapping[str, Any], most: int) -> str:
 
 def run(options: DecisionSettings, beside: RunFlags, output: str) -> int:
     """The exit code: 1 where a scenario failed or a file was left out."""
-    settings = Settings.from_environment()
-    check_home_path(settings)
-    require_safe(options.snapshot)
-    models = known_models(settings, COMPUTED_MODELS)
-    plans = decision_plans(options, settings, models)
-    warehouse = open_warehouse(new=True)
-    _require_answers(warehouse, options)
-    specs = models_among([player for plan in plans.values() for player in plan.players])
-    require_imported(specs, options.snapshot, settings)
-    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, {spec.name for spec in specs}, models)
-    config = run_config(options, DECISION_STAGE_SETTINGS)
-    refuse_unaskable(specs, options.snapshot, settings, options.max_cost_usd)
-    with start_stages("games", list(plans), options.snapshot) as running:
-        from assets.games.scenarios import add_scenarios
-        from assets.launch import DECISION_STAGE_NAMES
-
-        add_scenarios(running.instance, list(plans))
-        running.materialize(DECISION_STAGE_NAMES, list(plans), config)
-        running.roll_up_costs()
+    given = given_run(DECISIONS_RUN, options, beside)
+    plans = decision_plans(options, given.environment, given.models)
+    _require_answers(given.warehouse, options)
+    _, running = start(DECISIONS_RUN, given, _chosen(plans))
     if output == "table":
         running.say_used()
-    code = end_run(warehouse, running.outcome)
+    code = end_run(given.warehouse, running.outcome)
     if running.done:
         show({key: plans[key] for key in running.done}, output)
     return code
+
+
+def _chosen(plans: Mapping[str, DecisionPlan]) -> Chosen:
+    specs = models_among([player for plan in plans.values() for player in plan.players])
+    return Chosen(list(plans), {spec.name for spec in specs}, specs)
 
 
 def _require_answers(warehouse: Warehouse, options: DecisionSettings) -> None:
@@ -176,24 +158,6 @@ def _require_answers(warehouse: Warehouse, options: DecisionSettings) -> None:
     if not warehouse.tables(["decision_answers"]):
         raise WarehouseError(f"no model was given, and {warehouse.root} has no answers to value: --model NAME asks a model")
     say("no model was given: nobody is asked, and what is stored is valued", err=True)
-
-
-def estimate(options: DecisionSettings, beside: RunFlags, output: str) -> None:
-    """What a run would ask and cost, also before anything was ever run."""
-    from assets.engine.dry_run import Outside, dry_run
-    from assets.games.stages import DECISION_STAGES
-
-    warehouse = open_warehouse(new=True)
-    settings = Settings.from_environment()
-    models = known_models(settings, COMPUTED_MODELS)
-    plans = decision_plans(options, settings, models)
-    with stored_responses(settings) as store:
-        found = dry_run(FAMILY_BY_NAME["games"], DECISION_STAGES, options, list(plans), Outside(warehouse, settings), store)
-    names = {row.model.name for row in found.counts.rows.values()}
-    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, names, models)
-    points = sum(len(plan.points) for plan in plans.values())
-    head = f"{counted(len(plans), 'scenario')}, {counted(points, 'decision point')}, snapshot {options.snapshot}"
-    print_estimate(head, found, options, output)
 
 
 def decision_plans(options: DecisionSettings, settings: Settings, models: Models) -> dict[str, DecisionPlan]:
@@ -224,3 +188,21 @@ def decision_plans(options: DecisionSettings, settings: Settings, models: Models
 def _with_points(manifests: Any) -> list[str]:
     every: dict[str, Pack] = {key: pack(key, manifests) for key in manifests}
     return [key for key, found in every.items() if has_decision_points(found.scenario)]
+
+
+def _stages() -> Sequence[Stage]:
+    from assets.games.stages import DECISION_STAGES
+
+    return DECISION_STAGES
+
+
+DECISIONS_RUN = FamilyRun(
+    "games",
+    "scenario",
+    _stages,
+    lambda given: _chosen(decision_plans(given.options, given.environment, given.models)),
+    register=register,
+    roll_up=lambda running, warehouse: running.roll_up_costs(),
+    makes_warehouse=True,
+    sized_by=("decision_answers", "decision"),
+)

@@ -5,30 +5,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import LAST_ERROR
-from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.planned_table import (
-    print_estimate,
-    stored_responses,
-)
-from dtef_pipeline.cli.role_budgets import with_budgets
-from dtef_pipeline.cli.started_runs import (
-    ERROR_CHARACTERS_SHOWN,
-    check_home_path,
-    end_run,
-    refuse_unaskable,
-    require_imported,
-    start_stages,
-)
-from dtef_pipeline.cli.takes_settings import RunFlags
+from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun
+from dtef_pipeline.cli.started_runs import ERROR_CHARACTERS_SHOWN, StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
-from dtef_pipeline.family.run_settings import run_config
+from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.entrants import (
     ALL_BASELINES,
@@ -48,45 +34,14 @@ from dtef_pipeline.games.pack_faults import require_weighable
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
+from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
-from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 OR_UNAPPROVED = ", or any with --unapproved"
-
-
-def run(options: GamesSettings, beside: RunFlags) -> int:
-    """The exit code: 1 where a scenario failed or a file was left out."""
-    settings = Settings.from_environment()
-    check_home_path(settings)
-    require_safe(options.snapshot)
-    warehouse = open_warehouse(new=True)
-    models = known_models(settings, COMPUTED_MODELS)
-    plans = league_plans(options, settings, models)
-    specs = models_among([one for plan in plans.values() for one in (*plan.players, *plan.opponents.values())])
-    require_imported(specs, options.snapshot, settings)
-    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, {spec.name for spec in specs}, models)
-    config = run_config(options, GAMES_STAGE_SETTINGS)
-    refuse_unaskable(specs, options.snapshot, settings, options.max_cost_usd)
-    keys = list(plans)
-    with start_stages("games", keys, options.snapshot) as running:
-        from assets.games.scenarios import add_scenarios
-        from assets.launch import GAMES_STAGE_NAMES
-
-        add_scenarios(running.instance, keys)
-        running.materialize(GAMES_STAGE_NAMES, keys, config)
-        if not beside.no_roll_ups:
-            running.roll_up(warehouse)
-    running.report(warehouse, "scenario")
-    if not options.players:
-        say("no player was given: nobody played, and what is stored was scored; --player NAME has one play")
-    for line in _not_played(warehouse, keys, options.snapshot):
-        say(line, err=True)
-    return end_run(warehouse, running.outcome)
 
 
 def league_plans(options: GamesSettings, settings: Settings, models: Models) -> dict[str, LeaguePlan]:
@@ -185,24 +140,46 @@ _OF_LEAGUES = {
     "response_tokens_most": "Tokens of the responses to the most calls, if each is as long as max_tokens of the model allows",
 }
 """What columns of an estimate mean where games are played."""
+OF_MODELS = "Episodes of baselines alone ask nobody, and are not counted."
 HIGHEST_ASSUMES = (
     "The highest numbers assume that every game lasts to its limit of turns, "
     "every turn takes all its retries, and every response is as long as max_tokens allows."
 )
 
 
-def estimate(options: GamesSettings, beside: RunFlags, output: str) -> None:
-    from assets.engine.dry_run import Outside, dry_run
+def _choose(given: GivenRun) -> Chosen:
+    plans = league_plans(given.options, given.environment, given.models)
+    specs = models_among([one for plan in plans.values() for one in (*plan.players, *plan.opponents.values())])
+    return Chosen(list(plans), {spec.name for spec in specs}, specs)
+
+
+def register(instance: Any, keys: Sequence[str]) -> None:
+    from assets.games.scenarios import add_scenarios
+
+    add_scenarios(instance, keys)
+
+
+def _after(given: GivenRun, keys: Sequence[str], _: StagesRun) -> AfterRun:
+    if not given.options.players:
+        say("no player was given: nobody played, and what is stored was scored; --player NAME has one play")
+    return AfterRun(_not_played(given.warehouse, keys, given.options.snapshot))
+
+
+def _stages() -> Sequence[Stage]:
     from assets.games.stages import GAMES_STAGES
 
-    settings = Settings.from_environment()
-    warehouse = open_warehouse(new=True)  # a first league is estimated before there is one
-    models = known_models(settings, COMPUTED_MODELS)
-    keys = list(league_plans(options, settings, models))
-    with stored_responses(settings) as store:
-        found = dry_run(FAMILY_BY_NAME["games"], GAMES_STAGES, options, keys, Outside(warehouse, settings), store)
-    names = {row.model.name for row in found.counts.rows.values()}
-    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, names, models)
-    episodes_told = f"{counted(found.sizes['episodes'], 'episode')} that models play"
-    head = f"{counted(len(keys), 'scenario')}, {episodes_told}, snapshot {options.snapshot}"
-    print_estimate(head, found, options, output, [HIGHEST_ASSUMES], _OF_LEAGUES)
+    return GAMES_STAGES
+
+
+GAMES_RUN = FamilyRun(
+    "games",
+    "scenario",
+    _stages,
+    _choose,
+    register=register,
+    after=_after,
+    makes_warehouse=True,
+    sized_by=("episodes", "episode"),
+    assumes=lambda found: [OF_MODELS, HIGHEST_ASSUMES],
+    meanings=_OF_LEAGUES,
+)
