@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from assets.engine.asking import asking
 from assets.engine.settings_config import takes_settings
-from assets.engine.stage_inputs import StageContext, StageInputs
+from assets.engine.stage_inputs import StageContext, StageInputs, begins_snapshot
 from assets.stage.asked import groups
 from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
@@ -24,7 +24,7 @@ from dtef_pipeline.asking.episodes import in_windows, play, play_by_key
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import RunSettings
-from dtef_pipeline.family.stage import CallPlan, Check, EpisodePlan, Limits, Stage, Tables
+from dtef_pipeline.family.stage import CallPlan, Check, EpisodePlan, Limits, Stage, Tables, joined_rows
 from resources.warehouse import TABLES
 
 
@@ -61,7 +61,7 @@ def stage_assets(
 
 
 def _kinds(one: Stage) -> frozenset[str]:
-    return frozenset({"litellm", "parquet"} if "max_calls" in one.settings else {"parquet"})
+    return frozenset({"litellm", "parquet"} if one.asks_models else {"parquet"})
 
 
 def _asset(family: Family, one: Stage, place: Mapping[str, Any], model: type[RunSettings]) -> dg.AssetsDefinition:
@@ -106,7 +106,7 @@ class _StageRun:
         planned = []
         for key in self.run.keys:
             with self.run.attempt(key), self.stage.around():
-                if self._begins_snapshot():
+                if begins_snapshot(self.stage):
                     require_snapshot(self.store.warehouse, self.stage.name, self.family.space, [key], self.settings.snapshot)
                 inputs = self._inputs(key)
                 made = self.stage.make(inputs, self.settings)
@@ -124,10 +124,6 @@ class _StageRun:
 
     def _inputs(self, key: str) -> StageInputs:
         return StageInputs(self.store, self.family.space, key, self.settings.snapshot, self.shared)
-
-    def _begins_snapshot(self) -> bool:
-        """Whether the stage is the first whose rows are kept by snapshot."""
-        return self.by_snapshot and not any("snapshot" in TABLES[name].levels for name in self.stage.after if name in TABLES)
 
     def _asking(self, plans: Sequence[EpisodePlan | CallPlan]) -> AbstractContextManager[Ask]:
         """Has requests answered, within the budgets of the run and the limits of the stage."""
@@ -187,7 +183,7 @@ class _StageRun:
         windows = [plan.rows((), ())]
         for some in in_windows(plan.episodes(), self.stage.at_a_time):
             windows.append(plan.rows(some, play(some, ask, self.store.responses.responses)))
-        return {name: pa.concat_tables([one[name] for one in windows]) for name in windows[0]}
+        return joined_rows(windows)
 
     def _write(self, inputs: StageInputs, tables: Tables) -> None:
         inputs.keep(tables)

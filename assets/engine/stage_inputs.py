@@ -15,17 +15,25 @@ from assets.stage.resources import Store
 from assets.stage.shared_gateway import command_of
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.family.run_settings import RunSettings
+from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.keys import Space
 from resources.gateway import Gateway
+from resources.gateway.embedder import NOTHING_EMBEDDED, Embedded, embed
 from resources.gateway.progress import RunProgress
 from resources.warehouse import TABLES
 
 
-class StageContext:
-    """What the partitions of a stage share in a run."""
+def begins_snapshot(stage: Stage) -> bool:
+    """Whether the stage is the first whose rows are kept by snapshot."""
+    return "snapshot" in TABLES[stage.name].levels and not any(
+        "snapshot" in TABLES[name].levels for name in stage.after if name in TABLES
+    )
 
-    def __init__(self, context: dg.AssetExecutionContext, store: Store, settings: RunSettings) -> None:
-        self.context, self.store, self.settings = context, store, settings
+
+class Shared:
+    """What the partitions of a stage share."""
+
+    def __init__(self) -> None:
         self.remembered: dict[Hashable, Any] = {}
         self.opened = ExitStack()
 
@@ -33,6 +41,14 @@ class StageContext:
         if name not in self.remembered:
             self.remembered[name] = make()
         return self.remembered[name]
+
+
+class StageContext(Shared):
+    """The same in a run."""
+
+    def __init__(self, context: dg.AssetExecutionContext, store: Store, settings: RunSettings) -> None:
+        super().__init__()
+        self.context, self.store, self.settings = context, store, settings
 
     def gateway(self, spec: ModelSpec) -> tuple[Gateway, RunProgress]:
         """The gateway of the run, within the run's budgets, and its progress; until the stage ends."""
@@ -47,10 +63,10 @@ class StageContext:
 class StageInputs:
     """`dtef_pipeline.family.stage.Inputs` of a run. `snapshot`: of the tables that are kept by snapshot; None: of all."""
 
-    def __init__(
-        self, store: Store, space: Space, key: str, snapshot: str | None = None, shared: StageContext | None = None
-    ) -> None:
-        self.outside, self.key, self.levels, self._of_stage = store, key, space.levels(key), shared
+    is_dry = False
+
+    def __init__(self, store: Any, space: Space, key: str, snapshot: str | None = None, shared: Shared | None = None) -> None:
+        self.outside, self.key, self.levels, self._of_stage = store, key, space.levels(key), shared or Shared()
         self.said: dict[str, Any] = {}
         self.given: Mapping[str, Any] = {}
         self._snapshot = {} if snapshot is None else {"snapshot": snapshot}
@@ -70,7 +86,7 @@ class StageInputs:
 
     @property
     def _shared(self) -> StageContext:
-        assert self._of_stage is not None, "a check shares nothing"
+        assert isinstance(self._of_stage, StageContext), "a check and an estimate log and ask nothing"
         return self._of_stage
 
     def describe(self, **metadata: Any) -> None:
@@ -80,14 +96,16 @@ class StageInputs:
         self._shared.context.log.warning(f"{self.key}: {line}")
 
     def remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
-        return self._shared.remember(name, make)
+        return self._of_stage.remember(name, make)
 
     def enter(self, name: Hashable, open: Callable[[], AbstractContextManager[Any]]) -> Any:
-        return self._shared.remember(name, lambda: self._shared.opened.enter_context(open()))
+        return self._of_stage.remember(name, lambda: self._of_stage.opened.enter_context(open()))
 
-    def gateway(self, spec: ModelSpec) -> tuple[Gateway, RunProgress]:
-        opened: tuple[Gateway, RunProgress] = self._shared.remember(spec.variant, lambda: self._shared.gateway(spec))
-        return opened
+    def embed(self, texts: Sequence[str], spec: ModelSpec, known: int) -> Embedded:
+        if not texts:
+            return NOTHING_EMBEDDED
+        gateway, progress = self._shared.remember(spec.variant, lambda: self._shared.gateway(spec))
+        return embed(texts, spec, gateway, known=known, on_progress=progress)
 
     def keep(self, tables: Mapping[str, pa.Table]) -> None:
         """Replace the partition's rows, of the first table last: whoever finds those finds the others too."""

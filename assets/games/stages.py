@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Stage, Tables, few_failures, unique
+from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Lengths, Replies, Stage, Tables, few_failures, unique
 from dtef_pipeline.games.adapter_faults import adapters_named
 from dtef_pipeline.games.decision_points import points_to_ask
 from dtef_pipeline.games.decision_rows import DecisionPlan, PointAsked, answer_rows, answer_table, merged_answers
@@ -25,6 +26,7 @@ from dtef_pipeline.games.episode import GameEpisode, replay_fault
 from dtef_pipeline.games.episode_items import NO_OPPONENT, item_rows
 from dtef_pipeline.games.episode_rows import EpisodeColumns, merged_episodes
 from dtef_pipeline.games.episode_scores import episode_scores, merged_scores
+from dtef_pipeline.games.foreseen import MostTurns, legal_text
 from dtef_pipeline.games.matches import BaselineGames, LeaguePlan, Match
 from dtef_pipeline.games.opening_rows import prompt_rows
 from dtef_pipeline.games.pack_faults import require_weighable
@@ -113,13 +115,30 @@ class _MatchPlayed:
         return self.episode.next(history)
 
 
+class _MostCalls:
+    """`MostCalls` of the matches of a scenario."""
+
+    def __init__(self, pack: Pack) -> None:
+        self._turns = MostTurns(pack)
+        self.total = self._turns.total
+
+    def add(self, one: _MatchPlayed, request: Request) -> None:
+        self._turns.add(one.match, one.episode.seat or 0, request)
+
+
 @dataclass(frozen=True)
 class _League:
     """What is played of a scenario."""
 
     inputs: Inputs
     plan: LeaguePlan
-    optima: Mapping[int, float | None]
+
+    @cached_property
+    def optima(self) -> Mapping[int, float | None]:
+        """By seed the fewest moves, where the scenario can tell."""
+        stored = self.inputs.read("scenario_items", ["seed", "version", "optimum"])
+        own = stored.filter(pc.equal(stored["version"], self.plan.pack.manifest.version))
+        return dict(zip(own["seed"].to_pylist(), own["optimum"].to_pylist(), strict=True))
 
     def episodes(self) -> Iterator[_MatchPlayed]:
         """Those in which a model is asked."""
@@ -161,14 +180,22 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     opponents = {name: opponent_named(pack, inputs.models, personas, name) for name in names}
     everybody = [*players, *opponents.values()]
     refuse_unapproved(everybody, allowed=settings.unapproved)
-    stored = inputs.read("scenario_items", ["seed", "version", "optimum"])
-    own = stored.filter(pc.equal(stored["version"], pack.manifest.version))
-    optima = dict(zip(own["seed"].to_pylist(), own["optimum"].to_pylist(), strict=True))
     plan = LeaguePlan(pack, items, players, opponents, settings.draws, settings.snapshot)
-    league = _League(inputs, plan, optima)
+    league = _League(inputs, plan)
+    if not inputs.is_dry:
+        _ = league.optima  # without the items nobody is asked
     asked = sum(not match.asks_nobody for match in plan.matches())
     # How many moves there will be is not known, and episodes share requests: what is expected is what is known so far.
-    return EpisodePlan(models_among(everybody), {}, asked, league.episodes, league.rows, league.written)
+    return EpisodePlan(
+        models_among(everybody),
+        {},
+        asked,
+        league.episodes,
+        league.rows,
+        league.written,
+        stand_in=lambda one, request, text: legal_text(one.episode, request, text),
+        most_calls=lambda: _MostCalls(pack),
+    )
 
 
 def _pack_if_known(inputs: Inputs) -> Pack | None:
@@ -240,6 +267,8 @@ GAMES_EPISODES_STAGE = Stage(
     preview=("item_id", "persona", "model", "draw", "status", "outcome", "reward", "illegal"),
     counted=("status", "model"),
     at_a_time=10_000,
+    beside=("episode_turns",),
+    replies=Replies((Lengths("episode_turns"),)),
 )
 
 
@@ -337,6 +366,7 @@ DECISIONS_STAGE = Stage(
     ),
     preview=("point", "persona", "model", "draw", "call_status", "command", "illegal_kind"),
     counted=("model", "illegal_kind"),
+    replies=Replies((Lengths("episode_turns"), Lengths("decision_answers"))),
 )
 
 

@@ -23,8 +23,9 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Limits, Stage, Tables, unique
+from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Lengths, Limits, Replies, Stage, Tables, unique
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS
+from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.qa.added_files import AddedFiles, read_added
 from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
 from dtef_pipeline.qa.executions import Execution, execution_rows, executions, known_verdicts, rows_so_far, to_run
@@ -38,6 +39,7 @@ from dtef_pipeline.qa.judged_rows import (
     judged_rows,
     skipped_rows,
     to_be_judged,
+    verdict_stand_in,
     with_other_judges,
 )
 from dtef_pipeline.qa.prompt_rows import AskedHow, PromptTables, part_prompts, with_other_conditions
@@ -139,6 +141,7 @@ QA_ITEMS_STAGE = Stage(
     preview=("item_id", "type", "text", "options", "reference"),
     counted=("type",),
     metadata=_findings,
+    beside=("qa_findings", "qa_examples", "qa_documents"),
 )
 
 
@@ -168,9 +171,11 @@ def _maker(inputs: Inputs) -> _Make:
     vectors, look_ups = KeptVectors(warehouse, inputs.key), KeptLookUps(warehouse, inputs.key)
 
     def make(how: AskedHow, *, asks: bool) -> PromptTables:
-        look_up = partial(look_ups.made, environment) if asks else look_ups.kept
+        ask = look_ups.expected if inputs.is_dry else look_ups.made
+        look_up = partial(ask, environment) if asks else look_ups.kept
         made = part_prompts(items, examples, documents, how, vectors, look_up)
-        vectors.keep()
+        if not inputs.is_dry:
+            vectors.keep()
         return made
 
     return make
@@ -238,6 +243,7 @@ QA_PROMPTS_STAGE = Stage(
     preview=("item_id", "condition", "prompt_id", "messages"),
     counted=("condition",),
     metadata=_retrieval_means,
+    beside=("qa_context", "qa_retrieval"),
 )
 
 
@@ -262,12 +268,13 @@ def _midnight() -> datetime:
 
 
 def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Tables:
-    """What the judge is asked about the responses of a part; no rows where nobody judges."""
-    if (arbiter := arbiter_of_run(inputs.models, settings)) is None:
-        return {"qa_judgements": _all_judgements(inputs, QA_JUDGEMENTS.empty_table(), None, judge_snapshot(settings.rejudge))}
-    items, responses = judged_items(inputs.read("qa_items", JUDGED_ITEM_COLUMNS)), inputs.read("qa_responses")
-    chosen, left_out = to_be_judged(responses, items, arbiter.sample_rate)
-    label, served = judge_snapshot(settings.rejudge), inputs.models.own_servers
+    """What the judge is asked about the responses of a part; no new rows where nobody judges, or no item has to be judged."""
+    arbiter, label = arbiter_of_run(inputs.models, settings), judge_snapshot(settings.rejudge)
+    items = judged_items(inputs.read("qa_items", JUDGED_ITEM_COLUMNS))
+    if arbiter is None or not items:
+        return {"qa_judgements": _all_judgements(inputs, QA_JUDGEMENTS.empty_table(), arbiter, label)}
+    chosen, left_out = to_be_judged(inputs.read("qa_responses"), items, arbiter.sample_rate)
+    served = inputs.models.own_servers
 
     def rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> Tables:
         return {"qa_judgements": judged_rows(looks, played, served)}
@@ -278,7 +285,8 @@ def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Table
 
     expected = {arbiter.model.name: len(chosen) * len(arbiter.evaluators)}
     looks = partial(judged_responses, chosen, items, arbiter, label)
-    return EpisodePlan([arbiter.model] if len(chosen) else [], expected, expected[arbiter.model.name], looks, rows, written)
+    specs, size = [arbiter.model] if len(chosen) else [], expected[arbiter.model.name]
+    return EpisodePlan(specs, expected, size, looks, rows, written, stand_in=verdict_stand_in)
 
 
 def _all_judgements(inputs: Inputs, new: pa.Table, arbiter: Arbiter | None, label: str) -> pa.Table:
@@ -327,6 +335,8 @@ QA_JUDGEMENTS_STAGE = Stage(
     ),
     preview=("item_id", "model", "evaluator", "score", "reason", "explanation"),
     counted=("judge_model", "reason"),
+    replies=Replies((Lengths("qa_judgements", "judge_variant", "len(raw)"),), USUAL_JUDGEMENT_TOKENS),
+    is_idle=lambda settings, models: arbiter_of_run(models, settings) is None,
 )
 
 

@@ -12,14 +12,16 @@ from dtef_pipeline.asking.embeddings import embedder_of
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Stage, Tables, unique
+from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Replies, Stage, Tables, unique
 from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
 from dtef_pipeline.rubric.extractions import (
+    FOR_KEY_POINTS,
     Extracting,
     extracted,
     extracting_model,
     extractings,
     extraction_rows,
+    extraction_stand_in,
     with_key_points,
 )
 from dtef_pipeline.rubric.findings import leaves_out
@@ -38,7 +40,7 @@ from dtef_pipeline.rubric.stages import (
 )
 from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS, RUBRIC_EXTRACTIONS
 from resources.blueprint_files import noted
-from resources.gateway.embedder import Embedded, embed
+from resources.gateway.embedder import Embedded
 from resources.point_functions import evaluating
 
 SCORED_POINTS = 0.9
@@ -68,7 +70,8 @@ def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
     model = extracting_model(settings.analysts, inputs.models)
     episodes = extractings(blueprint, model)
     specs = [model] if episodes else []
-    return EpisodePlan(specs, {model.name: len(episodes)}, len(episodes), lambda: episodes, rows, written)
+    expected = {model.name: len(episodes)}
+    return EpisodePlan(specs, expected, len(episodes), lambda: episodes, rows, written, extraction_stand_in)
 
 
 def _blueprint_metadata(tables: Tables) -> Mapping[str, Any]:
@@ -122,6 +125,8 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
     ),
     versioned=("rubric_prompts", "rubric_criteria", "rubric_findings"),
     metadata=_blueprint_metadata,
+    beside=("rubric_prompts", "rubric_criteria", "rubric_findings", "rubric_extractions"),
+    replies=Replies(usual_tokens=250, behind_name=FOR_KEY_POINTS),
 )
 
 
@@ -137,11 +142,8 @@ def embed_texts(inputs: Inputs, settings: RubricSettings) -> Tables:
     there = {hashed for owner, hashed in owners if owner == embedder}
     missing = [text for hashed, text in wanted.items() if hashed not in there]
     inputs.describe(embedder=embedder, texts=len(wanted))
-    if not missing:
-        return {"rubric_embeddings": rows}
-    gateway, progress = inputs.gateway(spec)
-    found = embed(missing, spec, gateway, known=len(wanted) - len(missing), on_progress=progress)
-    return {"rubric_embeddings": _with_vectors(inputs, rows, found)}
+    found: Embedded = inputs.embed(missing, spec, len(wanted) - len(missing))
+    return {"rubric_embeddings": _with_vectors(inputs, rows, found) if missing else rows}
 
 
 def _with_vectors(inputs: Inputs, rows: pa.Table, found: Embedded) -> pa.Table:

@@ -70,7 +70,7 @@ class _SideBySide:
 
     def go_on(self, settled: Sequence[str], failures: Mapping[str, Failure]) -> list[Request]:
         """The next requests, each once, of the episodes that waited for these."""
-        found = _by_key(self._stored(settled))
+        found = responses_by_key(self._stored(settled))
         moved: list[int] = []
         for key in settled:
             for at in self._waiting.pop(key, ()):
@@ -103,6 +103,7 @@ def in_windows(episodes: Iterable[Of], most: int) -> Iterator[list[Of]]:
         yield some
 
 
-def _by_key(responses: pa.Table) -> dict[str, Response]:
+def responses_by_key(responses: pa.Table) -> dict[str, Response]:
+    """The rows of stored responses, by request key."""
     columns = [responses[name].to_pylist() for name in _RESPONSE_FIELDS]
     return {(response := Response(*values)).request_key: response for values in zip(*columns, strict=True)}

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import pandas as pd
 import sqlalchemy as sa
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.asking.planned_calls import PLANNED, PLANNED_ROLES, PlannedCalls
 from dtef_pipeline.asking.request import EMBEDDER
 from dtef_pipeline.cli.survey.selection import BUDGETS
-from dtef_pipeline.cli.terminal import print_table
+from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import GatewayError
-from dtef_pipeline.judging.call_ledger import NOTHING_STORED, PLANNED, PLANNED_ROLES, CallLedger, PlannedCalls, StoredResponses
+from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS
+from dtef_pipeline.text.counted import and_more, counted
 from resources.gateway.prices import Price, price
 from resources.gateway.sent_settings import altered_lines, problem_of_sent, refuse_same_sent
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
-from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from assets.engine.dry_run import DryRun
 
 
 def budget_lines(who: str, budget: Budget, expected: Mapping[str, tuple[float, float]]) -> Iterator[str]:
@@ -56,6 +59,7 @@ def sent_lines(asked: Sequence[ModelSpec]) -> Iterator[str]:
         yield f"a run would refuse this: {error}"
 
 
+_UNKNOWN_NAMED = 5
 DOLLARS = ["cost_usd", "cost_usd_most"]
 CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_most"]
 TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
@@ -83,37 +87,60 @@ def print_planned(frame: pd.DataFrame, lines: Iterable[str], meanings: Mapping[s
 
 def print_estimate(
     head: str,
-    ledger: CallLedger,
-    config: Mapping[str, Any],
+    found: DryRun,
+    settings: RunSettings,
     output: str,
     lines: Iterable[str] = (),
     meanings: Mapping[str, str] = PLANNED,
-    more: Callable[[pd.DataFrame], Iterable[str]] = lambda frame: (),
+    daily: Mapping[str, float | None] | None = None,
 ) -> None:
     """What a run would ask, as a table with `head` above it; for other programs the rows alone.
 
-    `config`: of the stage that asks, with its budgets; `lines`: stand below the table; `more`: lines that follow from the rows.
+    `settings`: of the run, with its budgets; `lines`: stand below the table; `daily`: by role, US dollars of its day.
     """
-    rows = [row for row in ledger.sorted_rows() if row.planned]
+    for key, error in found.failures.items():
+        say(f"not counted: {key}: {error}", err=True)
+    rows = found.counts.sorted_rows()
     frame = planned_frame(rows)
     if output != "table":
         click.echo(render(frame, output))
         return
     click.echo(f"{head}\n")
-    print_planned(frame, [*lines, *_lines_of_budgets(config, rows, frame), *more(frame), *lines_of_sent(rows)], meanings)
+    budgets = (*_lines_of_budgets(settings, rows, frame), *_lines_of_days(daily or {}, frame))
+    print_planned(frame, [*lines, *_lines_of_assumed(found), *budgets, *lines_of_sent(rows)], meanings)
 
 
-def _lines_of_budgets(config: Mapping[str, Any], rows: Sequence[PlannedCalls], frame: pd.DataFrame) -> Iterator[str]:
+def _lines_of_assumed(found: DryRun) -> Iterator[str]:
+    """How long replies are taken to be of models of which none is known."""
+    by_tokens: dict[float, list[str]] = {}
+    for name, tokens in found.assumed.items():
+        by_tokens.setdefault(tokens, []).append(name)
+    for tokens, names in by_tokens.items():
+        told = and_more(names, _UNKNOWN_NAMED)
+        yield (
+            f"No reply of {told} is known yet: each is taken to have {counted(int(tokens), 'token')}, or max_tokens if that is less, "
+            "also in later prompts that show it. Once there are some, their mean counts."
+        )
+
+
+def _lines_of_budgets(settings: RunSettings, rows: Sequence[PlannedCalls], frame: pd.DataFrame) -> Iterator[str]:
     """How the budgets of the run, of its roles and of its models compare with the estimate."""
-    whole = Budget(max_cost_usd=config.get("max_cost_usd"), max_calls=config.get("max_calls"))
-    yield from budget_lines("", whole, planned_usage(frame))
-    for role, given in config["role_budgets"].items():
-        yield from budget_lines(f"{role}: ", Budget.model_validate(given), planned_usage(frame[frame["role"] == role]))
-    names = [row.model.name.removesuffix(FOR_KEY_POINTS) for row in rows]
-    of_files = {name: row.model.budget for name, row in zip(names, rows, strict=True)}
-    for name, budget in of_files.items():
-        chosen = Budget.model_validate(config["budgets"][name]) if name in config["budgets"] else budget
-        yield from budget_lines(f"{name}: ", chosen, planned_usage(frame[[one == name for one in names]]))
+    yield from budget_lines("", settings.budget, planned_usage(frame))
+    for role, given in settings.role_budgets.items():
+        yield from budget_lines(f"{role}: ", Budget(**given.model_dump()), planned_usage(frame[frame["role"] == role]))
+    names = [row.model.name for row in rows]
+    for name, of_file in {row.model.name: row.model.budget for row in rows}.items():
+        budget = settings.budgets.get(name, of_file)
+        yield from budget_lines(f"{name}: ", budget, planned_usage(frame[[one == name for one in names]]))
+
+
+def _lines_of_days(daily: Mapping[str, float | None], frame: pd.DataFrame) -> Iterator[str]:
+    """How the budgets of a day compare with the estimate."""
+    for role, dollars in daily.items():
+        own = frame[frame["role"] == role]
+        if dollars is not None and len(own):
+            for line in budget_lines("", Budget(max_cost_usd=dollars), planned_usage(own)):
+                yield line.replace("max_cost_usd", f"daily_budget of {role}s", 1)
 
 
 def lines_of_sent(rows: Iterable[PlannedCalls]) -> list[str]:
@@ -133,61 +160,12 @@ def stored_responses(settings: Settings) -> Iterator[ResponseStore | None]:
         yield store
 
 
-def stored_in(store: ResponseStore | None) -> StoredResponses:
-    """What is known of requests that were sent before; None: nothing is."""
-    if store is None:
-        return NOTHING_STORED
-
-    def texts(keys: Sequence[str]) -> Mapping[str, str]:
-        there = store.known(keys)
-        rows = store.responses([key for key in keys if key in there]) if there else None
-        return {} if rows is None else dict(zip(rows["request_key"].to_pylist(), rows["text"].to_pylist(), strict=True))
-
-    return StoredResponses(store.known, texts)
-
-
-def mean_tokens(warehouse: Warehouse, table: str, variant: str, replies: str) -> dict[str, float]:
-    """Mean tokens of a reply by model variant, of all rows of a table. `replies`: how many a row has.
-
-    A row without tokens is left out: its replies stand at another row, or nobody knows how long they are.
-    """
-    if not warehouse.tables([table]):
-        return {}
-    sql = (
-        f"SELECT {variant}, sum(completion_tokens) / sum({replies}) FROM {table} "
-        f"WHERE completion_tokens > 0 AND {replies} > 0 GROUP BY 1"
-    )
-    rows = warehouse.query(lambda connection: connection.execute(sql).fetchall(), only=[table])
-    return {str(name): float(mean) for name, mean in rows}
-
-
-def mean_call_tokens(warehouse: Warehouse, tables: Sequence[str]) -> dict[str, float]:
-    """Mean tokens of an answered request by model variant, of tables with a row per call; responses of 0 tokens count as they are.
-
-    A request counts once, though rows that share it have 0 tokens at all but the first. Requests whose tokens are not known are left out.
-    """
-    made = warehouse.tables(tables)
-    if not made:
-        return {}
-    rows = " UNION ALL ".join(
-        f"SELECT model_variant, request_key, completion_tokens FROM {name} WHERE call_status = 'answered'" for name in made
-    )
-    sql = f"""
-    SELECT model_variant, avg(tokens) FROM (
-        SELECT model_variant, request_key, max(completion_tokens) AS tokens FROM ({rows})
-        GROUP BY ALL HAVING tokens > 0 OR count(*) = count(completion_tokens)
-    ) GROUP BY ALL
-    """
-    found = warehouse.query(lambda connection: connection.execute(sql).fetchall(), only=made)
-    return {str(name): float(mean) for name, mean in found}
-
-
 def _row(row: PlannedCalls) -> dict[str, Any]:
     found = price(row.model) if row.calls else Price(0.0, 0.0)
     most = row.response_tokens_most
     return {
         "role": row.role,
-        "model": row.model.name,
+        "model": row.name,
         **{name: getattr(row, name) for name in CALL_COUNTS},
         "prompt_tokens": round(row.prompt_tokens),
         "response_tokens": round(row.response_tokens),

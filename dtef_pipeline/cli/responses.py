@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.qa.qa_run import chosen_parts, known_parts, made_prompts
+from dtef_pipeline.cli.qa.qa_run import chosen_parts, known_parts
 from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME, Family
 from dtef_pipeline.qa.answering import with_messages
 from dtef_pipeline.qa.imported_answers import ImportedFile, ImportRules, imported_responses, read_imported, read_numbers
-from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP
 from dtef_pipeline.report.terminal import render
@@ -79,7 +80,7 @@ def _import_answers(
     used = {ids[one.item_id] for one in file.answers}
     prompts: dict[str, str] = {}
     for key in (key for key in keys if key in used):
-        made = with_messages(made_prompts(warehouse, asked[key], key, rows[key]))
+        made = with_messages(_made_prompts(warehouse, asked[key], key, rows[key]))
         prompts |= dict(zip(made["item_id"].to_pylist(), made["prompt_id"].to_pylist(), strict=True))
     if waiting := {one.item_id for one in file.answers} - set(prompts):
         raise ConfigError(
@@ -104,6 +105,22 @@ def _asked_how(warehouse: Warehouse, key: str, condition: str | None) -> AskedHo
     if condition not in (None, usual):
         raise ConfigError(f"{key} is not asked under the condition {condition!r}; allowed: one such as {usual!r}")
     return how
+
+
+def _made_prompts(warehouse: Warehouse, how: AskedHow, key: str, rows: pa.Table) -> pa.Table:
+    """Rows of `qa_prompts`, of these rows of `qa_items`; what is stored of prompts is not looked at, since it may be of other items.
+
+    Those that wait for a server to look something up have no messages.
+    """
+    from assets.qa.lookups import KeptLookUps
+    from assets.qa.vectors import KeptVectors
+
+    at = QA_SPACE.levels(key)
+    examples, documents = (warehouse.rows(name, **at) for name in ("qa_examples", "qa_documents"))
+    vectors, look_ups = KeptVectors(warehouse, key), KeptLookUps(warehouse, key)
+    return part_prompts(
+        rows, examples, documents, how, vectors, partial(look_ups.expected, Settings.from_environment())
+    ).qa_prompts
 
 
 def _answered_otherwise(store: ResponseStore, responses: Sequence[Response]) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -20,6 +21,11 @@ from dtef_pipeline.asking.request import Failure, Request
 
 Tables = Mapping[str, pa.Table]
 """Rows by the name of their table."""
+
+
+def joined_rows(parts: Sequence[Tables]) -> Tables:
+    """The rows of several parts of a partition; each has the tables of the first."""
+    return {name: pa.concat_tables([one[name] for one in parts]) for name in parts[0]}
 
 
 TAKEN_AWAY = "taken_away"
@@ -70,11 +76,28 @@ class Inputs(Protocol):
     def enter(self, name: Hashable, open: Callable[[], AbstractContextManager[Any]]) -> Any:
         """What a context yields that is opened once for all partitions of the run, and closed at the end of the stage."""
 
-    def gateway(self, spec: ModelSpec) -> Any:
-        """The gateway of the run, and what takes its progress, for a stage that asks without episodes; the provider's place is held."""
+    def embed(self, texts: Sequence[str], spec: ModelSpec, known: int) -> Any:
+        """The vectors of texts, as of `resources.gateway.embedder.embed`. `known`: of how many more texts there are vectors already.
+
+        Raises GatewayError where no text at all can be embedded.
+        """
+
+    @property
+    def is_dry(self) -> bool:
+        """Whether a run is only estimated: then nothing is written, and nobody is asked anything."""
 
     def remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
         """What `make` returns, made once for all partitions of the run that ask for it by this name."""
+
+
+class MostCalls(Protocol):
+    """The most calls that episodes can take whose number of requests follows from no single reply."""
+
+    def add(self, episode: Any, request: Request) -> None:
+        """A request that is not stored, which the episode has just made."""
+
+    def total(self) -> Iterable[tuple[ModelSpec, int, float, float]]:
+        """Models with the most calls of each that can be sent, and the most tokens of their prompts and of each response."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +116,13 @@ class EpisodePlan:
     """The new rows of some of the episodes, and what came of each; of none, tables without rows."""
     written: Callable[[Tables], Tables] = lambda new: new
     """What is written, of all new rows: merged with those that are there, while no other run writes them."""
+    stand_in: Callable[[Any, Request, str], str | None] = lambda episode, request, text: text
+    """For an estimate, a reply that an episode can go on with: the text, of the usual length, in the form that is asked for. None: the
+    episode is over with any reply."""
+    most_calls: Callable[[], MostCalls] | None = None
+    """For an estimate; None: an episode takes one request more where a reply cannot be read, as its `next` says."""
+    longer_at_most: float = inf
+    """For an estimate, the tokens by which a prompt can become longer at most, where what it shows is cut to a length."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +197,28 @@ class Limits(NamedTuple):
     """Models that are asked under a limit in dollars though their price is not known."""
 
 
+class Lengths(NamedTuple):
+    """Where tokens of earlier replies stand."""
+
+    table: str
+    variant: str = "model_variant"
+    """The column with the model's variant."""
+    replies: str = ""
+    """How many replies a row has, in SQL; empty: a row is of one request, which other rows may share."""
+
+
+@dataclass(frozen=True)
+class Replies:
+    """What an estimate takes the replies to a stage's requests to be."""
+
+    lengths: tuple[Lengths, ...] = ()
+    """Of replies of a model's variant the mean counts, of the last table that has any."""
+    usual_tokens: int | None = 400
+    """Where there are none; None: as many as the request makes room for."""
+    behind_name: str = ""
+    """Stands behind the name of a model, where it is asked for something else than in its role elsewhere."""
+
+
 @dataclass(frozen=True)
 class Stage:
     """One table of a family by partition, and those that are made beside it."""
@@ -202,3 +254,13 @@ class Stage:
     """What bounds it besides the budgets of the run, given `Inputs.outside` and the settings."""
     metadata: Callable[[Tables], Mapping[str, Any]] = field(default=lambda tables: {})
     """What else is shown of a partition: texts, numbers, or tables."""
+    beside: tuple[str, ...] = ()
+    """The other tables that it writes."""
+    replies: Replies = Replies()
+    is_idle: Callable[[Any, Models], bool] = lambda settings, models: False
+    """Whether it asks nobody under these settings, whatever the partition."""
+
+    @property
+    def asks_models(self) -> bool:
+        """Whether it asks, by a plan or for vectors."""
+        return self.asks or "max_calls" in self.settings

@@ -14,6 +14,8 @@ from dtef_pipeline.judging.prompts import Case, correction_messages, judge_messa
 from dtef_pipeline.judging.replies import DECLINED, EMPTY, UNREADABLE, JudgeReply, read_reply
 
 JUDGE_ROLE = "judge"
+USUAL_JUDGEMENT_TOKENS = 120
+"""Tokens of a judgement by a judge of which none is known yet: one or two sentences and a class."""
 CUT_SHORT, CALL_FAILED, OVER_BUDGET = "cut", "error", "budget"
 UNJUDGED_REASONS = (UNREADABLE, CUT_SHORT, EMPTY, DECLINED, CALL_FAILED, OVER_BUDGET)
 """Why a judgement has no class: the last reply could not be read, was cut by the limit of tokens, was blank or declined to judge; a call

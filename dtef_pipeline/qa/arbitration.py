@@ -44,12 +44,6 @@ class Arbitration:
             return None
         return self._asked(_with_room(self.judge) if _was_cut(history[0]) else self.judge, 1)
 
-    def again(self, reply: str) -> list[Request]:
-        """What may be asked after a first reply with this text, by whether a limit cut it; none: it can be read."""
-        if read_arbiter_reply(reply).score is not None:
-            return []
-        return [self._asked(judge, 1) for judge in dict.fromkeys((self.judge, _with_room(self.judge)))]
-
     def _asked(self, judge: ModelSpec, draw: int) -> Request:
         messages = arbiter_messages(self.evaluator, self.question, self.reference, self.answer)
         return Request.of_messages(messages, judge, draw, self.snapshot, role=JUDGE_ROLE, response_schema=ARBITER_REPLY_SCHEMA)

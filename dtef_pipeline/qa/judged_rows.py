@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -39,6 +40,11 @@ class ResponseJudged:
 
     def next(self, history: Sequence[Response]) -> Request | None:
         return self.arbitration.next(history)
+
+
+def verdict_stand_in(_: ResponseJudged, __: Request, text: str) -> str:
+    """A reply that can be read, with the text as its reason."""
+    return json.dumps({"score": 0.5, "reason": text})
 
 
 class JudgedItem(NamedTuple):

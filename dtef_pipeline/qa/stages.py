@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import ConfigError, DtefError
-from dtef_pipeline.family.stage import CallPlan, Check, Inputs, Stage, Tables, few_failures, unique
+from dtef_pipeline.family.stage import CallPlan, Check, Inputs, Lengths, Replies, Stage, Tables, few_failures, unique
 from dtef_pipeline.qa.answering import failed_look_ups, never_asked, prompts_of, qa_merged, qa_requests, qa_response_rows
 from dtef_pipeline.qa.citation_rows import citation_rows, shown_sources
 from dtef_pipeline.qa.score_rows import score_rows
@@ -46,7 +46,8 @@ def plan_responses(inputs: Inputs, settings: QaSettings) -> CallPlan:
         raise DtefError(
             f"{inputs.key}: no prompts of condition {condition!r}; made are: {made}; `qa_prompts` makes them, with the same settings"
         )
-    not_looked_up = _not_looked_up(inputs, settings, prompts)
+    if not_looked_up := _not_looked_up(inputs, settings, prompts):
+        inputs.describe(not_looked_up=len(not_looked_up))
     wanted = (len(prompts) - len(not_looked_up)) * settings.draws
     asked = _PartAsked(inputs, settings, specs, every, prompts, not_looked_up)
     expected = {spec.name: wanted for spec in specs}
@@ -119,6 +120,7 @@ QA_RESPONSES_STAGE = Stage(
     ),
     preview=("item_id", "condition", "model", "call_status", "finish_reason", "response"),
     counted=("call_status", "model", "condition"),
+    replies=Replies((Lengths("qa_responses"),)),
 )
 
 
@@ -205,4 +207,5 @@ QA_SCORES_STAGE = Stage(
     preview=("item_id", "model", "metric", "status", "score", "how", "reason"),
     counted=("status",),
     metadata=_mean_scores,
+    beside=("qa_citations",),
 )

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.blocks import JUDGE_TAGS, safe
-from dtef_pipeline.judging.call_ledger import CallLedger, most_tokens, tokens_of
 from dtef_pipeline.judging.judges import with_sampling
 from dtef_pipeline.judging.prompts import NOTHING_WAS_WRITTEN, AuthoredTurn, prompt_text
 from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
-from dtef_pipeline.rubric.blueprint_rows import criterion_id
 from dtef_pipeline.rubric.conversations import used
-from dtef_pipeline.rubric.model import EXTRACTED, SHOULD, TEXT_KIND, Blueprint, Criterion, PromptItem, Turn
+from dtef_pipeline.rubric.model import EXTRACTED, SHOULD, TEXT_KIND, Blueprint, Criterion, PromptItem
 from dtef_pipeline.rubric.summary import ANALYST_ROLE
 from dtef_pipeline.rubric.summary_rows import ANALYSTS, chosen_analysts
-from dtef_pipeline.rubric.tables import RUBRIC_CRITERIA, RUBRIC_EXTRACTIONS
+from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.plain import without_thinking
 
@@ -156,8 +153,7 @@ FOR_KEY_POINTS = " (key points)"
 """Stands behind the name of a model in an estimate, where it extracts points rather than sums up."""
 USUAL_POINTS = 6
 """An estimate takes an ideal answer to have so many key points, until they are extracted."""
-_USUAL_POINT = "a key point of the ideal answer, such as one that names what has to be done "
-_USUAL_REPLY_TOKENS = 250
+_USUAL_POINT = "a key point of the ideal answer, such as one that names what has to be done"
 
 
 @dataclass(slots=True)
@@ -180,6 +176,12 @@ def extractings(blueprint: Blueprint, model: ModelSpec) -> list[Extracting]:
         for one in blueprint.prompts
         if lacks_criteria(one) and one.ideal is not None
     ]
+
+
+def extraction_stand_in(_: Extracting, request: Request, __: str) -> str:
+    """A reply with USUAL_POINTS key points. Those of each request are others, so that no two judgements are taken for one."""
+    points = (f"<point>{_USUAL_POINT} {at} {request.key}</point>" for at in range(USUAL_POINTS))
+    return f"<points>{''.join(points)}</points>"
 
 
 def extracted(came: Played) -> PointsReply:
@@ -223,58 +225,3 @@ def will_be_judged(prompts: pa.Table, criteria: pa.Table, *, extracting: bool) -
     return TEXT_KIND in criteria["kind"].to_pylist() or (
         extracting and any(ideal and one not in known for one, ideal in ideals)
     )
-
-
-def planned_criteria(prompts: pa.Table, criteria: pa.Table, model: ModelSpec | None, ledger: CallLedger) -> pa.Table:
-    """The criteria that a run would judge by, and in the ledger what their extraction would ask. `model` None: nothing is extracted.
-
-    Tables: `rubric_prompts` and `rubric_criteria` of one blueprint. Points that are yet to be extracted are guessed in number and length.
-    """
-    written = criteria.filter(pc.fill_null(pc.not_equal(criteria["source"], EXTRACTED), True))
-    if model is None:
-        return written
-    known = set(written["prompt"].to_pylist())
-    rows = []
-    for prompt in prompts.select(["blueprint", "prompt", "messages", "ideal"]).to_pylist():
-        if prompt["prompt"] not in known and (prompt["ideal"] or "").strip():
-            rows += _planned_points(prompt, model, ledger)
-    return pa.concat_tables([written, pa.Table.from_pylist(rows, schema=RUBRIC_CRITERIA)])
-
-
-def _planned_points(prompt: Mapping[str, Any], model: ModelSpec, ledger: CallLedger) -> list[dict[str, Any]]:
-    turns = tuple(Turn(message["role"], message["text"]) for message in prompt["messages"])
-    first = extraction_request(turns, prompt["ideal"], model)
-    points = _replayed(first, ledger)
-    if points is None:
-        # Of each prompt other ones, so that no two judgements are taken for one.
-        points = tuple(f"{_USUAL_POINT}{at} {first.key}" for at in range(USUAL_POINTS))
-    place = {"blueprint": prompt["blueprint"], "prompt": prompt["prompt"]}
-    return [
-        {**place, "block": one.block, "position": one.position, "criterion_id": criterion_id(one)}
-        | {"kind": one.kind, "text": one.text, "weight": one.weight, "source": one.source}
-        for one in point_criteria(points)
-    ]
-
-
-def _replayed(first: Request, ledger: CallLedger) -> tuple[str, ...] | None:
-    """The points by the replies that are stored; None: the model would be asked, which is entered into the ledger."""
-    row = ledger.row(ANALYST_ROLE, first.model.model_copy(update={"name": first.model.name + FOR_KEY_POINTS}))
-    row.planned += 1
-    texts: list[str] = []
-    request: Request | None = first
-    while request is not None:
-        (is_new,) = ledger.new([request.key])
-        row.requests += is_new
-        stored = ledger.stored.texts([request.key])
-        if request.key not in stored:
-            if is_new:
-                tokens = sum(tokens_of(message.text) for message in request.messages)
-                most = max(float(EXTRACTION_TOKENS), most_tokens(request.model))
-                row.send(1, tokens, _USUAL_REPLY_TOKENS, most)
-                if not texts:
-                    row.once_more(1, tokens + most, most)
-            return None
-        row.replayed += is_new
-        texts.append(stored[request.key])
-        request = further_extraction(first, texts)
-    return read_points(texts[-1]).points

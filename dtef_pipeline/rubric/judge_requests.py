@@ -45,6 +45,12 @@ class Judging:
         return next_request(self._first, history, self.judge.scale) if history else self._first
 
 
+def judgement_stand_in(one: Judging, _: Request, text: str) -> str:
+    """A reply that can be read, with the text as its reflection."""
+    middle = list(one.judge.scale.numbers)[one.judge.scale.size // 2]
+    return f"<reflection>{text}</reflection>\n<classification>{middle}</classification>"
+
+
 def chosen_judges(
     options: Sequence[str], of_file: Sequence[str], models: Models, scale: int = USUAL_SCALE
 ) -> tuple[JudgeConfig, ...]:

@@ -13,13 +13,32 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.embeddings import embedder_of
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.errors import ConfigError, NameLeak
-from dtef_pipeline.family.stage import TAKEN_AWAY, Check, EpisodePlan, Inputs, Stage, Tables, few_failures, unique
+from dtef_pipeline.family.stage import (
+    TAKEN_AWAY,
+    Check,
+    EpisodePlan,
+    Inputs,
+    Lengths,
+    Replies,
+    Stage,
+    Tables,
+    few_failures,
+    unique,
+)
 from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
+from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.judging.judges import judge_hash_of
 from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
 from dtef_pipeline.rubric.conversations import Conversation, merged_responses, response_rows, scripts
-from dtef_pipeline.rubric.judge_requests import Judging, chosen_judges, judged_criteria, judgement_rows, judgings
+from dtef_pipeline.rubric.judge_requests import (
+    Judging,
+    chosen_judges,
+    judged_criteria,
+    judgement_rows,
+    judgement_stand_in,
+    judgings,
+)
 from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.policy import ScoringPolicy
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
@@ -41,6 +60,7 @@ from dtef_pipeline.rubric.summary_rows import (
 )
 from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_RUNS
 
+CHARACTERS_OF_A_TOKEN = 4
 READ_BY_A_JUDGE = 0.95
 """Share of a judge's replies that must be readable, lest the check warns."""
 
@@ -95,6 +115,7 @@ RUBRIC_RESPONSES_STAGE = Stage(
     ),
     preview=("prompt", "model", "temperature", "system_index", "status", "text"),
     counted=("status", "model", "cut"),
+    replies=Replies((Lengths("rubric_responses", replies="turns"),)),
 )
 
 
@@ -117,7 +138,7 @@ def plan_judgements(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | T
 
     specs = list({one.model.variant: one.model for one in judges}.values())
     expected = {name: times * each for name, times in Counter(one.model.name for one in judges).items()}
-    return EpisodePlan(specs, expected, each * len(judges), episodes, rows)
+    return EpisodePlan(specs, expected, each * len(judges), episodes, rows, stand_in=judgement_stand_in)
 
 
 def _unreadable_judges(_: Inputs, rows: pa.Table) -> Iterator[str]:
@@ -155,6 +176,7 @@ RUBRIC_JUDGEMENTS_STAGE = Stage(
     ),
     preview=("prompt", "model", "judge", "class", "reason", "reflection"),
     counted=("judge", "reason", "attempts"),
+    replies=Replies((Lengths("rubric_judgements", "judge_variant", "len(request_keys)"),), USUAL_JUDGEMENT_TOKENS),
 )
 
 
@@ -231,6 +253,7 @@ RUBRIC_SCORES_STAGE = Stage(
         ),
     ),
     metadata=_model_scores,
+    beside=("rubric_similarities", "rubric_runs"),
 )
 
 
@@ -253,7 +276,16 @@ def plan_summaries(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
         return {**new, "analyst_ids": ids_of(case)}
 
     expected = Counter(analyst.name for analyst in analysts)
-    return EpisodePlan(analysts, expected, len(episodes), lambda: episodes, rows, written)
+    return EpisodePlan(
+        analysts,
+        expected,
+        len(episodes),
+        lambda: episodes,
+        rows,
+        written,
+        stand_in=lambda *_: None,
+        longer_at_most=max(0, settings.report_characters - len(case.report.text)) / CHARACTERS_OF_A_TOKEN,
+    )
 
 
 def _summary_tables(summaries: pa.Table, grades: pa.Table | None = None, ids: pa.Table | None = None) -> Tables:
@@ -338,4 +370,7 @@ RUBRIC_SUMMARIES_STAGE = Stage(
     ),
     preview=("analyst", "status", "reason", "n_grades", "n_dropped", "share", "max_tokens"),
     metadata=_summary_text,
+    beside=("rubric_grades", "analyst_ids"),
+    replies=Replies(usual_tokens=None),
+    is_idle=lambda settings, models: not chosen_analysts(settings.analysts, models),
 )

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.embeddings import (
     EMBEDDER_WINDOW,
+    EMBEDDING_SCHEMA,
     Piece,
     Vectors,
     batches,
@@ -45,6 +46,9 @@ class Embedded:
     """By text hash; its `status` says whether the call failed for good (error) or a budget was reached before it (budget)."""
     usage: Usage
     """What was used for it now, failed calls included; what had been bought before costs nothing again."""
+
+
+NOTHING_EMBEDDED = Embedded(EMBEDDING_SCHEMA.empty_table(), {}, Usage())
 
 
 @dataclass(slots=True)

@@ -9,22 +9,14 @@ import pandas as pd
 
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.asking.request import CANDIDATE
-from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, chosen_scenarios
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
-from dtef_pipeline.cli.planned_table import (
-    mean_call_tokens,
-    print_estimate,
-    stored_responses,
-)
-from dtef_pipeline.cli.role_budgets import budgets_given, with_budgets
-from dtef_pipeline.cli.started_runs import check_home_path, end_run, refuse_unaskable, require_imported, start_stages
+from dtef_pipeline.cli.family_run import Chosen, FamilyRun, given_run, start
+from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, chosen_scenarios, register
+from dtef_pipeline.cli.opened_warehouse import reads_tables
+from dtef_pipeline.cli.started_runs import end_run
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.family.run_settings import run_config
+from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.decision_points import has_decision_points, points_to_ask
 from dtef_pipeline.games.decision_rows import DecisionPlan
@@ -32,15 +24,11 @@ from dtef_pipeline.games.entrants import entrants, models_among
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.persona_results import player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.settings import DECISION_STAGE_SETTINGS, DecisionSettings
+from dtef_pipeline.games.settings import DecisionSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.strategy_values import EXPLOITABLE, EXPLOITABLE_CORRECTED, PARTIAL_STRATEGY, WON, require_fill
 from dtef_pipeline.games.tables import STRATEGY_VALUES
-from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths, most_tokens, tokens_of
 from dtef_pipeline.tables import description
-from dtef_pipeline.text.counted import counted
-from resources.known_models import known_models
-from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -146,31 +134,21 @@ def _note(row: Mapping[str, Any], most: int) -> str:
 
 def run(options: DecisionSettings, beside: RunFlags, output: str) -> int:
     """The exit code: 1 where a scenario failed or a file was left out."""
-    settings = Settings.from_environment()
-    check_home_path(settings)
-    require_safe(options.snapshot)
-    models = known_models(settings, COMPUTED_MODELS)
-    plans = decision_plans(options, settings, models)
-    warehouse = open_warehouse(new=True)
-    _require_answers(warehouse, options)
-    specs = models_among([player for plan in plans.values() for player in plan.players])
-    require_imported(specs, options.snapshot, settings)
-    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, {spec.name for spec in specs}, models)
-    config = run_config(options, DECISION_STAGE_SETTINGS)
-    refuse_unaskable(specs, options.snapshot, settings, options.max_cost_usd)
-    with start_stages("games", list(plans), options.snapshot) as running:
-        from assets.games.scenarios import add_scenarios
-        from assets.launch import DECISION_STAGE_NAMES
-
-        add_scenarios(running.instance, list(plans))
-        running.materialize(DECISION_STAGE_NAMES, list(plans), config)
-        running.roll_up_costs()
+    given = given_run(DECISIONS_RUN, options, beside)
+    plans = decision_plans(options, given.environment, given.models)
+    _require_answers(given.warehouse, options)
+    _, running = start(DECISIONS_RUN, given, _chosen(plans))
     if output == "table":
         running.say_used()
-    code = end_run(warehouse, running.outcome)
+    code = end_run(given.warehouse, running.outcome)
     if running.done:
         show({key: plans[key] for key in running.done}, output)
     return code
+
+
+def _chosen(plans: Mapping[str, DecisionPlan]) -> Chosen:
+    specs = models_among([player for plan in plans.values() for player in plan.players])
+    return Chosen(list(plans), {spec.name for spec in specs}, specs)
 
 
 def _require_answers(warehouse: Warehouse, options: DecisionSettings) -> None:
@@ -180,21 +158,6 @@ def _require_answers(warehouse: Warehouse, options: DecisionSettings) -> None:
     if not warehouse.tables(["decision_answers"]):
         raise WarehouseError(f"no model was given, and {warehouse.root} has no answers to value: --model NAME asks a model")
     say("no model was given: nobody is asked, and what is stored is valued", err=True)
-
-
-def estimate(options: DecisionSettings, beside: RunFlags, output: str) -> None:
-    """What a run would ask and cost, also before anything was ever run."""
-    warehouse = open_warehouse(new=True)
-    settings = Settings.from_environment()
-    plans = decision_plans(options, settings, known_models(settings, COMPUTED_MODELS))
-    of_games, of_points = (mean_call_tokens(warehouse, [table]) for table in ("episode_turns", "decision_answers"))
-    ledger = CallLedger(usual=UsualLengths({**of_games, **of_points}))
-    with stored_responses(settings) as store:
-        for plan in plans.values():
-            _count(plan, store, ledger)
-    points = sum(len(plan.points) for plan in plans.values())
-    head = f"{counted(len(plans), 'scenario')}, {counted(points, 'decision point')}, snapshot {options.snapshot}"
-    print_estimate(head, ledger, budgets_given(beside.max_cost_usd, beside.max_calls), output)
 
 
 def decision_plans(options: DecisionSettings, settings: Settings, models: Models) -> dict[str, DecisionPlan]:
@@ -227,19 +190,19 @@ def _with_points(manifests: Any) -> list[str]:
     return [key for key, found in every.items() if has_decision_points(found.scenario)]
 
 
-def _count(plan: DecisionPlan, store: ResponseStore | None, ledger: CallLedger) -> None:
-    """The requests of a plan, behind what of them is stored already."""
-    asked = list(plan.asked())
-    known = store.known([one.request.key for one in asked]) if store is not None else set[str]()
-    for one, is_new in zip(asked, ledger.new([one.request.key for one in asked]), strict=True):
-        model = one.request.model
-        row = ledger.row(CANDIDATE, model)
-        row.planned += 1
-        if not is_new:
-            continue
-        row.requests += 1
-        if one.request.key in known:
-            row.replayed += 1
-        else:
-            told = sum(tokens_of(message.text) for message in one.request.messages)
-            row.send(1, told, ledger.usual.of_turn(model), most_tokens(model))
+def _stages() -> Sequence[Stage]:
+    from assets.games.stages import DECISION_STAGES
+
+    return DECISION_STAGES
+
+
+DECISIONS_RUN = FamilyRun(
+    "games",
+    "scenario",
+    _stages,
+    lambda given: _chosen(decision_plans(given.options, given.environment, given.models)),
+    register=register,
+    roll_up=lambda running, warehouse: running.roll_up_costs(),
+    makes_warehouse=True,
+    sized_by=("decision_answers", "decision"),
+)

@@ -12,7 +12,6 @@ from dtef_pipeline.cli.options import (
     as_json,
     boards_by,
     budgets_with_roles,
-    exit_after,
     of_asked_snapshot,
     of_estimate,
     options,
@@ -50,6 +49,7 @@ def decisions(estimate: bool, output: str, **given: Any) -> None:
     \b
     Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
     """
+    from dtef_pipeline.cli import family_run
     from dtef_pipeline.cli.games import games_decisions
     from dtef_pipeline.family.run_settings import settings_of
     from dtef_pipeline.games.settings import DecisionSettings
@@ -57,7 +57,7 @@ def decisions(estimate: bool, output: str, **given: Any) -> None:
     settings, beside = split_given(given)
     options = settings_of(DecisionSettings, settings)
     if estimate:
-        games_decisions.estimate(options, beside, output)
+        family_run.estimate(games_decisions.DECISIONS_RUN, options, beside, output)
     else:
         sys.exit(games_decisions.run(options, beside, output))
 
@@ -102,16 +102,13 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     \b
     Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
     """
-    from dtef_pipeline.cli.games import games_run
+    from dtef_pipeline.cli.family_run import run_or_estimate
+    from dtef_pipeline.cli.games.games_run import GAMES_RUN
     from dtef_pipeline.family.run_settings import settings_of
     from dtef_pipeline.games.settings import GamesSettings
 
     settings, beside = split_given(given)
-    options = settings_of(GamesSettings, settings)
-    if is_estimate:
-        games_run.estimate(options, beside, output)
-    else:
-        exit_after(lambda: games_run.run(options, beside), output)
+    run_or_estimate(GAMES_RUN, settings_of(GamesSettings, settings), beside, is_estimate=is_estimate, output=output)
 
 
 @click.command(short_help="Play one episode of a scenario.")

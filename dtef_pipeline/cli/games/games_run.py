@@ -5,32 +5,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 from assets.games.known_games import known_personas, known_scenarios
-from dtef_pipeline.asking.episodes import Played, in_windows, play
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import LAST_ERROR
-from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.planned_table import (
-    mean_call_tokens,
-    print_estimate,
-    stored_responses,
-)
-from dtef_pipeline.cli.role_budgets import budgets_given, with_budgets
-from dtef_pipeline.cli.started_runs import (
-    ERROR_CHARACTERS_SHOWN,
-    check_home_path,
-    end_run,
-    refuse_unaskable,
-    require_imported,
-    start_stages,
-)
-from dtef_pipeline.cli.takes_settings import RunFlags
+from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun
+from dtef_pipeline.cli.started_runs import ERROR_CHARACTERS_SHOWN, StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.family.run_settings import run_config
+from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.entrants import (
     ALL_BASELINES,
@@ -44,54 +28,20 @@ from dtef_pipeline.games.entrants import (
 )
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
-from dtef_pipeline.games.foreseen import ForeseenCalls, foreseen
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.matches import LeaguePlan, Match
+from dtef_pipeline.games.matches import LeaguePlan
 from dtef_pipeline.games.pack_faults import require_weighable
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
+from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.judging.call_ledger import USUAL_TURN_TOKENS, CallLedger, UsualLengths
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
-from resources.known_models import known_models
-from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 OR_UNAPPROVED = ", or any with --unapproved"
-
-
-def run(options: GamesSettings, beside: RunFlags) -> int:
-    """The exit code: 1 where a scenario failed or a file was left out."""
-    settings = Settings.from_environment()
-    check_home_path(settings)
-    require_safe(options.snapshot)
-    warehouse = open_warehouse(new=True)
-    models = known_models(settings, COMPUTED_MODELS)
-    plans = league_plans(options, settings, models)
-    specs = models_among([one for plan in plans.values() for one in (*plan.players, *plan.opponents.values())])
-    require_imported(specs, options.snapshot, settings)
-    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, {spec.name for spec in specs}, models)
-    config = run_config(options, GAMES_STAGE_SETTINGS)
-    refuse_unaskable(specs, options.snapshot, settings, options.max_cost_usd)
-    keys = list(plans)
-    with start_stages("games", keys, options.snapshot) as running:
-        from assets.games.scenarios import add_scenarios
-        from assets.launch import GAMES_STAGE_NAMES
-
-        add_scenarios(running.instance, keys)
-        running.materialize(GAMES_STAGE_NAMES, keys, config)
-        if not beside.no_roll_ups:
-            running.roll_up(warehouse)
-    running.report(warehouse, "scenario")
-    if not options.players:
-        say("no player was given: nobody played, and what is stored was scored; --player NAME has one play")
-    for line in _not_played(warehouse, keys, options.snapshot):
-        say(line, err=True)
-    return end_run(warehouse, running.outcome)
 
 
 def league_plans(options: GamesSettings, settings: Settings, models: Models) -> dict[str, LeaguePlan]:
@@ -183,7 +133,6 @@ def _not_played(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Ite
             yield f"warning: {model}: {counted(number, 'episode')} not played to the end, because {why}{last}; the same command continues"
 
 
-_EPISODES_FOLLOWED = 2_000
 _OF_LEAGUES = {
     "planned": "Texts to be written, in all episodes",
     "calls": "Requests that are sent: all that are not replayed, where a stand-in plays on with legal moves",
@@ -191,49 +140,46 @@ _OF_LEAGUES = {
     "response_tokens_most": "Tokens of the responses to the most calls, if each is as long as max_tokens of the model allows",
 }
 """What columns of an estimate mean where games are played."""
+OF_MODELS = "Episodes of baselines alone ask nobody, and are not counted."
 HIGHEST_ASSUMES = (
     "The highest numbers assume that every game lasts to its limit of turns, "
     "every turn takes all its retries, and every response is as long as max_tokens allows."
 )
 
 
-def estimate(options: GamesSettings, beside: RunFlags, output: str) -> None:
-    settings = Settings.from_environment()
-    warehouse = open_warehouse(new=True)  # a first league is estimated before there is one
-    models = known_models(settings, COMPUTED_MODELS)
-    plans = league_plans(options, settings, models)
-    ledger = CallLedger(usual=UsualLengths(mean_call_tokens(warehouse, ["episode_turns"])))
-    episodes = 0
-    with stored_responses(settings) as store:
-        for plan in plans.values():
-            calls = ForeseenCalls(plan.pack, ledger)
-            for matches in in_windows((match for match in plan.matches() if not match.asks_nobody), _EPISODES_FOLLOWED):
-                episodes += len(matches)
-                _count(plan, matches, store, calls)
-            calls.close()
-    episodes_told = f"{counted(episodes, 'episode')} that models play"
-    head = f"{counted(len(plans), 'scenario')}, {episodes_told}, snapshot {options.snapshot}"
-    lines = [HIGHEST_ASSUMES, *_lengths_unknown(ledger)]
-    budgets = budgets_given(beside.max_cost_usd, beside.max_calls)
-    print_estimate(head, ledger, budgets, output, lines, _OF_LEAGUES)
+def _choose(given: GivenRun) -> Chosen:
+    plans = league_plans(given.options, given.environment, given.models)
+    specs = models_among([one for plan in plans.values() for one in (*plan.players, *plan.opponents.values())])
+    return Chosen(list(plans), {spec.name for spec in specs}, specs)
 
 
-def _lengths_unknown(ledger: CallLedger) -> Iterator[str]:
-    """Of which models it is not known how much they write; every later prompt of an episode holds it again."""
-    names = [row.model.name for row in ledger.sorted_rows() if row.calls and row.model.variant not in ledger.usual.turns]
-    if names:
-        yield (
-            f"No text of {' and '.join(names)} was played yet: each is taken to have {counted(USUAL_TURN_TOKENS, 'token')}, "
-            "or max_tokens if that is less, and later prompts of its episode hold it again. "
-            "Once some seeds are played, the mean of what was written counts."
-        )
+def register(instance: Any, keys: Sequence[str]) -> None:
+    from assets.games.scenarios import add_scenarios
+
+    add_scenarios(instance, keys)
 
 
-def _count(plan: LeaguePlan, matches: Sequence[Match], store: ResponseStore | None, calls: ForeseenCalls) -> None:
-    """What episodes still take, behind what of them is stored already."""
-    episodes = [plan.episode(match) for match in matches]
-    came = [Played() for _ in matches] if store is None else play(episodes, lambda _: {}, store.responses)
-    for match, episode, played in zip(matches, episodes, came, strict=True):
-        seats = [player.model for player in match.by_seat(plan.n_seats)]
-        calls.add_stored(played.responses, {model.variant: model for model in seats if model is not None})
-        calls.add(match, list(foreseen(episode, played.responses)))
+def _after(given: GivenRun, keys: Sequence[str], _: StagesRun) -> AfterRun:
+    if not given.options.players:
+        say("no player was given: nobody played, and what is stored was scored; --player NAME has one play")
+    return AfterRun(_not_played(given.warehouse, keys, given.options.snapshot))
+
+
+def _stages() -> Sequence[Stage]:
+    from assets.games.stages import GAMES_STAGES
+
+    return GAMES_STAGES
+
+
+GAMES_RUN = FamilyRun(
+    "games",
+    "scenario",
+    _stages,
+    _choose,
+    register=register,
+    after=_after,
+    makes_warehouse=True,
+    sized_by=("episodes", "episode"),
+    assumes=lambda found: [OF_MODELS, HIGHEST_ASSUMES],
+    meanings=_OF_LEAGUES,
+)

@@ -11,12 +11,10 @@ import click
 from dtef_pipeline.cli.options import (
     boards_by,
     budgets_with_roles,
-    exit_after,
     of_asked_snapshot,
     of_estimate,
     of_served,
     options,
-    refuse_estimate_of_judging,
     starts_from,
 )
 from dtef_pipeline.cli.reported import reports_errors
@@ -105,15 +103,11 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     \b
     Exit code: 0 done; 1 a part failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
     """
-    from dtef_pipeline.cli.qa import qa_run
+    from dtef_pipeline.cli.family_run import run_or_estimate
+    from dtef_pipeline.cli.qa.qa_run import QA_RUN, with_panel
 
     settings, beside = split_given(given)
-    options = qa_run.with_panel(settings)
-    if is_estimate:
-        refuse_estimate_of_judging(beside.first)
-        qa_run.estimate(options, beside, output)
-    else:
-        exit_after(lambda: qa_run.run(options, beside), output)
+    run_or_estimate(QA_RUN, with_panel(settings), beside, is_estimate=is_estimate, output=output)
 
 
 QA = FamilyWords(

@@ -4,61 +4,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import click
-import pandas as pd
 import pyarrow as pa
 
 from assets.engine.panel import family_panel
 from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
 from assets.qa.stages import arbiter_of_run
-from dtef_pipeline.asking.models import IMPORTED, Budget, Models, ModelSpec
-from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
-from dtef_pipeline.cli.planned_table import (
-    budget_lines,
-    mean_call_tokens,
-    mean_tokens,
-    planned_usage,
-    print_estimate,
-    stored_in,
-    stored_responses,
-)
-from dtef_pipeline.cli.role_budgets import budgets_given, with_budgets
-from dtef_pipeline.cli.started_runs import (
-    check_home_path,
-    end_run,
-    refuse_unaskable,
-    require_imported,
-    start_stages,
-    unanswered_lines,
-)
-from dtef_pipeline.cli.takes_settings import RunFlags
+from dtef_pipeline.asking.models import IMPORTED, ModelSpec
+from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
+from dtef_pipeline.cli.started_runs import StagesRun, refuse_unaskable, unanswered_lines
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, GatewayError
-from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.family.run_settings import command_settings, run_config
-from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths
+from dtef_pipeline.family.run_settings import command_settings
+from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.keys import Space
-from dtef_pipeline.qa.answering import prompts_of, with_messages
 from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
-from dtef_pipeline.qa.call_plan import AskedPart, plan_part
 from dtef_pipeline.qa.filter_faults import filter_faults
 from dtef_pipeline.qa.judged_rows import JUDGED_ITEM_COLUMNS, judged_items
 from dtef_pipeline.qa.others_judged import judgements_of_others
-from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts
-from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QA_STAGE_SETTINGS, QaSettings
+from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
 from dtef_pipeline.qa.settings import chosen_parts as fitting_parts
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 from dtef_pipeline.text.counted import and_more, counted
-from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from assets.engine.dry_run import DryRun
 
 _REASONS_NAMED = 3
 
@@ -146,22 +123,6 @@ def refuse_empty_filter(warehouse: Warehouse, keys: Sequence[str], how: AskedHow
         say(f"warning: {key}: {text}", err=True)
 
 
-def made_prompts(warehouse: Warehouse, how: AskedHow, key: str, rows: pa.Table) -> pa.Table:
-    """Rows of `qa_prompts`, of these rows of `qa_items`; what is stored of prompts is not looked at, since it may be of other items.
-
-    Those that wait for a server to look something up have no messages.
-    """
-    from assets.qa.lookups import KeptLookUps
-    from assets.qa.vectors import KeptVectors
-
-    at = QA_SPACE.levels(key)
-    examples, documents = (warehouse.rows(name, **at) for name in ("qa_examples", "qa_documents"))
-    vectors, look_ups = KeptVectors(warehouse, key), KeptLookUps(warehouse, key)
-    return part_prompts(
-        rows, examples, documents, how, vectors, partial(look_ups.expected, Settings.from_environment())
-    ).qa_prompts
-
-
 _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
 """The place of the stage that a run begins with."""
 
@@ -171,67 +132,21 @@ def with_panel(given: Mapping[str, Any]) -> QaSettings:
     return command_settings(QaSettings, given, family_panel(Settings.from_environment(), QA_PANEL_SECTION, QaSettings))
 
 
-def run(options: QaSettings, beside: RunFlags) -> int:
-    """The exit code: 1 where a part failed or a file was left out, and where a judge is named and there is nothing to judge."""
-    settings = Settings.from_environment()
-    check_home_path(settings)
-    require_safe(options.snapshot)
-    warehouse = open_warehouse()
-    keys = chosen_parts(warehouse, options.suites, options.parts)
-    models = known_models(settings, COMPUTED_MODELS)
-    specs = models.resolve(options.models) if options.models else ()
-    require_imported(specs, options.snapshot, settings)
-    arbiter = arbiter_of_run(models, options)
-    refuse_what_cannot_be_done(options, beside, settings, warehouse, keys, specs, arbiter)
-    refuse_empty_filter(warehouse, keys, options.how)
-    say_others_judged(warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
-    asked = {spec.name for spec in specs} | set(models.specs)
-    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, asked, models)
-    config = run_config(options, QA_STAGE_SETTINGS)
-    with start_stages("qa", keys, options.snapshot) as running:
-        from assets.launch import QA_STAGE_NAMES
-
-        running.materialize(QA_STAGE_NAMES[_STAGE_TO_BEGIN_WITH[beside.first] :], keys, config)
-        if not beside.no_roll_ups:
-            running.roll_up(warehouse)
-    running.report(warehouse, "part")
-    nothing = tuple(nothing_scored(warehouse, keys, options.snapshot, _imported_names(settings, options.snapshot)))
-    warnings = (
-        nothing
-        if beside.first == "judge"
-        else (*nothing, *look_ups_that_failed(warehouse, keys, options.how), *failed_models(warehouse, keys, options.snapshot))
-    )
-    for line in warnings:
-        say(line, err=True)
-    judged_nothing = bool(nothing) and options.judge not in (None, "none")
-    return end_run(warehouse, running.outcome) or int(judged_nothing)
-
-
 def _imported_names(settings: Settings, snapshot: str) -> list[str]:
     """The names of the models whose responses were imported in a snapshot."""
     with ResponseStore(settings.responses_url) as store:
         return [one.name for one in store.models(snapshot) if one.variant.startswith(IMPORTED)]
 
 
-def refuse_what_cannot_be_done(
-    options: QaSettings,
-    beside: RunFlags,
-    settings: Settings,
-    warehouse: Warehouse,
-    keys: Sequence[str],
-    specs: Sequence[ModelSpec],
-    arbiter: Arbiter | None,
-) -> None:
-    """Raises ConfigError or GatewayError before anything is bought: for a way of asking that no part allows, a server that is not named, a model
-    without a key, and a judge without one, or without a price under a budget of the day."""
-    judged = require_askable_parts(warehouse, keys, options.how, settings)
-    refuse_unaskable(
-        specs, options.snapshot, settings, budgets_given(beside.max_cost_usd, beside.max_calls).get("max_cost_usd")
-    )
+def _refuse(given: GivenRun, chosen: Chosen) -> None:
+    """Raises ConfigError or GatewayError for a way of asking that no part allows, a server that is not named, and a judge without a key, or
+    without a price under a budget of the day."""
+    options, arbiter = given.options, arbiter_of_run(given.models, given.options)
+    judged = require_askable_parts(given.warehouse, chosen.keys, options.how, given.environment)
     if arbiter is not None and judged:
         refuse_unpriced_judge(arbiter, options.allow_unpriced)
         try:
-            refuse_unaskable([arbiter.model], judge_snapshot(options.rejudge), settings)
+            refuse_unaskable([arbiter.model], judge_snapshot(options.rejudge), given.environment)
         except GatewayError as error:
             raise GatewayError(
                 f"{error}; this is the judge: --judge MODEL names another one, --judge none has nothing judged"
@@ -252,56 +167,56 @@ def chosen_parts(warehouse: Warehouse, suites: Sequence[str], parts: Sequence[st
     return fitting_parts(known, suites, parts)
 
 
-@reads_tables
-def estimate(warehouse: Warehouse, options: QaSettings, beside: RunFlags, output: str) -> None:
-    settings = Settings.from_environment()
-    keys = chosen_parts(warehouse, options.suites, options.parts)
-    models = known_models(settings, COMPUTED_MODELS)
+def _choose(given: GivenRun) -> Chosen:
+    options, models = given.options, given.models
+    keys = chosen_parts(given.warehouse, options.suites, options.parts)
+    specs = models.resolve(options.models) if options.models else ()
     arbiter = arbiter_of_run(models, options)
-    refuse_empty_filter(warehouse, keys, options.how)
-    with stored_responses(settings) as store:
-        ledger = CallLedger(stored_in(store), _usual_lengths(warehouse))
-        responses = waiting = 0
-        for asked in _asked(warehouse, options, models, arbiter, keys):
-            responses += plan_part(asked, ledger)
-            waiting += len(asked.prompts) - len(with_messages(asked.prompts))
-    if waiting:
+    refuse_empty_filter(given.warehouse, keys, options.how)
+    say_others_judged(given.warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
+    return Chosen(keys, {spec.name for spec in specs} | set(models.specs), specs)
+
+
+def _steps(given: GivenRun, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
+    return [(stage, keys) for stage in stages[_STAGE_TO_BEGIN_WITH[given.beside.first] :]]
+
+
+def _after(given: GivenRun, keys: Sequence[str], _: StagesRun) -> AfterRun:
+    warehouse, options = given.warehouse, given.options
+    nothing = tuple(nothing_scored(warehouse, keys, options.snapshot, _imported_names(given.environment, options.snapshot)))
+    is_failed = bool(nothing) and options.judge not in (None, "none")
+    if given.beside.first == "judge":
+        return AfterRun(nothing, is_failed)
+    of_calls = (*look_ups_that_failed(warehouse, keys, options.how), *failed_models(warehouse, keys, options.snapshot))
+    return AfterRun((*nothing, *of_calls), is_failed)
+
+
+def _not_counted(found: DryRun) -> Iterator[str]:
+    if waiting := sum(found.said["not_looked_up"]):
         told = f"{counted(waiting, 'question')} for which nothing was looked up yet"
-        click.echo(f"not counted: {told}; `dtef qa run --retriever remote` without --model asks the server", err=True)
-    say_others_judged(warehouse.rows, keys, models.resolve(options.models), options.snapshot, arbiter, options.rejudge)
-    head = f"{counted(len(keys), 'part')}, {counted(responses, 'response')}, snapshot {options.snapshot}"
-    more = partial(_lines_of_the_day, arbiter)
-    print_estimate(head, ledger, budgets_given(beside.max_cost_usd, beside.max_calls), output, more=more)
+        yield f"not counted: {told}; `dtef qa run --retriever remote` without --model asks the server"
 
 
-def _asked(
-    warehouse: Warehouse, options: QaSettings, models: Models, arbiter: Arbiter | None, keys: Sequence[str]
-) -> Iterator[AskedPart]:
-    specs = models.resolve(options.models)
-    how = options.how
-    for key in keys:
-        items = warehouse.rows("qa_items", **QA_SPACE.levels(key))
-        prompts = made_prompts(warehouse, how, key, items)
-        stored = warehouse.rows("qa_responses", **QA_SPACE.levels(key), snapshot=options.snapshot)
-        for condition in prompts["condition"].unique().to_pylist():
-            chosen = prompts_of(prompts, condition, options.limit)
-            yield AskedPart(
-                chosen, items, specs, options.draws, options.snapshot, arbiter, judge_snapshot(options.rejudge), stored
-            )
+def _of_the_day(given: GivenRun) -> Mapping[str, float | None]:
+    arbiter = arbiter_of_run(given.models, given.options)
+    return {JUDGE_ROLE: arbiter.daily_budget} if arbiter else {}
 
 
-def _usual_lengths(warehouse: Warehouse) -> UsualLengths:
-    """Mean tokens of what models wrote before, whatever the part and snapshot."""
-    return UsualLengths(
-        mean_call_tokens(warehouse, ["qa_responses"]),
-        mean_tokens(warehouse, "qa_judgements", "judge_variant", "len(raw)"),
-    )
+def _stages() -> Sequence[Stage]:
+    from assets.qa.stages import QA_STAGES
+
+    return QA_STAGES
 
 
-def _lines_of_the_day(arbiter: Arbiter | None, frame: pd.DataFrame) -> Iterator[str]:
-    """How the budget of the judges' day compares with the estimate."""
-    judged = frame[frame["role"] == JUDGE_ROLE]
-    if arbiter is not None and arbiter.daily_budget is not None and len(judged):
-        daily = Budget(max_cost_usd=arbiter.daily_budget)
-        for line in budget_lines("", daily, planned_usage(judged)):
-            yield line.replace("max_cost_usd", "daily_budget of judges", 1)
+QA_RUN = FamilyRun(
+    "qa",
+    "part",
+    _stages,
+    _choose,
+    _steps,
+    _refuse,
+    after=_after,
+    sized_by=("qa_responses", "response"),
+    assumes=_not_counted,
+    daily=_of_the_day,
+)

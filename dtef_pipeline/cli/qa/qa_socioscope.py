@@ -16,9 +16,11 @@ from assets.qa.askable_parts import require_server
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli import family_verbs
+from dtef_pipeline.cli.family_run import run
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.options import refuse_others
-from dtef_pipeline.cli.qa import qa_files, qa_run
+from dtef_pipeline.cli.qa import qa_files
+from dtef_pipeline.cli.qa.qa_run import QA_RUN
 from dtef_pipeline.cli.started_runs import require_imported
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import say
@@ -127,7 +129,7 @@ def _asked(given: Documented, options: QaSettings, specs: Sequence[ModelSpec], a
         part=given.part,
         replace=given.replace,
     )
-    if code or (code := qa_run.run(options.model_copy(update={"parts": [escape(given.key)]}), RunFlags())):
+    if code or (code := run(QA_RUN, options.model_copy(update={"parts": [escape(given.key)]}), RunFlags())):
         return code
     how = _how(options)
     stored = _stored(given.key, options.snapshot, how.condition((), about_documents=True), added.loaded.items)

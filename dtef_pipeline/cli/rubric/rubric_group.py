@@ -11,10 +11,8 @@ import click
 from dtef_pipeline.cli.options import (
     boards_by,
     budgets_with_roles,
-    exit_after,
     of_asked_snapshot,
     of_estimate,
-    refuse_estimate_of_judging,
     refuse_others,
     starts_from,
     writes_a_table,
@@ -164,15 +162,11 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     \b
     Exit code: 0 done; 1 a blueprint failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
     """
-    from dtef_pipeline.cli.rubric import rubric_run
+    from dtef_pipeline.cli.family_run import run_or_estimate
+    from dtef_pipeline.cli.rubric.rubric_run import RUBRIC_RUN, with_panel
 
     settings, beside = split_given(given)
-    options = rubric_run.with_panel(settings)
-    if is_estimate:
-        refuse_estimate_of_judging(beside.first)
-        rubric_run.estimate(options, beside, output)
-    else:
-        exit_after(lambda: rubric_run.run(options, beside), output)
+    run_or_estimate(RUBRIC_RUN, with_panel(settings), beside, is_estimate=is_estimate, output=output)
 
 
 _BLUEPRINT_FILES = (

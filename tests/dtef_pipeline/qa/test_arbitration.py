@@ -80,15 +80,6 @@ def test_after_a_reply_that_was_cut_the_judge_has_twice_the_room() -> None:
     assert (verdict.score, verdict.reason) == (None, "cut")
 
 
-@pytest.mark.parametrize("reply", [GOOD_REPLY, "high", "Let me think, cut"])
-def test_what_may_be_asked_again_is_known_before_it_is(reply: str) -> None:
-    asked: list[Request] = []
-    one, _ = judged({0: reply, 1: GOOD_REPLY}, asked)
-    possible = {request.key for request in one.again(reply)}
-    assert {request.key for request in asked[1:]} <= possible
-    assert bool(possible) == (len(asked) > 1)
-
-
 def test_a_judgement_beyond_a_budget_is_skipped_and_says_which() -> None:
     row = verdict_row(*judged({}), "openai/gpt-4o[temperature=0]")
     assert (row["score"], row["reason"], row["error"]) == (None, "skipped_budget", "the judges' daily limit of 10 was reached")

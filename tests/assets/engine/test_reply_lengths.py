@@ -7,8 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.cli.planned_table import mean_call_tokens
+from assets.engine.reply_lengths import mean_lengths
 from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.family.stage import Lengths
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_TURNS
 from resources.known_models import known_models
@@ -34,9 +35,10 @@ def test_empty_responses_count_as_they_are_and_unknown_ones_not_at_all(tmp_path:
     """A model whose responses had no tokens was taken to write hundreds."""
     house = Warehouse(tmp_path)
     house.write("episode_turns", turns(TURNS + UNKNOWN), **LEAGUE_SPACE.levels("poker/kuhn"), snapshot="base")
-    found = mean_call_tokens(house, ["episode_turns", "decision_answers"])
+    lengths = (Lengths("episode_turns"), Lengths("decision_answers"))
+    found = mean_lengths(house, lengths)
     assert found == {"silent": 0.0, "brief": pytest.approx(5)}
-    assert mean_call_tokens(Warehouse(tmp_path / "none"), ["episode_turns"]) == {}
+    assert mean_lengths(Warehouse(tmp_path / "none"), lengths) == {}
 
 
 def test_an_estimate_of_decisions_takes_texts_as_long_as_those_of_the_model_s_games(

@@ -1,0 +1,383 @@
+"""The estimate of a run: its stages plan what they would ask, as in the run itself, but nobody is asked and nothing is written.
+
+What the response store has is replayed. A request without a response is counted, and gets a stand-in of the usual length, so that later turns,
+judgements and stages can be planned. Stages that ask nobody are made where a later one reads their tables, in memory alone.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from math import inf
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from assets.engine.reply_lengths import mean_lengths
+from assets.engine.stage_inputs import Shared, StageInputs, begins_snapshot
+from assets.stage.snapshots import require_snapshot
+from dtef_pipeline.asking.embeddings import batches, text_hash
+from dtef_pipeline.asking.episodes import Episode, Played, in_windows, responses_by_key
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.planned_calls import PlannedCalls, PlannedTotals, prompt_tokens
+from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Message, Request, Response
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.families import COMPUTED_MODELS, Family
+from dtef_pipeline.family.run_settings import RunSettings
+from dtef_pipeline.family.stage import CallPlan, EpisodePlan, MostCalls, Stage, Tables, joined_rows
+from resources.gateway.embedder import NOTHING_EMBEDDED, Embedded
+from resources.known_models import known_models
+from resources.responses.store import RESPONSES, ResponseStore
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+_STAND_IN_MARK = re.compile("zq[a-p]{16}")
+"""Names a stand-in in the prompts that show it: by it equal texts of different requests differ, too."""
+_MARK_TOKENS = 3
+_FILLER = " say"
+"""A token by `estimate_tokens`, and about as many characters as one of prose has."""
+_HEX_AS_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+_AT_NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+_CUT = "length"
+
+
+class Outside(NamedTuple):
+    """`Inputs.outside` of an estimate."""
+
+    warehouse: Warehouse
+    settings: Settings
+
+
+@dataclass
+class DryRun:
+    """What a run would ask."""
+
+    counts: PlannedTotals = field(default_factory=PlannedTotals)
+    sizes: Counter[str] = field(default_factory=Counter)
+    """By stage, how much is to be had: responses, judgements, episodes."""
+    said: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    """What stages describe of partitions, by name."""
+    assumed: dict[str, float] = field(default_factory=dict)
+    """By the name of a model of which no reply is known, the tokens that one is taken to have."""
+    failures: dict[str, DtefError] = field(default_factory=dict)
+    """By partition, why it would fail. What is planned up to that point counts."""
+
+
+def dry_run(
+    family: Family,
+    stages: Sequence[Stage],
+    settings: RunSettings,
+    keys: Sequence[str],
+    outside: Outside,
+    store: ResponseStore | None,
+    only: Mapping[str, Collection[str]] | None = None,
+) -> DryRun:
+    """What these stages would ask about the partitions `keys`. `store`: of responses; None: there are none.
+
+    `only`: by stage, the partitions that it is made of, where these are not all. Raises DtefError where no partition at all can be planned.
+    """
+    planner = _Planner(family, stages, settings, outside, store)
+    with planner.opened:
+        for key in keys:
+            own = [one for one in stages if key in (only or {}).get(one.name, keys)]
+            try:
+                _Partition(planner, key, own).plan()
+            except DtefError as error:
+                planner.found.failures[key] = error
+    if keys and len(planner.found.failures) == len(keys):
+        raise planner.found.failures[keys[0]]
+    return planner.found
+
+
+class _Planner:
+    """What the partitions of an estimate share."""
+
+    def __init__(
+        self, family: Family, stages: Sequence[Stage], settings: RunSettings, outside: Outside, store: ResponseStore | None
+    ) -> None:
+        self.family, self.settings, self.outside, self.store = family, settings, outside, store
+        self.models = known_models(outside.settings, COMPUTED_MODELS)
+        self.found, self.opened = DryRun(), ExitStack()
+        self.shared = {one.name: Shared() for one in stages}
+        for one in self.shared.values():
+            self.opened.push(one.opened)
+        self.makers = {table: one for one in stages for table in (one.name, *one.beside)}
+        self.asking = {one.name for one in stages if one.asks_models and not one.is_idle(settings, self.models)}
+        self.read_later = _read_by_asking(stages, self.asking)
+        self._lengths: dict[str, dict[str, float]] = {}
+
+    def row(self, stage: Stage, request: Request) -> PlannedCalls:
+        return self.found.counts.row(request.role, request.model, stage.replies.behind_name)
+
+    def usual_tokens(self, stage: Stage, request: Request) -> float:
+        """Tokens of a reply to the request as it usually is."""
+        if stage.name not in self._lengths:
+            self._lengths[stage.name] = mean_lengths(self.outside.warehouse, stage.replies.lengths)
+        usual: float | None = self._lengths[stage.name].get(request.model.variant)
+        if usual is None:
+            usual = stage.replies.usual_tokens
+            if usual is None:
+                usual = request.answer_tokens or 0
+            else:
+                self.found.assumed[self.row(stage, request).name] = usual
+        return min(float(usual), _most_tokens(request))
+
+    def stored(self, keys: Sequence[str]) -> pa.Table:
+        return RESPONSES.empty_table() if self.store is None else self.store.responses(keys)
+
+
+def _read_by_asking(stages: Sequence[Stage], asking: Collection[str]) -> set[str]:
+    """The stages whose tables a later one of those `asking` may read, itself or by way of others."""
+    found: set[str] = set()
+    for one in reversed(stages):
+        if one.name in asking or one.name in found:
+            found.update(one.after)
+    return found
+
+
+class _DryInputs(StageInputs):
+    """`Inputs` of an estimate: what was made so far stands before what the warehouse has."""
+
+    is_dry = True
+
+    def __init__(self, partition: "_Partition", stage: Stage) -> None:
+        planner = partition.planner
+        shared = planner.shared[stage.name]
+        super().__init__(planner.outside, planner.family.space, partition.key, planner.settings.snapshot, shared)
+        self._partition, self.models = partition, planner.models
+
+    def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        made = self._partition.table(table)
+        return super().read(table, columns) if made is None else made.select(list(columns or made.column_names))
+
+    def rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        made = self._partition.table(table)
+        return super().rows(table, columns) if made is None else made.select(list(columns or made.column_names))
+
+    def keep(self, tables: Tables) -> None:
+        """Nothing is written."""
+
+    def warn(self, line: str) -> None:
+        """Warnings are of what a run does."""
+
+    def describe(self, **metadata: Any) -> None:
+        for name, value in metadata.items():
+            self._partition.planner.found.said[name].append(value)
+
+    def embed(self, texts: Sequence[str], spec: ModelSpec, known: int) -> Embedded:
+        """Counts the texts. Those without a vector stay without one."""
+        row = self._partition.planner.found.counts.row(EMBEDDER, spec)
+        row.planned += known + len(texts)
+        row.requests += known + len(texts)
+        row.replayed += known
+        if texts and not spec.is_local:
+            calls, messages = len(batches(sorted(texts, key=text_hash))), [Message("user", text) for text in texts]
+            tokens = prompt_tokens(messages)
+            row.send(tokens, 0, calls)
+            row.may_send(tokens + self._partition.longer(messages), 0, calls)
+        return NOTHING_EMBEDDED
+
+
+class _Asked(NamedTuple):
+    """A request of an episode."""
+
+    episode: Episode
+    came: Played
+    request: Request
+
+
+class _Partition:
+    """One partition: what its stages made, what they would make, and what is counted of it."""
+
+    def __init__(self, planner: _Planner, key: str, stages: Sequence[Stage]) -> None:
+        self.planner, self.key, self._stages = planner, key, stages
+        self._tables: dict[str, pa.Table] = {}
+        self._waiting: dict[str, Callable[[], Tables]] = {}
+        """By stage, what makes its tables once somebody reads one."""
+        self._longer: dict[str, float] = {}
+        """By the mark of a stand-in, the tokens that the reply may have beyond those of the stand-in."""
+        self._sent: dict[str, tuple[PlannedCalls, float]] = {}
+        """By the key of a request that is sent, where it is counted, and the most tokens of its reply."""
+
+    def plan(self) -> None:
+        """Have the stages plan one after the other."""
+        for stage in self._stages:
+            if stage.name not in self.planner.asking:
+                self._waiting[stage.name] = partial(self._make_tables, stage)
+                continue
+            with stage.around():
+                self._require_snapshot(stage)
+                made = self._make(stage)
+                if isinstance(made, CallPlan):
+                    self._waiting[stage.name] = self._plan_calls(stage, made)
+                elif isinstance(made, EpisodePlan):
+                    self._waiting[stage.name] = self._plan_episodes(stage, made)
+                else:
+                    self._tables |= made
+
+    def _make(self, stage: Stage) -> Tables | EpisodePlan | CallPlan:
+        return stage.make(_DryInputs(self, stage), self.planner.settings)
+
+    def _make_tables(self, stage: Stage) -> Tables:
+        made = self._make(stage)
+        assert not isinstance(made, (EpisodePlan, CallPlan)), f"{stage.name} is no stage that asks"
+        return made
+
+    def table(self, name: str) -> pa.Table | None:
+        """A table of these stages; None: what the warehouse has counts."""
+        stage = self.planner.makers.get(name)
+        if stage is not None and (make := self._waiting.pop(stage.name, None)) is not None:
+            with stage.around():
+                self._tables |= make()
+        return self._tables.get(name)
+
+    def _require_snapshot(self, stage: Stage) -> None:
+        planner = self.planner
+        if begins_snapshot(stage):
+            require_snapshot(planner.outside.warehouse, stage.name, planner.family.space, [self.key], planner.settings.snapshot)
+
+    def longer(self, messages: Sequence[Message]) -> float:
+        """The tokens by which a prompt is longer if the stand-ins in it are as long as replies can be."""
+        if not self._longer:
+            return 0.0
+        return sum(self._longer.get(mark, 0.0) for one in messages for mark in _STAND_IN_MARK.findall(one.text))
+
+    def _plan_calls(self, stage: Stage, plan: CallPlan) -> Callable[[], Tables]:
+        """Count the requests; what makes the tables."""
+        self.planner.found.sizes[stage.name] += plan.size
+        requests = plan.requests()
+        keys = [request.key for request in requests]
+        known = set[str]() if self.planner.store is None else self.planner.store.known(keys)
+        for request in requests:
+            if self._count(stage, request, is_stored=request.key in known):
+                self._may_send(self.planner.row(stage, request), request)
+
+        def make() -> Tables:
+            lacking = [request for request in requests if request.key not in known]
+            made = [self._reply(stage, request) for request in lacking]
+            stand_ins = [one for one in made if isinstance(one, Response)]
+            failures = {one.request_key: one for one in made if isinstance(one, Failure)}
+            stored = pa.concat_tables([self.planner.stored(plan.keys()), _response_table(stand_ins)])
+            return plan.written(plan.rows(stored, failures))
+
+        return make
+
+    def _plan_episodes(self, stage: Stage, plan: EpisodePlan) -> Callable[[], Tables]:
+        """Play the episodes, and count their requests; what makes the tables."""
+        self.planner.found.sizes[stage.name] += plan.size
+        most = plan.most_calls() if plan.most_calls else None
+        parts = [plan.rows((), ())]
+        for some in in_windows(plan.episodes(), stage.at_a_time):
+            played = self._play(stage, plan, some, most)
+            if stage.name in self.planner.read_later:
+                parts.append(plan.rows(some, played))
+        for spec, calls, prompt, reply in most.total() if most else ():
+            self.planner.found.counts.row(CANDIDATE, spec).may_send(prompt, reply, calls)
+        return lambda: plan.written(joined_rows(parts))
+
+    def _play(self, stage: Stage, plan: EpisodePlan, episodes: Sequence[Episode], most: MostCalls | None) -> list[Played]:
+        """Play episodes to their ends, one request of each at a time."""
+        played = [Played() for _ in episodes]
+        going = list(zip(episodes, played, strict=True))
+        while going:
+            asked = []
+            for one, came in going:
+                if (request := one.next(came.responses)) is not None:
+                    asked.append(_Asked(one, came, request))
+                elif most is None:
+                    self._count_further(one, came, plan)
+            going = self._answer(stage, plan, asked, most)
+        return played
+
+    def _answer(
+        self, stage: Stage, plan: EpisodePlan, asked: Sequence[_Asked], most: MostCalls | None
+    ) -> list[tuple[Episode, Played]]:
+        """Count these requests and add their replies, stored ones and stand-ins; the episodes that go on."""
+        stored = responses_by_key(self.planner.stored([one.request.key for one in asked]))
+        going = []
+        for episode, came, request in asked:
+            reply: Response | Failure | None = stored.get(request.key)
+            is_sent = self._count(stage, request, is_stored=reply is not None)
+            text: str | None = ""
+            if reply is None:
+                reply = self._reply(stage, request)
+                text = plan.stand_in(episode, request, reply.text) if isinstance(reply, Response) else None
+                if most is not None:
+                    most.add(episode, request)
+                elif is_sent:
+                    row = self.planner.row(stage, request)
+                    self._may_send(row, request, plan.longer_at_most)
+                    self._sent[request.key] = row, _most_tokens(request)
+            if isinstance(reply, Failure):
+                came.failure = reply
+                continue
+            came.responses.append(replace(reply, text=text) if text else reply)
+            if text is not None:
+                going.append((episode, came))
+            elif most is None:
+                self._count_further(episode, came, plan)
+        return going
+
+    def _count(self, stage: Stage, request: Request, *, is_stored: bool) -> bool:
+        """Count a planned request; whether it is sent, and was not counted before. Of models whose replies were made elsewhere none is."""
+        row, is_new = self.planner.row(stage, request), self.planner.found.counts.is_new(request.key)
+        row.planned += 1
+        row.requests += is_new
+        row.replayed += is_new and is_stored
+        if not is_new or is_stored or request.model.is_imported:
+            return False
+        row.send(prompt_tokens(request.conversation), self.planner.usual_tokens(stage, request))
+        return True
+
+    def _may_send(self, row: PlannedCalls, request: Request, longer: float = inf, shown: float = 0.0) -> None:
+        """Count a call with the longest prompt and reply. `longer`: as `EpisodePlan.longer_at_most`; `shown`: tokens of the reply before."""
+        messages = request.conversation
+        tokens = prompt_tokens(messages) + min(self.longer(messages), longer)
+        row.may_send(tokens + shown, _most_tokens(request))
+
+    def _count_further(self, episode: Episode, came: Played, plan: EpisodePlan) -> None:
+        """Count what an episode that is over would ask if its last reply, a stand-in, were cut and could not be read."""
+        if not came.responses or came.responses[-1].request_key not in self._sent:
+            return
+        *before, last = came.responses
+        row, longest = self._sent.pop(last.request_key)
+        if (request := episode.next([*before, replace(last, text="", finish_reason=_CUT)])) is not None:
+            shown = sum(one.role == "assistant" for one in request.conversation) >= len(came.responses)
+            self._may_send(row, request, plan.longer_at_most, longest if shown else 0.0)
+
+    def _reply(self, stage: Stage, request: Request) -> Response | Failure:
+        """A reply of the usual length in place of one that is not there; a failure where there will be none."""
+        model = request.model
+        if model.is_imported:
+            return Failure(request.key, "no such response was imported", 0, "missing")
+        usual, mark = self.planner.usual_tokens(stage, request), f"zq{request.key[:16].translate(_HEX_AS_LETTERS)}"
+        self._longer[mark] = _most_tokens(request) - usual
+        text = mark + _FILLER * max(0, round(usual) - _MARK_TOKENS)
+        return Response(
+            request.key,
+            request.prompt_id,
+            model.name,
+            model.variant,
+            request.draw,
+            request.snapshot,
+            text,
+            *(None,) * 6,
+            0.0,
+            1,
+            _AT_NO_TIME,
+            role=request.role,
+        )
+
+
+def _most_tokens(request: Request) -> float:
+    return inf if request.max_tokens is None else float(request.max_tokens)
+
+
+def _response_table(responses: Sequence[Response]) -> pa.Table:
+    """As of `ResponseStore.responses`."""
+    return pa.table(
+        [pa.array([getattr(one, column.name) for one in responses], column.type) for column in RESPONSES], schema=RESPONSES
+    )

@@ -1,0 +1,97 @@
+"""Calls that a run would make, counted by role and model: requests, what of them is stored already, and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Message
+from dtef_pipeline.asking.tokens import estimate_tokens
+
+PLANNED_ROLES = (CANDIDATE, "judge", EMBEDDER, "analyst")
+"""What models are asked as, in the order in which a run asks them."""
+PLANNED: Mapping[str, str] = {
+    "role": "What the model is asked as: candidate (to be evaluated), judge, embedder or analyst",
+    "planned": "Turns to be written, judgements, texts to be embedded, summaries, or extractions of key points",
+    "requests": "Planned ones that differ: what reads the same is asked once",
+    "replayed": "Requests whose response is stored: they cost nothing",
+    "calls": "Requests that are sent: all that are not replayed; up to 64 texts are embedded in one",
+    "calls_most": "Calls if each reply of a judge or an analyst has to be asked for once more",
+    "prompt_tokens": "Tokens of the prompts that are sent, estimated on the high side",
+    "response_tokens": "Tokens of the responses as they usually are: the mean of earlier ones, if there are any",
+    "response_tokens_most": "Tokens of the responses if each is as long as allowed: by max_tokens of the model, or the prompt if that is more",
+    "cost_usd": "US dollars for these calls with responses of the usual length",
+    "cost_usd_most": "US dollars for the most calls with the longest responses",
+}
+"""By name, the columns of an estimate."""
+
+
+@dataclass(slots=True)
+class PlannedCalls:
+    """What one model is asked in one role. Tokens are of calls that are sent alone; a `most` without a limit is infinite."""
+
+    role: str
+    name: str
+    model: ModelSpec
+    """Of several variants of the model the first."""
+    planned: int = 0
+    requests: int = 0
+    replayed: int = 0
+    calls: int = 0
+    calls_most: int = 0
+    prompt_tokens: float = 0.0
+    prompt_tokens_most: float = 0.0
+    """As `prompt_tokens`, where everything that can be asked for once more is, and everything shown in prompts is as long as it can be."""
+    response_tokens: float = 0.0
+    response_tokens_most: float = 0.0
+
+    def send(self, prompt: float, usual: float, calls: int = 1) -> None:
+        """So many calls, whose prompts have so many tokens together, with responses of `usual` tokens each."""
+        self.calls += calls
+        self.prompt_tokens += prompt
+        self.response_tokens += calls * usual
+
+    def may_send(self, prompt: float, most: float, calls: int = 1) -> None:
+        """At most so many calls, those of `send` among them, with responses of at most `most` tokens each."""
+        self.calls_most += calls
+        self.prompt_tokens_most += prompt
+        self.response_tokens_most += calls * most if calls else 0
+
+
+@dataclass(slots=True)
+class PlannedTotals:
+    """The calls of several partitions together. Equal requests of different partitions are one."""
+
+    rows: dict[tuple[str, str], PlannedCalls] = field(default_factory=dict)
+    """By role and name of the model."""
+    _seen: set[bytes] = field(default_factory=set)
+
+    def row(self, role: str, model: ModelSpec, behind_name: str = "") -> PlannedCalls:
+        name = model.name + behind_name
+        return self.rows.setdefault((role, name), PlannedCalls(role, name, model))
+
+    def is_new(self, key: str) -> bool:
+        """Whether the request key was never given before."""
+        short = bytes.fromhex(key)
+        if short in self._seen:
+            return False
+        self._seen.add(short)
+        return True
+
+    def sorted_rows(self) -> list[PlannedCalls]:
+        """What anything is planned of: by role in the order of a run, then in the order in which models were first asked."""
+        planned = [row for row in self.rows.values() if row.planned]
+        return sorted(planned, key=lambda row: PLANNED_ROLES.index(row.role))
+
+
+def prompt_tokens(messages: Sequence[Message]) -> int:
+    """Estimated tokens of a conversation."""
+    return sum(tokens_of(message.text) for message in messages)
+
+
+@lru_cache(maxsize=8_192)
+def tokens_of(text: str) -> int:
+    """`estimate_tokens`, once per text: the same instructions stand in many prompts."""
+    return estimate_tokens(text)

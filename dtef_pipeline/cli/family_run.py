@@ -1,0 +1,195 @@
+"""`dtef FAMILY run` and its estimate, for every family. A family brings a record, in `NAME_run.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dtef_pipeline.asking.models import Models, ModelSpec
+from dtef_pipeline.asking.snapshot_label import require_safe
+from dtef_pipeline.cli.opened_warehouse import open_warehouse
+from dtef_pipeline.cli.options import exit_after, refuse_estimate_of_judging
+from dtef_pipeline.cli.planned_table import print_estimate, stored_responses
+from dtef_pipeline.cli.role_budgets import with_budgets
+from dtef_pipeline.cli.started_runs import (
+    StagesRun,
+    check_home_path,
+    end_run,
+    refuse_unaskable,
+    require_imported,
+    start_stages,
+)
+from dtef_pipeline.cli.takes_settings import RunFlags
+from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
+from dtef_pipeline.family.run_settings import run_config
+from dtef_pipeline.family.stage import Stage
+from dtef_pipeline.text.counted import counted
+from resources.known_models import known_models
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from assets.engine.dry_run import DryRun
+
+Steps = Sequence[tuple[Stage, Sequence[str]]]
+"""Stages in their order, with the partitions that each is made of."""
+
+
+@dataclass(frozen=True)
+class GivenRun:
+    """What a run is given, and what it finds."""
+
+    options: Any
+    """The settings of the family."""
+    beside: RunFlags
+    environment: Settings
+    warehouse: Warehouse
+
+    @cached_property
+    def models(self) -> Models:
+        return known_models(self.environment, COMPUTED_MODELS)
+
+
+class Chosen(NamedTuple):
+    """What a run is about."""
+
+    keys: Sequence[str]
+    names: Collection[str]
+    """Of the models that it may ask: budgets may be of them."""
+    specs: Sequence[ModelSpec] = ()
+    """Those of them that it certainly asks."""
+
+
+class AfterRun(NamedTuple):
+    """What is to be said after a run."""
+
+    warnings: Iterable[str] = ()
+    is_failed: bool = False
+    """Whether the run came to nothing, though no stage failed."""
+
+
+@dataclass(frozen=True)
+class FamilyRun:
+    """What a family knows of its runs."""
+
+    family: str
+    noun: str
+    """What a partition is called."""
+    stages: Callable[[], Sequence[Stage]]
+    """Imports them: that takes seconds."""
+    choose: Callable[[GivenRun], Chosen]
+    """Raises ConfigError for what is not known."""
+    steps: Callable[[GivenRun, Sequence[str], Sequence[Stage]], Steps] = lambda given, keys, stages: [
+        (one, keys) for one in stages
+    ]
+    """What is made of the partitions: all stages of all, unless it says otherwise."""
+    refuse: Callable[[GivenRun, Chosen], None] = lambda given, chosen: None
+    """Raises for what a run cannot do, before it asks."""
+    register: Callable[[Any, Sequence[str]], None] = lambda instance, keys: None
+    """Makes partitions known to Dagster's instance; without it, something else did."""
+    roll_up: Callable[[StagesRun, Warehouse], None] = StagesRun.roll_up
+    after: Callable[[GivenRun, Sequence[str], StagesRun], AfterRun] = lambda given, keys, running: AfterRun()
+    makes_warehouse: bool = False
+    """Whether a run can be the first to write tables."""
+    sized_by: tuple[str, str] = ("", "")
+    """The stage that says how much a run is, and what it counts, such as responses."""
+    assumes: Callable[[DryRun], Iterable[str]] = lambda found: ()
+    """What an estimate says of its numbers."""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    """Of the columns of an estimate, where they mean something else than in other families."""
+    daily: Callable[[GivenRun], Mapping[str, float | None]] = lambda given: {}
+    """By role, US dollars of its day."""
+
+
+def family_run(name: str) -> FamilyRun:
+    """The record of a family's runs."""
+    found: FamilyRun = getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_run"), f"{name.upper()}_RUN")
+    return found
+
+
+def run_or_estimate(record: FamilyRun, options: Any, beside: RunFlags, *, is_estimate: bool, output: str) -> None:
+    """What `run` does, with and without `--estimate`; ends with its exit code."""
+    if is_estimate:
+        refuse_estimate_of_judging(beside.first)
+        estimate(record, options, beside, output)
+    else:
+        exit_after(lambda: run(record, options, beside), output)
+
+
+def run(record: FamilyRun, options: Any, beside: RunFlags) -> int:
+    """Make the stages, and the boards. The exit code: 1 where a partition failed or a file was left out."""
+    given = given_run(record, options, beside)
+    chosen = record.choose(given)
+    given, running = start(record, given, chosen)
+    running.report(given.warehouse, record.noun)
+    after = record.after(given, chosen.keys, running)
+    for line in after.warnings:
+        say(line, err=True)
+    return end_run(given.warehouse, running.outcome) or int(after.is_failed)
+
+
+def start(record: FamilyRun, given: GivenRun, chosen: Chosen) -> tuple[GivenRun, StagesRun]:
+    """Make the stages of what was chosen, and the boards, after all that can be refused was; what was given with its budgets, and the run."""
+    check_home_path(given.environment)
+    options, beside = given.options, given.beside
+    require_safe(options.snapshot)
+    require_imported(chosen.specs, options.snapshot, given.environment)
+    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, chosen.names, given.models)
+    given = replace(given, options=options)
+    record.refuse(given, chosen)
+    refuse_unaskable(chosen.specs, options.snapshot, given.environment, options.max_cost_usd)
+    with start_stages(record.family, chosen.keys, options.snapshot) as running:
+        record.register(running.instance, chosen.keys)
+        stages = record.stages()
+        config = run_config(options, {one.name: one.settings for one in stages})
+        for names, keys in _together(record.steps(given, chosen.keys, stages), stages):
+            running.materialize(names, keys, config)
+            if running.outcome.failures and names[-1] != stages[-1].name:
+                running.done = ()
+                break
+        if not beside.no_roll_ups:
+            record.roll_up(running, given.warehouse)
+    return given, running
+
+
+def _together(steps: Steps, stages: Sequence[Stage]) -> Iterator[tuple[list[str], Sequence[str]]]:
+    """The names of stages that are neighbours and are made of the same partitions, if of any: Dagster has these in order in one run."""
+    places = {stage.name: place for place, stage in enumerate(stages)}
+    numbered = [(places[stage.name] - at, stage.name, list(keys)) for at, (stage, keys) in enumerate(steps) if keys]
+    for (_, keys), some in groupby(numbered, key=lambda step: (step[0], step[2])):
+        yield [name for _, name, _ in some], keys
+
+
+def estimate(record: FamilyRun, options: Any, beside: RunFlags, output: str) -> None:
+    """Print what a run would ask. Ends with exit code 1 where a file was skipped."""
+    given = given_run(record, options, beside)
+    chosen = record.choose(given)
+    found = planned(record, given, chosen.keys)
+    names = {*chosen.names, *(row.model.name for row in found.counts.rows.values())}
+    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, names, given.models)
+    stage, noun = record.sized_by
+    head = f"{counted(len(chosen.keys), record.noun)}, {counted(found.sizes[stage], noun)}, snapshot {options.snapshot}"
+    print_estimate(head, found, options, output, record.assumes(found), record.meanings, record.daily(given))
+    if given.warehouse.skipped:
+        raise SystemExit(1)
+
+
+def planned(record: FamilyRun, given: GivenRun, keys: Sequence[str]) -> DryRun:
+    """What a run of these partitions would ask."""
+    from assets.engine.dry_run import Outside, dry_run
+
+    steps = record.steps(given, keys, record.stages())
+    stages, only = [stage for stage, _ in steps], {stage.name: own for stage, own in steps}
+    outside = Outside(given.warehouse, given.environment)
+    with stored_responses(given.environment) as store:
+        return dry_run(FAMILY_BY_NAME[record.family], stages, given.options, keys, outside, store, only)
+
+
+def given_run(record: FamilyRun, options: Any, beside: RunFlags) -> GivenRun:
+    """What a command is given. Raises WarehouseError where there is no warehouse."""
+    return GivenRun(options, beside, Settings.from_environment(), open_warehouse(new=record.makes_warehouse))

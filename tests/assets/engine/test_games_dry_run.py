@@ -1,0 +1,80 @@
+"""What a run of games would ask is played by a stand-in, and no run asks more than the most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assets.engine.dry_run import DryRun
+from assets.games.stages import DECISION_STAGES, GAMES_STAGES
+from dtef_pipeline.asking.request import Request
+from dtef_pipeline.games.settings import DecisionSettings, GamesSettings
+from tests.assets.engine.conftest import KnowModels
+from tests.made.plain_run import PlainRun, sums
+
+KUHN = "poker/kuhn"
+
+
+@pytest.fixture
+def place(tmp_path: Path, know_models: KnowModels) -> PlainRun:
+    know_models(player={"max_tokens": 300}, rival={"max_tokens": 200})
+    return PlainRun("games", GAMES_STAGES, tmp_path)
+
+
+def settings(**given: Any) -> GamesSettings:
+    return GamesSettings.model_validate({"players": ["player"], "opponents": ["random"], "seeds": "1-4", **given})
+
+
+def checks(request: Request) -> str:
+    return "I wait.\nACTION: check"
+
+
+def planned(place: PlainRun, **given: Any) -> DryRun:
+    return place.estimate(settings(**given), [KUHN])
+
+
+def test_a_run_asks_no_more_than_the_most_and_afterwards_all_of_it_is_replayed(place: PlainRun) -> None:
+    before = sums(planned(place, opponents=["rival"], draws=2))["candidate"]
+    assert before.planned >= before.requests == before.calls > 0
+    place.run(KUHN, settings(opponents=["rival"], draws=2), checks)
+    assert place.asked.total() <= before.calls_most
+    after = sums(planned(place, opponents=["rival"], draws=2))["candidate"]
+    assert (after.requests, after.replayed, after.calls, after.calls_most) == (place.asked.total(), place.asked.total(), 0, 0)
+
+
+def test_an_estimate_counts_seeds_in_both_seats_and_asks_for_no_items(place: PlainRun) -> None:
+    found = planned(place)
+    assert found.sizes["episodes"] == 2 * 4
+    assert not place.house.tables(["scenario_items", "episodes"])
+
+
+def test_opponents_that_play_alike_share_requests(place: PlainRun) -> None:
+    one, both = (sums(planned(place, opponents=names))["candidate"] for names in (["random"], ["random", "nash"]))
+    assert both.planned == pytest.approx(2 * one.planned, rel=0.5)
+    assert one.calls <= both.calls < 2 * one.calls
+    assert both.calls_most < 2 * one.calls_most
+
+
+def test_lengths_are_those_of_earlier_texts(place: PlainRun) -> None:
+    found = planned(place)
+    assert (found.assumed, sums(found)["candidate"].response_tokens) == (
+        {"player": 400},
+        300 * sums(found)["candidate"].calls,
+    )
+    place.run(KUHN, settings(), checks)
+    later = planned(place, snapshot="later")
+    assert not later.assumed
+    row = sums(later)["candidate"]
+    assert row.response_tokens == 5 * row.calls
+    assert row.response_tokens_most == 300 * row.calls_most
+
+
+def test_decisions_are_asked_once_a_draw(place: PlainRun) -> None:
+    given = DecisionSettings.model_validate({"models": ["player"], "draws": 2})
+    found = place.estimate(given, [KUHN], stages=DECISION_STAGES)
+    row = sums(found)["candidate"]
+    assert (row.planned, row.calls, row.calls_most) == (2 * 12, 2 * 12, 2 * 12)
+    place.run(KUHN, given, checks, DECISION_STAGES[:1])
+    assert sums(place.estimate(given, [KUHN], stages=DECISION_STAGES))["candidate"].replayed == place.asked.total() == 24
