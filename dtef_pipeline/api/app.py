@@ -9,23 +9,17 @@ from fastapi import Depends, FastAPI
 from starlette.datastructures import MutableHeaders, State
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import (
-    description,
-    evaluation_routes,
-    feedback_routes,
-    feedback_sync,
-    health_pages,
-    persona_routes,
-    queue_routes,
-    result_routes,
-    review_pages,
-    scenario_routes,
-)
+from dtef_pipeline.api import description
 from dtef_pipeline.api.bodies import BodyLimit, require_storable_text
-from dtef_pipeline.api.event_stream import Watchers
-from dtef_pipeline.api.layout import answer_with_pages
-from dtef_pipeline.api.operator_pages import page_routers
+from dtef_pipeline.api.documents import persona_routes, scenario_routes
+from dtef_pipeline.api.pages import health_pages, review_pages
+from dtef_pipeline.api.pages.layout import answer_with_pages
+from dtef_pipeline.api.pages.operator_pages import page_routers
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
+from dtef_pipeline.api.queue import evaluation_routes, queue_routes
+from dtef_pipeline.api.queue.event_stream import Watchers
+from dtef_pipeline.api.results import result_routes
+from dtef_pipeline.api.review import feedback_routes, feedback_sync
 from dtef_pipeline.api.service_health import HealthLook
 from dtef_pipeline.api.services import Services
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from dtef_pipeline.api.answer_schemas import AnswerBody, may_be_missing
-from dtef_pipeline.api.plans import NotApproved, RefusedManifest, UnfitManifest, UnknownName, without_commands
+from dtef_pipeline.api.plans.plan import NotApproved, RefusedManifest, UnfitManifest, UnknownName, without_commands
 from dtef_pipeline.documents import Reason, spelled, told_faults
 from dtef_pipeline.errors import (
     BallotError,

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request
 
-from dtef_pipeline.api.persona_routes import PERSONAS
-from dtef_pipeline.api.scenario_routes import SCENARIOS
+from dtef_pipeline.api.documents.persona_routes import PERSONAS
+from dtef_pipeline.api.documents.scenario_routes import SCENARIOS
+from dtef_pipeline.api.documents.versioned_documents import KnownDocuments
+from dtef_pipeline.api.queue.shown_evaluations import ShownEvaluation, shown_evaluations
 from dtef_pipeline.api.services import Services
-from dtef_pipeline.api.shown_evaluations import ShownEvaluation, shown_evaluations
-from dtef_pipeline.api.versioned import KnownDocuments
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.text.counted import counted
 from resources.evaluations.evaluation_counts import count_unended, last_event_at
@@ -104,7 +104,7 @@ class _KeptDaemon:
 
     def state(self, services: Services, now: datetime) -> DaemonState:
         from assets.daemon_state import daemon_state
-        from dtef_pipeline.api.asked_settings import home_named
+        from dtef_pipeline.api.plans.manifest_base import home_named
 
         home = services.settings.dagster_home
         with self._lock:

@@ -43,7 +43,7 @@ class LogOfHome:
         with self._lock:
             if self._log is None and (self._home / "dagster.yaml").is_file():
                 from assets.evaluations.run_log import run_log_of
-                from dtef_pipeline.api.asked_settings import home_named
+                from dtef_pipeline.api.plans.manifest_base import home_named
 
                 with home_named(str(self._home)):
                     self._log = run_log_of(self._home)

@@ -12,7 +12,7 @@ import click
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.api.paired_answers import PairsAsked, for_people, pair_stored
+from dtef_pipeline.api.review.paired_responses import PairsAsked, for_people, pair_stored
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.terminal import terminal_fit
 from dtef_pipeline.errors import BallotError, ConfigError

@@ -12,7 +12,7 @@ import pytest
 from assets.definitions import defs
 from assets.evaluations.run_log import DagsterRunLog
 from assets.survey.store import SurveyStore
-from dtef_pipeline.api.games_plan import GamesManifest, planned_games
+from dtef_pipeline.api.plans.games_plan import GamesManifest, planned_games
 from dtef_pipeline.cli.started_runs import dagster_instance
 from resources.evaluations.evaluation_store import QUEUE_TAG, EvaluationStore, Event
 from resources.settings import Settings

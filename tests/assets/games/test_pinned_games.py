@@ -11,10 +11,10 @@ import yaml
 
 from assets.games.known_games import known_scenarios
 from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, Launched, materialize
-from dtef_pipeline.api.games_plan import GamesManifest, planned_games
-from dtef_pipeline.api.plans import PlannedEvaluation
-from dtef_pipeline.api.results_of import RunAsked
-from dtef_pipeline.api.results_of_games import counts_of, metrics_of, trace_of, traces_of
+from dtef_pipeline.api.plans.games_plan import GamesManifest, planned_games
+from dtef_pipeline.api.plans.plan import PlannedEvaluation
+from dtef_pipeline.api.results.run_results import RunAsked
+from dtef_pipeline.api.results.run_results_games import counts_of, metrics_of, trace_of, traces_of
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
 from resources.settings import Settings
 from resources.votes.game_documents import GameDocumentStore

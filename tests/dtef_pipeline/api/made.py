@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.access import SESSION_COOKIE
 from dtef_pipeline.api.app import make_app, use_services
-from dtef_pipeline.api.asked_settings import home_named
+from dtef_pipeline.api.plans.manifest_base import home_named
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import TOKEN_ROLES, Tokens, token_hash
 from resources.settings import Settings, shipped

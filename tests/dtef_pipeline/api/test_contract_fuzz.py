@@ -25,7 +25,7 @@ with warnings.catch_warnings():
 
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.description import operations
-from dtef_pipeline.api.plans import PlannedEvaluation
+from dtef_pipeline.api.plans.plan import PlannedEvaluation
 from dtef_pipeline.preference.pairing import new_pairs
 from resources.evaluations.evaluation_store import AskedRun
 from tests.dtef_pipeline.api.described import faults_of
