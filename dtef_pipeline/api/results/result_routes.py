@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import ConfigDict
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, may_be_missing
@@ -15,7 +16,8 @@ from dtef_pipeline.api.etags import UNCHANGED, tagged
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus, progress_of
 from dtef_pipeline.api.queue.queue_bodies import Asks, SpentOnCalls
-from dtef_pipeline.api.results.run_results import ResultsKept, RunAsked, Spent, results_for
+from dtef_pipeline.api.results.run_context import RunContext, Spent
+from dtef_pipeline.api.results.run_results import ResultsKept, add_board_columns, results_for
 from dtef_pipeline.api.results.trace_bodies import TraceBody
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.errors import UnknownEvaluation
@@ -31,7 +33,9 @@ results_kept = ResultsKept()
 
 
 class MetricOfRun(AnswerBody):
-    """A number of a model. What stands behind `remark` is told by some families alone."""
+    """A number of a model. What stands behind `remark` is told by some families alone, most of it as columns of their boards."""
+
+    model_config = ConfigDict(json_schema_extra=add_board_columns)
 
     model: str
     metric: str
@@ -51,36 +55,8 @@ class MetricOfRun(AnswerBody):
     """What else is to be known of the value: what was not answered, could not be read, or was done in the model's place; null: nothing."""
     direction: Literal["higher", "lower", "none"] = may_be_missing()
     """Which side is better."""
-    interval_kind: str | None = may_be_missing()
-    """How the interval was made; null: there is none."""
-    condition: str = may_be_missing()
-    """How was asked (qa, survey)."""
-    context_level: str = may_be_missing()
-    """How much the models were told (survey)."""
-    measured_by: str = may_be_missing()
-    """Version, judge or lexicon behind the metric: values that differ in it are never averaged together (qa)."""
-    parse_rate: float | None = may_be_missing()
-    """Share of responses that could be read, 0-1 (qa, survey)."""
-    n_planned: int = may_be_missing()
-    """Parts that the score is to be made of (rubric)."""
     n_responses: int = may_be_missing()
     """Responses with a score (rubric)."""
-    persona: str = may_be_missing()
-    """The persona that was played, with its version; empty: none (games)."""
-    unit: str = may_be_missing()
-    """Of the value: share, chips, points, ... (games)."""
-    n_clusters: int = may_be_missing()
-    """Seeds behind the value (games)."""
-    illegal_rate: float | None = may_be_missing()
-    """Texts that were no legal move over turns; null: no turns (games)."""
-    forfeit_rate: float | None = may_be_missing()
-    """Episodes forfeited for want of a legal move, 0-1; null: none were played (games)."""
-    unparsed_rate: float | None = may_be_missing()
-    """Texts in which no command was found over turns; null: no turns (games)."""
-    refused_rate: float | None = may_be_missing()
-    """Texts that decline to play over turns; null: no turns (games)."""
-    default_rate: float | None = may_be_missing()
-    """Moves made for the player for want of a legal one over turns; null: no turns (games)."""
 
 
 class CostOfRun(SpentOnCalls):
@@ -141,16 +117,16 @@ class RunOutcome(PageOfTraces):
     cost: CostOfRun
 
 
-def _run_asked(run_id: str, services: Used) -> RunAsked:
+def _run_asked(run_id: str, services: Used) -> RunContext:
     from resources.warehouse import Warehouse
 
     if not _RUN_ID.fullmatch(run_id):
         raise UnknownEvaluation(f"there is no evaluation run {run_id[:80]!r}")
     evaluation, run = services.evaluations.run(run_id)
-    return RunAsked(evaluation, run, services.settings, Warehouse(services.settings.warehouse))
+    return RunContext(evaluation, run, services.settings, Warehouse(services.settings.warehouse))
 
 
-Asked = Annotated[RunAsked, Depends(_run_asked)]
+Asked = Annotated[RunContext, Depends(_run_asked)]
 
 
 @router.get(RUN_PATH, response_model=RunOutcome, responses=UNCHANGED)
@@ -199,9 +175,9 @@ def read_trace(request: Request, held: Operating, asked: Asked, trace_id: str) -
     return tagged(request, trace_of(asked, trace_id))
 
 
-def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any]:
+def trace_of(asked: RunContext, trace_id: str) -> dict[str, Any]:
     """A trace of the run, as the API tells it. Raises Problem where there is none."""
-    found = results_for(asked.evaluation.family).trace_of(asked, trace_id) if len(trace_id) <= _LONGEST_TRACE_ID else None
+    found = results_for(asked).trace(trace_id) if len(trace_id) <= _LONGEST_TRACE_ID else None
     if found is None:
         raise Problem(404, f"there is no trace {trace_id[:80]!r} of the run {asked.run.run_id}")
     return {"trace_id": trace_id, "run_id": asked.run.run_id, **found}
@@ -212,7 +188,7 @@ def trace_uri(run_id: str, trace_id: str) -> str:
     return f"/api/evaluations/{run_id}/traces/{quote(trace_id, safe='')}"
 
 
-def _page(asked: RunAsked, traces: list[str], after: str, limit: int) -> dict[str, Any]:
+def _page(asked: RunContext, traces: list[str], after: str, limit: int) -> dict[str, Any]:
     """At most `limit` URIs, and that of the next page (None: there is none)."""
     run_id = asked.run.run_id
     rest = traces[bisect_right(traces, after) :]

@@ -26,15 +26,6 @@ class Unit(NamedTuple):
     """What became of one that was answered, as in `were played`."""
 
 
-OUTCOME_UNITS: Mapping[str, Unit] = {
-    "games": Unit("episode", "played"),
-    "qa": Unit("response", "given"),
-    "rubric": Unit("response", "given"),
-    "survey": Unit("prediction", "given"),
-}
-"""By family."""
-
-
 class OutcomeCounts(NamedTuple):
     """What was asked for, and what came of it."""
 
@@ -45,7 +36,7 @@ class OutcomeCounts(NamedTuple):
     skipped: int = 0
     scored: int = 0
 
-    def told(self, unit: Unit) -> str | None:
+    def in_words(self, unit: Unit) -> str | None:
         """How much is missing and why, in words; None where all that was asked for was answered, and something of it is scored."""
         unscored = f"none of {counted(self.answered, unit.noun)} has a score" if self.answered and not self.scored else None
         return in_words(shortfall(self.asked or 0, self.answered, self.skipped, self.failed, unit), unscored)
@@ -78,13 +69,13 @@ def counts_in_all(counts: Mapping[Hashable, OutcomeCounts]) -> OutcomeCounts:
     return OutcomeCounts(*(sum(one[place] or 0 for one in counts.values()) for place in range(len(OutcomeCounts._fields))))
 
 
-def outcomes_told(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) -> dict[str, Any]:
+def outcomes_body(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) -> dict[str, Any]:
     """The member `outcomes` of a run."""
     found = counts_in_all(counts)
     nothing = (
         f"no {unit.noun} is asked for here: the sample, or what the models go by, leaves none" if found.asked == 0 else None
     )
-    return {"unit": unit.noun, **found._asdict(), "warning": nothing or found.told(unit)}
+    return {"unit": unit.noun, **found._asdict(), "warning": nothing or found.in_words(unit)}
 
 
 def further_in_words(further: int, noun: str) -> str | None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from typing import Any
 
-from dtef_pipeline.api.answer_schemas import AnswerBody, row_of
+import pyarrow as pa
+
+from dtef_pipeline.api.answer_schemas import AnswerBody, RowBody, row_of
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_SCORES
 from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINTS
 from dtef_pipeline.survey.tables import SCORES
+from dtef_pipeline.tables import CALL
+
+_CALL_COLUMNS = (
+    *("model", "model_variant", "temperature", "draw", "snapshot", "prompt_id", "finish_reason", "served_model"),
+    *("prompt_tokens", "completion_tokens", "cost_usd", "latency_s", "attempts", "answered_at"),
+)
 
 
-class _TraceOfRun(AnswerBody):
+class _TraceOfRun(RowBody):
     trace_id: str
     run_id: str
 
@@ -24,7 +32,7 @@ class SpokenMessage(AnswerBody):
     text: str
 
 
-class TurnOfGame(AnswerBody):
+class TurnOfGame(RowBody):
     """A text of a model in an episode, the opponent's too."""
 
     model_config = row_of(EPISODE_TURNS, never_null=("episode_id", "seat", "turn", "attempt"))
@@ -41,40 +49,20 @@ class TraceOfGame(_TraceOfRun):
     """In the order of play."""
 
 
-class _ResponseTold(_TraceOfRun):
-    model: str
-    model_variant: str
-    """Model string plus every sampling parameter."""
-    temperature: float | None
-    """null: not set."""
-    draw: int
-    """Repeated sample of the same prompt, from 0."""
-    snapshot: str
-    prompt_id: str | None
-    """Hash of all that the model was sent."""
+class ResponseOfRun(_TraceOfRun):
+    """A response of a model, and how it was scored."""
+
+    model_config = row_of(pa.schema(CALL), _CALL_COLUMNS, never_null=("model", "model_variant", "draw", "snapshot"))
+
     status: str
     """answered or ok: there is a response; empty: it is blank; error, missing or budget: there is none, see `reason`."""
     text: str | None
     """The response as it was served; null: there is none."""
     reason: str | None
     """Why there is no response."""
-    finish_reason: str | None
-    """Why the response ended, as the provider says: stop, length, ..."""
-    served_model: str | None
-    """The model that the provider says it served."""
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cost_usd: float | None
-    """null: not known."""
-    latency_s: float | None
-    """Seconds that the call took; null: not known, or there was none."""
-    attempts: int | None
-    """Calls sent until it was answered or given up."""
-    answered_at: datetime | None
-    """null: no model was asked."""
 
 
-class PredictedQuestion(AnswerBody):
+class PredictedQuestion(RowBody):
     """A question that the response answers: what was read of it, and its score."""
 
     model_config = row_of(
@@ -87,13 +75,13 @@ class PredictedQuestion(AnswerBody):
     """Hash of all that the model was sent, and of the target."""
 
 
-class TraceOfSurvey(_ResponseTold):
+class TraceOfSurvey(ResponseOfRun):
     """A response to a prompt of a survey, which may ask several questions."""
 
     questions: list[PredictedQuestion]
 
 
-class ScoreOfItem(AnswerBody):
+class ScoreOfItem(RowBody):
     """What one metric says of the response to an item."""
 
     model_config = row_of(
@@ -101,7 +89,7 @@ class ScoreOfItem(AnswerBody):
     )
 
 
-class JudgementOfItem(AnswerBody):
+class JudgementOfItem(RowBody):
     """What a judge said of the response to an item."""
 
     model_config = row_of(
@@ -119,13 +107,13 @@ class AnsweredItem(AnswerBody):
     judgements: list[JudgementOfItem]
 
 
-class TraceOfQa(_ResponseTold):
+class TraceOfQa(ResponseOfRun):
     """A response to questions with expected answers."""
 
     items: list[AnsweredItem]
 
 
-class PointOfRubric(AnswerBody):
+class PointOfRubric(RowBody):
     """A criterion of the response: what its judges agree on, or what its function found."""
 
     model_config = row_of(
@@ -135,7 +123,7 @@ class PointOfRubric(AnswerBody):
     )
 
 
-class VerdictOfRubric(AnswerBody):
+class VerdictOfRubric(RowBody):
     """What one judge said of a criterion of the response."""
 
     model_config = row_of(
@@ -145,7 +133,7 @@ class VerdictOfRubric(AnswerBody):
     )
 
 
-class TraceOfRubric(_ResponseTold):
+class TraceOfRubric(ResponseOfRun):
     """A response to a prompt of a blueprint."""
 
     prompt: str
@@ -162,5 +150,12 @@ class TraceOfRubric(_ResponseTold):
     """Why there are no points: other judges have judged the response since. null: its own judges' verdicts are there."""
 
 
-TraceBody = TraceOfGame | TraceOfSurvey | TraceOfQa | TraceOfRubric
+class TraceOfOther(ResponseOfRun):
+    """A response of another family."""
+
+    scores: list[dict[str, Any]]
+    """The rows of the family's table of scores that are about it."""
+
+
+TraceBody = TraceOfGame | TraceOfSurvey | TraceOfQa | TraceOfRubric | TraceOfOther
 """By the family of the run."""

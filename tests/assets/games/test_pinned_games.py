@@ -13,8 +13,8 @@ from assets.games.known_games import known_scenarios
 from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, Launched, materialize
 from dtef_pipeline.api.plans.games_plan import GamesManifest, planned_games
 from dtef_pipeline.api.plans.plan import PlannedEvaluation
-from dtef_pipeline.api.results.run_results import RunAsked
-from dtef_pipeline.api.results.run_results_games import counts_of, metrics_of, trace_of, traces_of
+from dtef_pipeline.api.results.run_context import RunContext
+from dtef_pipeline.api.results.run_results_games import GamesResults
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
 from resources.settings import Settings
 from resources.votes.game_documents import GameDocumentStore
@@ -58,13 +58,9 @@ def submitted(plan: PlannedEvaluation) -> Evaluation:
 
 
 def shown(league: League, evaluation: Evaluation) -> tuple[Any, ...]:
-    asked = RunAsked(evaluation, evaluation.runs[0], Settings.from_environment(), league.house)
-    return (
-        metrics_of(asked, counts_of(asked)),
-        counts_of(asked),
-        traces_of(asked),
-        [trace_of(asked, one) for one in traces_of(asked)],
-    )
+    run = RunContext(evaluation, evaluation.runs[0], Settings.from_environment(), league.house)
+    found = GamesResults(run)
+    return found.metrics(found.counts()), found.counts(), found.traces(), [found.trace(one) for one in found.traces()]
 
 
 def test_the_version_that_was_submitted_is_played_though_a_later_one_was_made_meanwhile(league: League) -> None:

@@ -13,7 +13,9 @@ import pytest
 
 from assets.games.known_games import known_scenarios
 from assets.stage.resources import Store
-from dtef_pipeline.api.results.run_results import Results, ResultsKept, RunAsked, Spent
+from dtef_pipeline.api.results.family_results import FamilyResults
+from dtef_pipeline.api.results.run_context import RunContext, Spent
+from dtef_pipeline.api.results.run_results import Results, ResultsKept
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
@@ -192,9 +194,14 @@ def asked_kuhn(folder: Path, rows: list[dict[str, Any]], further: list[dict[str,
     played = [{**row, **told, "status": "played" if row["status"] == "scored" else "skipped_budget"} for row in rows]
     house.write("episodes", rows_in(EPISODES, played), **at)
     house.write("episode_turns", rows_in(EPISODE_TURNS, []), **at)
-    dealt = {"seeds": "1-2", "opponents": ["baseline/random"]}
-    config = {"scenario_items": dealt, "episodes": {**dealt, "players": ["baseline/always-pass"], "draws": 3}}
-    return submitted(folder, "games", config, [AskedRun(KUHN, {"persona_id": "none", "scenario_id": KUHN, "persona": ""})])
+    dealt, version = {"seeds": "1-2", "opponents": ["baseline/random"]}, games_of()[0]["version"]
+    config = {"episodes": {"players": ["baseline/always-pass"], "draws": 3}}
+    return submitted(
+        folder,
+        "games",
+        config,
+        [AskedRun(KUHN, {"persona_id": "none", "scenario_id": KUHN, "persona": "", "scenario_version": version, **dealt})],
+    )
 
 
 def games_of(metric: Mapping[str, Any] = CHIPS_WON) -> list[dict[str, Any]]:
@@ -266,25 +273,25 @@ def test_a_dagster_run_of_an_evaluation_notes_what_it_buys(tmp_path: Path) -> No
         assert store.bought([response(1).request_key], "a" * 32).calls == 1
 
 
-def kept_run(run_id: str, written: list[int]) -> RunAsked:
+def kept_run(run_id: str, written: list[int]) -> RunContext:
     """As much of a run as keeping its results takes."""
     made = SimpleNamespace(
         run=SimpleNamespace(run_id=run_id), evaluation=SimpleNamespace(family="qa"), written=lambda _: tuple(written)
     )
-    return cast(RunAsked, made)
+    return cast(RunContext, made)
 
 
 def test_results_are_made_once_for_all_who_ask_at_the_same_time() -> None:
     """Two who opened the page of a run had it computed twice."""
     made, may_go_on, begun = list[str](), threading.Event(), threading.Event()
 
-    def make(asked: RunAsked) -> Results:
-        made.append(asked.run.run_id)
+    def make(family: FamilyResults) -> Results:
+        made.append(family.run.run.run_id)
         begun.set()
         assert may_go_on.wait(30)
         return Results([], {}, Spent(), Spent(), [])
 
-    kept, written = ResultsKept(made=make), [1]
+    kept, written = ResultsKept(make=make), [1]
     callers = [threading.Thread(target=kept.of, args=[kept_run("one", written)]) for _ in range(4)]
     for caller in callers:
         caller.start()
@@ -302,8 +309,8 @@ def test_results_are_kept_up_to_so_many_members() -> None:
     """Five hundred runs were kept, of whatever size."""
     made: list[str] = []
 
-    def make(asked: RunAsked) -> Results:
-        made.append(asked.run.run_id)
+    def make(family: FamilyResults) -> Results:
+        made.append(family.run.run.run_id)
         return Results([], {}, Spent(), Spent(), ["trace"] * 59)
 
     kept = ResultsKept(100, make)
@@ -316,7 +323,7 @@ def test_results_are_made_again_when_a_scenario_changes(tmp_path: Path) -> None:
     """A new version of a manifest left the results of the old one standing."""
     evaluation, settings = asked_qa(tmp_path), settings_in(tmp_path, DTEF_SCENARIOS=str(tmp_path / "scenarios"))
     with EvaluationStore(settings.responses_url, TOLD_LOG):
-        asked = RunAsked(evaluation, evaluation.runs[0], settings, Warehouse(settings.warehouse))
+        asked = RunContext(evaluation, evaluation.runs[0], settings, Warehouse(settings.warehouse))
         before = asked.written(["qa_scores"])
         same = asked.written(["qa_scores"])
         place = tmp_path / "scenarios" / "made" / "one.yaml"
