@@ -11,7 +11,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api import description
 from dtef_pipeline.api.bodies import BodyLimit, require_storable_text
-from dtef_pipeline.api.documents import persona_routes, scenario_routes
+from dtef_pipeline.api.documents import scenario_templates
+from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
+from dtef_pipeline.api.documents.document_routes import document_router
 from dtef_pipeline.api.pages import health_pages, review_pages
 from dtef_pipeline.api.pages.layout import answer_with_pages
 from dtef_pipeline.api.pages.operator_pages import page_routers
@@ -34,8 +36,9 @@ _ON_EVERY_ANSWER = {
 # A route of the queue comes before that of a run, which takes any id.
 _ROUTERS = (
     description.router,
-    persona_routes.router,
-    scenario_routes.router,
+    document_router(PERSONAS),
+    scenario_templates.router,
+    document_router(SCENARIOS),
     evaluation_routes.router,
     queue_routes.router,
     result_routes.router,

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request
 
-from dtef_pipeline.api.documents.persona_routes import PERSONAS
-from dtef_pipeline.api.documents.scenario_routes import SCENARIOS
+from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.documents.versioned_documents import KnownDocuments
 from dtef_pipeline.api.queue.shown_evaluations import ShownEvaluation, shown_evaluations
 from dtef_pipeline.api.services import Services

@@ -6,14 +6,45 @@ from collections.abc import Container
 from itertools import count
 from typing import Any
 
+from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 
+from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.answer_schemas import AnswerBody
 from dtef_pipeline.api.documents.versioned_documents import MADE_HERE, body_of
+from dtef_pipeline.api.etags import UNCHANGED, tagged
+from dtef_pipeline.api.services import Used
 from dtef_pipeline.games.manifest import ScenarioManifest, Seeds
 from dtef_pipeline.games.packs import adapters
 from resources.settings import Settings
 
 _TO_WRITE = "to be written"
+router = APIRouter()
+
+
+class ScenarioTemplate(AnswerBody):
+    """An engine, with a manifest that it can play."""
+
+    adapter: str
+    """The name of the engine."""
+    package: str
+    """The package that it comes from, in words."""
+    description: str
+    """That of the manifest."""
+    manifest: dict[str, Any]
+    """To start from: as it is sent to make a scenario."""
+
+
+class ScenarioTemplates(AnswerBody):
+    """One for each engine."""
+
+    templates: list[ScenarioTemplate]
+
+
+@router.get("/api/scenarios/templates", tags=["scenarios"], response_model=ScenarioTemplates, responses=UNCHANGED)
+def list_templates(request: Request, services: Used, _: Operating) -> Response:
+    """The engines that are installed, each with a manifest to start from."""
+    return tagged(request, {"templates": scenario_templates(services.settings)})
 
 
 def scenario_templates(settings: Settings) -> list[dict[str, Any]]:

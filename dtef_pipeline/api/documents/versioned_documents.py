@@ -1,47 +1,35 @@
-"""Documents with versions and statuses, of files and made over HTTP: listed, made, changed and approved. What personas and scenarios share."""
+"""Documents with versions and statuses, of files and made over HTTP: made, changed, approved, imported. What personas and scenarios share."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
-from typing import Annotated, Any, NamedTuple
+from typing import Any, Literal
 
-from fastapi import Query, Request, Response
-from fastapi.responses import JSONResponse
-from pydantic import ValidationError
-from starlette.concurrency import run_in_threadpool
+from fastapi import Request
+from pydantic import Field, ValidationError
 
-from dtef_pipeline.api.etags import header_of, require_match, tagged, weak_etag
-from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, Problem, as_errors, fault_of_line, faulty
+from dtef_pipeline.api.answer_schemas import AnswerBody
+from dtef_pipeline.api.etags import header_of, require_match, weak_etag
+from dtef_pipeline.api.problems import Problem, as_errors, faulty
 from dtef_pipeline.api.services import Services
-from dtef_pipeline.documents import reasons
+from dtef_pipeline.documents import Part, reasons
 from dtef_pipeline.errors import SourceError
-from dtef_pipeline.games.document_lines import document_lines, new_documents, read_document_lines
+from dtef_pipeline.games.document_lines import new_documents, read_document_lines
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.identity import versions_in_play
 from resources.settings import Settings
-from resources.votes.game_documents import (
-    DocumentChanged,
-    DocumentVersion,
-    GameDocumentKind,
-    GameDocumentStore,
-    SaidStatus,
-    StoredDocuments,
-)
+from resources.votes.game_documents import DocumentChanged, GameDocumentKind, GameDocumentStore, StoredDocuments
 
 Versioned = Persona | ScenarioManifest
 ByVersion = Mapping[tuple[str, int], Versioned]
-DOCUMENTS_LISTED, MOST_DOCUMENTS_LISTED = 100, 1000
-"""Documents of a list where no `limit` says otherwise, and at most."""
 LARGEST_VERSION = 2**31 - 1
 MADE_HERE = ("version", "status")
 """Fields of a document that nobody sends."""
-Cursor = Annotated[str | None, Query(description="`next` of the part of the list before this one.")]
-Limit = Annotated[int, Query(ge=1, le=MOST_DOCUMENTS_LISTED)]
-VersionAsked = Annotated[int | None, Query(ge=1, le=LARGEST_VERSION, description="None: the latest.")]
 _ECHOED_OF_BODY, _MOST_FAULTS = 80, 20
 
 
@@ -60,19 +48,43 @@ class DocumentsOfKind:
     """What else is wrong with a document that fits its model, each with `path` and `message`."""
     most_imported: int | None = None
     """New versions of one import over HTTP; None: any number."""
+    place: str = "/{document_id}"
+    """Of one document, below the path of all."""
+    id_in_path: Callable[..., str] = lambda document_id: document_id
+    """Its id, from the parameters of `place`."""
 
     def location(self, document_id: str) -> str:
         return f"/api/{self.plural}/{document_id}"
 
 
-class VersionTold(NamedTuple):
-    """A version of a document, with who made it and what was said of it."""
+class SpokenStatus(AnswerBody):
+    """What somebody said of the status of a version."""
+
+    status: str
+    who: str
+    said_at: datetime
+
+
+class VersionOfDocument(AnswerBody):
+    """A version, and what was said of it."""
 
     version: int
     status: str
-    made: DocumentVersion | None
-    """None: a file has it."""
-    said: Sequence[SaidStatus]
+    kept_in: Literal["file", "store"] = Field(serialization_alias="from")
+    """store: it was made here."""
+    made_by: str | None
+    """Who made it; null: a file has it."""
+    made_at: datetime | None
+    """null: a file has it."""
+    statuses: list[SpokenStatus]
+    """What was said of its status, the first first."""
+
+
+class AddedRecords(Part):
+    """What an import has added, by kind, and how many records were there already."""
+
+    added: dict[str, int]
+    known: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +131,24 @@ class KnownDocuments:
     def revision(self, document_id: str) -> int:
         return self.stored.revision(self.of.kind, document_id)
 
-    def history(self, document_id: str) -> list[VersionTold]:
-        """All versions of a document, in their order; none of one that is not there."""
+    def history(self, document_id: str) -> list[VersionOfDocument]:
+        """All versions of a document, in their order. Of one that a file has, the file alone is told. Raises Problem 404."""
+        self.one(document_id)
         made = {one.version: one for one in self.stored.of(self.of.kind) if one.id == document_id}
         said = [one for one in self.stored.statuses if (one.kind, one.id) == (self.of.kind, document_id)]
         return [
-            VersionTold(version, one.status, made.get(version), [each for each in said if each.version == version])
+            VersionOfDocument(
+                version=version,
+                status=one.status,
+                kept_in="store" if version in made else "file",
+                made_by=made[version].who if version in made else None,
+                made_at=made[version].made_at if version in made else None,
+                statuses=[
+                    SpokenStatus(status=each.status, who=each.who, said_at=each.said_at)
+                    for each in said
+                    if each.version == version
+                ],
+            )
             for (name, version), one in self.versions.items()
             if name == document_id
         ]
@@ -135,40 +159,7 @@ def body_of(document: Versioned) -> dict[str, Any]:
     return document.model_dump(mode="json")
 
 
-def listed(
-    of: DocumentsOfKind, request: Request, services: Services, status: str | None, cursor: str | None, limit: int
-) -> Response:
-    """The latest version of each document, of those alone that have the status; `cursor`: the id that the list goes on after."""
-    found = [one for one in KnownDocuments.now(of, services).latest().values() if status in (None, one.status)]
-    rest = [one for one in found if cursor is None or one.id > cursor]
-    after = rest[limit - 1].id if len(rest) > limit else None
-    return tagged(request, {of.plural: [body_of(one) for one in rest[:limit]], "next": after})
-
-
-def shown(of: DocumentsOfKind, request: Request, services: Services, document_id: str, version: int | None) -> Response:
-    """A version; None: the latest. Raises Problem 404."""
-    return tagged(request, body_of(KnownDocuments.now(of, services, document_id).one(document_id, version)))
-
-
-def history(of: DocumentsOfKind, request: Request, services: Services, document_id: str) -> Response:
-    """Who made which version, and what was said of its status. Of a version that a file has, the file alone is told. Raises Problem 404."""
-    known = KnownDocuments.now(of, services, document_id)
-    known.one(document_id)
-    versions = [
-        {
-            "version": one.version,
-            "status": one.status,
-            "from": "store" if one.made else "file",
-            "made_by": one.made.who if one.made else None,
-            "made_at": one.made.made_at.isoformat() if one.made else None,
-            "statuses": [{"status": each.status, "who": each.who, "said_at": each.said_at.isoformat()} for each in one.said],
-        }
-        for one in known.history(document_id)
-    ]
-    return tagged(request, {"id": document_id, "versions": versions})
-
-
-def make(of: DocumentsOfKind, services: Services, given: object, who: str) -> Response:
+def make(of: DocumentsOfKind, services: Services, given: object, who: str) -> dict[str, Any]:
     """Store version 1 of what was sent, with the first status. Raises Problem: 422 for faults, 409 for an id that is there."""
     document = _checked(of, given, 1)
     known = KnownDocuments.now(of, services, document.id)
@@ -179,8 +170,7 @@ def make(of: DocumentsOfKind, services: Services, given: object, who: str) -> Re
         services.documents.add(of.kind, body_of(document), who, seen=known.revision(document.id))
     except DocumentChanged:
         raise _there_already(of, document.id) from None
-    body = body_of(document)
-    return JSONResponse(body, 201, {"Location": of.location(document.id), "ETag": weak_etag(body), "Cache-Control": "no-cache"})
+    return body_of(document)
 
 
 def _there_already(of: DocumentsOfKind, document_id: str) -> Problem:
@@ -188,7 +178,9 @@ def _there_already(of: DocumentsOfKind, document_id: str) -> Problem:
     return Problem(409, f"the {of.kind} {document_id} is there already; allowed: another id, or PUT {where} for a new version")
 
 
-def change(of: DocumentsOfKind, request: Request, services: Services, document_id: str, given: object, who: str) -> Response:
+def change(
+    of: DocumentsOfKind, request: Request, services: Services, document_id: str, given: object, who: str
+) -> dict[str, Any]:
     """Store what was sent as the next version, with the first status.
 
     Raises Problem: 404 unknown, 428 without If-Match, 412 where that names another state than the latest version's, 422 for faults and for
@@ -206,38 +198,7 @@ def change(of: DocumentsOfKind, request: Request, services: Services, document_i
     except DocumentChanged:
         etag = weak_etag(body_of(KnownDocuments.now(of, services, document_id).one(document_id)))
         raise Problem(412, f"it has changed since: the ETag is now {etag}", {"ETag": etag}) from None
-    return _now(body_of(document))
-
-
-def export_answer(of: DocumentsOfKind, services: Services) -> Response:
-    """All versions of all documents as JSON lines, of files and made here."""
-    lines = document_lines(of.kind, KnownDocuments.now(of, services).versions.values())
-    sent = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{of.plural}.jsonl"'}
-    return Response(lines, headers=sent, media_type="application/jsonl")
-
-
-async def import_answer(of: DocumentsOfKind, request: Request, services: Services, who: str) -> Response:
-    """201 with what was added. Raises Problem: 422 for the first line with a fault, 409 where something has changed meanwhile."""
-    data = await request.body()
-
-    def add() -> AddedDocuments:
-        try:
-            return import_documents(
-                of, services.settings, services.documents, data, SENT_BODY, who, source=OVER_HTTP, most=of.most_imported
-            )
-        except SourceError as error:
-            raise fault_of_line(error) from None
-        except DocumentChanged as error:
-            raise Problem(409, f"{error}; send the lines again") from None
-
-    return JSONResponse((await run_in_threadpool(add))._asdict(), 201)
-
-
-class AddedDocuments(NamedTuple):
-    """What an import has added, by what the record of actions calls it, and how many lines said nothing new."""
-
-    added: dict[str, int]
-    known: int
+    return body_of(document)
 
 
 def import_documents(
@@ -250,7 +211,7 @@ def import_documents(
     *,
     source: str | None = None,
     most: int | None = None,
-) -> AddedDocuments:
+) -> AddedRecords:
     """Store the versions and later statuses that JSON lines have and nothing here has, all of them or none.
 
     `where` and `source`: what errors and the record of actions call the lines; None: the same. `most`: new versions; None: any number.
@@ -264,7 +225,8 @@ def import_documents(
     _require_importable(of, versions, where, most)
     later = [body_of(one) for line, one in new.items() if line not in versions]
     bodies = [body_of(one) for one in versions.values()]
-    return AddedDocuments(store.add_all(of.kind, bodies, later, who, source or where, seen=known.stored), len(given) - len(new))
+    added = store.add_all(of.kind, bodies, later, who, source or where, seen=known.stored)
+    return AddedRecords(added=added, known=len(given) - len(new))
 
 
 def _require_importable(of: DocumentsOfKind, versions: Mapping[int, Versioned], where: str, most: int | None) -> None:
@@ -283,7 +245,7 @@ def _require_importable(of: DocumentsOfKind, versions: Mapping[int, Versioned], 
 
 def move(
     of: DocumentsOfKind, request: Request, services: Services, document_id: str, status: str, version: int | None, who: str
-) -> Response:
+) -> dict[str, Any]:
     """Store a status of a version; None: of the latest.
 
     Raises Problem: 404 unknown, 409 for a status that does not follow the present one, 412 where an If-Match names another state.
@@ -302,17 +264,13 @@ def move(
         services.documents.say(of.kind, after, who, seen=known.revision(document_id), before=body_of(before))
     except DocumentChanged:
         raise Problem(409, f"the {of.kind} {document_id} has changed meanwhile; look at it again") from None
-    return _now(after)
+    return after
 
 
 def steps_from(of: DocumentsOfKind, status: str) -> Sequence[str]:
     """The statuses that may follow one."""
     at = of.statuses.index(status)
     return of.statuses[at + 1 : at + 2]
-
-
-def _now(body: Mapping[str, Any]) -> Response:
-    return JSONResponse(body, headers={"ETag": weak_etag(body), "Cache-Control": "no-cache"})
 
 
 def _checked(of: DocumentsOfKind, given: object, version: int) -> Versioned:

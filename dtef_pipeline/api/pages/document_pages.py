@@ -1,25 +1,34 @@
 """The pages of personas and of scenarios: lists by status, versions, the next step, and forms that notice changes meanwhile."""
 
-from __future__ import annotations
-
-import json
+# Annotations are evaluated where they stand: they name what a router is made for.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
+from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.documents import versioned_documents
+from dtef_pipeline.api.documents.document_routes import VersionAsked, require_status
 from dtef_pipeline.api.documents.versioned_documents import DocumentsOfKind, KnownDocuments, Versioned
 from dtef_pipeline.api.etags import weak_etag
 from dtef_pipeline.api.pages.elements import Content, Html, element, html, link
-from dtef_pipeline.api.pages.form_parts import FormFault, Refusal, TypedForm, faults_above, one_of, refusal_of
-from dtef_pipeline.api.pages.layout import page, to_page
+from dtef_pipeline.api.pages.form_parts import (
+    NOT_REFUSED,
+    FormFault,
+    Refusal,
+    SentForm,
+    TypedForm,
+    faults_above,
+    one_of,
+    refusal_of,
+)
+from dtef_pipeline.api.pages.layout import page, page_router, to_page
 from dtef_pipeline.api.pages.page_parts import badge, box_of_table, button_form, foreign, listed, moment, row_of, sure_button
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.services import Services
+from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.errors import DtefError
 
 _CHANGED_MEANWHILE = (
@@ -49,6 +58,34 @@ class DocumentPages:
     """The document that a form stands for, of this id where it has one already. Raises Problem."""
     controls: Callable[[TypedForm, Any, Refusal, Services], Content]
     """The fields with what was typed, else with what the document before it has."""
+
+    def router(self) -> APIRouter:
+        """The routes of the pages."""
+        found, of = page_router(), self.of
+        Id = Annotated[str, Depends(of.id_in_path)]
+
+        @found.get(f"/{of.plural}")
+        def show_list(request: Request, services: Used, held: Operating, status: str | None = None) -> Response:
+            require_status(of, status, "query.status")
+            return self.list_page(request, services, status, {}, NOT_REFUSED)
+
+        @found.post(f"/{of.plural}")
+        async def make_document(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
+            return await self.make(request, services, form, held.name)
+
+        @found.get(f"/{of.plural}{of.place}")
+        def show_document(request: Request, services: Used, held: Operating, one: Id, version: VersionAsked = None) -> Response:
+            return self.one_page(request, services, one, version, {}, NOT_REFUSED)
+
+        @found.post(f"/{of.plural}{of.place}")
+        async def change_document(request: Request, services: Used, held: Operating, one: Id, form: SentForm) -> Response:
+            return await self.change(request, services, one, form, held.name)
+
+        @found.post(f"/{of.plural}{of.place}/status")
+        def move_document(request: Request, services: Used, held: Operating, one: Id, form: SentForm) -> Response:
+            return self.move(request, services, one, form, held.name)
+
+        return found
 
     def list_page(
         self, request: Request, services: Services, status: str | None, form: TypedForm, refusal: Refusal
@@ -92,14 +129,14 @@ class DocumentPages:
         given: object = None
         try:
             given = self.sent(form, None)
-            answer = await run_in_threadpool(versioned_documents.make, self.of, services, given, who)
+            made = await run_in_threadpool(versioned_documents.make, self.of, services, given, who)
         except (Problem, DtefError) as error:
             if isinstance(error, Problem) and error.status == HTTPStatus.CONFLICT:
                 refusal = self._there_already(given)
             else:
                 refusal = await self._refusal(request, error)
             return await run_in_threadpool(self.list_page, request, services, None, form, refusal)
-        return to_page(f"/{self.of.plural}/{json.loads(bytes(answer.body))['id']}")
+        return to_page(f"/{self.of.plural}/{made['id']}")
 
     async def change(self, request: Request, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
         """The next version of a document, whose page follows; or the form again with why it was not taken."""
@@ -213,13 +250,13 @@ def _versions_of(of: DocumentsOfKind, known: KnownDocuments, document_id: str) -
     """All versions of a document: who made them, and what was said of their status."""
     rows = []
     for one in reversed(known.history(document_id)):
-        told = [html(f"{each.status} by ", foreign(each.who), ", ", moment(each.said_at)) for each in one.said]
+        told = [html(f"{each.status} by ", foreign(each.who), ", ", moment(each.said_at)) for each in one.statuses]
         rows.append(
             row_of(
                 link(f"/{of.plural}/{document_id}?version={one.version}", f"Version {one.version}"),
                 badge(one.status),
-                one.made.who if one.made else "a file",
-                moment(one.made.made_at) if one.made else "–",
+                one.made_by or "a file",
+                moment(one.made_at),
                 [element("span", line, class_="said") for line in told] or "–",
             )
         )

@@ -5,55 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fastapi import Request, Response
 from pydantic import ValidationError
 
-from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.documents.persona_routes import PERSONAS, faults_of_name
-from dtef_pipeline.api.documents.versioned_documents import VersionAsked
+from dtef_pipeline.api.documents.document_kinds import PERSONAS, faults_of_name
 from dtef_pipeline.api.pages.document_pages import DocumentPages
 from dtef_pipeline.api.pages.elements import Content, Html, element, html
-from dtef_pipeline.api.pages.form_parts import NOT_REFUSED, Refusal, SentForm, TypedForm, area_field, one_of, text_field
-from dtef_pipeline.api.pages.layout import page_router
+from dtef_pipeline.api.pages.form_parts import Refusal, TypedForm, area_field, one_of, text_field
 from dtef_pipeline.api.problems import as_errors, faulty
-from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.api.services import Services
 from dtef_pipeline.documents import reasons
-from dtef_pipeline.games.personas import Persona, PersonaStatus
+from dtef_pipeline.games.personas import Persona
 
 _PERSONA_FIELDS = ("id", "display_name", "system_prompt", "traits")
 _SHOWN_OF_LINE = 80
-
-router = page_router()
-
-
-@router.get("/personas")
-def personas_page(request: Request, services: Used, held: Operating, status: PersonaStatus | None = None) -> Response:
-    """The list, and the form of a new one."""
-    return _PERSONA_PAGES.list_page(request, services, status, {}, NOT_REFUSED)
-
-
-@router.post("/personas")
-async def make_persona(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
-    """Makes a draft."""
-    return await _PERSONA_PAGES.make(request, services, form, held.name)
-
-
-@router.get("/personas/{persona_id}")
-def persona_page(request: Request, services: Used, held: Operating, persona_id: str, version: VersionAsked = None) -> Response:
-    """One persona."""
-    return _PERSONA_PAGES.one_page(request, services, persona_id, version, {}, NOT_REFUSED)
-
-
-@router.post("/personas/{persona_id}")
-async def change_persona(request: Request, services: Used, held: Operating, persona_id: str, form: SentForm) -> Response:
-    """Makes the next version, a draft."""
-    return await _PERSONA_PAGES.change(request, services, persona_id, form, held.name)
-
-
-@router.post("/personas/{persona_id}/status")
-def move_persona(request: Request, services: Used, held: Operating, persona_id: str, form: SentForm) -> Response:
-    """Approves or retires a version."""
-    return _PERSONA_PAGES.move(request, services, persona_id, form, held.name)
 
 
 def _terms(persona: Persona) -> dict[str, Content]:
@@ -135,6 +99,6 @@ def _simple(said: str) -> Any:
     return value if isinstance(value, int | float | bool) and said not in ("NaN", "Infinity", "-Infinity") else said
 
 
-_PERSONA_PAGES = DocumentPages(
+router = DocumentPages(
     PERSONAS, _PERSONA_FIELDS, False, lambda one: one.display_name, _terms, _prompt, _sent, _controls
-)
+).router()

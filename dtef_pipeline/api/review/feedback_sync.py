@@ -13,7 +13,8 @@ from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Administering, Operating
-from dtef_pipeline.api.documents.document_routes import LINES_ANSWERED, LINES_SENT, AddedRecords
+from dtef_pipeline.api.documents.document_routes import LINES_ANSWERED, LINES_SENT
+from dtef_pipeline.api.documents.versioned_documents import AddedRecords
 from dtef_pipeline.api.etags import UNCHANGED, tagged
 from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, fault_of_line
 from dtef_pipeline.api.review.feedback_bodies import PageOfActions, PreferenceBoard

@@ -14,7 +14,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from assets.games.known_games import known_scenarios
-from dtef_pipeline.api.documents import engine_check, scenario_routes
+from dtef_pipeline.api.documents import document_kinds, engine_check
 from dtef_pipeline.api.documents.engine_check import engine_faults
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
@@ -44,7 +44,7 @@ def asked(tmp_path: Path) -> Iterator[TestClient]:
 @pytest.fixture
 def client(asked: TestClient, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     """With engines that find nothing wrong: each takes half a second to ask."""
-    monkeypatch.setattr(scenario_routes, "engine_faults", lambda _: [])
+    monkeypatch.setattr(document_kinds, "engine_faults", lambda _: [])
     return asked
 
 
