@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
 
 from assets.games.known_games import known_personas, known_scenarios
-from dtef_pipeline.api.plans.manifest_base import require_askable, require_offered
+from dtef_pipeline.api.plans.manifest_base import refused, require_askable, require_offered
 from dtef_pipeline.api.plans.pinned_games import pinned_personas, pinned_scenario, with_pins
 from dtef_pipeline.api.plans.plan import (
     EvaluationBudget,
     NotApproved,
     PlannedEvaluation,
     Refusals,
-    RefusedManifest,
     UnfitManifest,
     UnknownName,
     checked_snapshot,
@@ -59,7 +57,6 @@ MOST_ASKED_RUNS = 200
 _LARGEST_ASKED_SEED = 10**12 - 1
 _LONGEST_SEEDS = 2_000
 """Characters of the text."""
-_Made = TypeVar("_Made")
 
 
 def _seeds(given: Any) -> Any:
@@ -122,106 +119,94 @@ class GamesManifest(Part):
         return None if budget == EvaluationBudget() else budget
 
 
-def planned_games(manifest: GamesManifest, settings: Settings) -> PlannedEvaluation:
-    """The run that a manifest comes to: all scenarios, played by every model as every persona.
+class GamesPlans:
+    """All scenarios of a manifest, played by every model as every persona."""
 
-    Raises UnknownName for a persona, scenario, model or opponent that there is none of, NotApproved for a persona that is a draft or retired,
-    UnfitManifest for what else cannot be played, and ConfigError where a file of the installation has a fault.
-    """
-    # The families bring pandas, which the API starts without.
-    from dtef_pipeline.families import COMPUTED_MODELS
+    form = GamesManifest
 
-    personas, models = known_personas(settings), known_models(settings, COMPUTED_MODELS)
-    chosen, packs = _named(manifest.model_dump(), settings, personas, models)
-    if len({one and one.name for one in chosen.values()}) < len(chosen):
-        raise UnfitManifest("persona_ids", "a persona stands there twice, once by its id and once by its version")
-    require_weighable(packs.values())
-    _require_few_runs(manifest)
-    names = [AS_ITSELF if one is None else one.name for one in chosen.values()]
-    if manifest.opponents and len(without_opponents(packs)) == len(packs):
-        raise UnfitManifest("opponents", f"{', '.join(packs)}: one seat and no opponents; allowed: none")
-    absent = _fit("models", partial(absent_by_scenario, packs, manifest.models), UnknownName)
-    if nobody := [key for key, found in absent.items() if len(found) == len(manifest.models)]:
-        raise UnfitManifest(
-            "models", f"nobody would play {', '.join(nobody)}: there is no {' and no '.join(absent[nobody[0]])}"
+    def plan(self, manifest: GamesManifest, server: Settings) -> PlannedEvaluation:
+        """Raises UnknownName for a persona, scenario, model or opponent that there is none of, NotApproved for a persona that is a draft or
+        retired, UnfitManifest for what else cannot be played, and ConfigError where a file of the installation has a fault.
+        """
+        named = _NamedGames(manifest.model_dump(), server)
+        packs, names = named.packs, [AS_ITSELF if one is None else one.name for one in named.chosen.values()]
+        _require_fitting(manifest, named)
+        entered, episodes = list[_Entered](), 0
+        for one in packs.values():
+            entered.append(_enter(manifest, one, named, names))
+            episodes += _number_of_episodes(manifest, entered[-1], MOST_ASKED_EPISODES - episodes)
+        warnings = _require_askable(manifest, entered, server)
+        _require_played(names, [player for one in entered for player in one.players])
+        settings = _settings(manifest, names)
+        pinned = {key: pinned_scenario(one, settings.seeds, manifest.opponents) for key, one in packs.items()}
+        runs = [
+            AskedRun(
+                scenario,
+                {
+                    "persona_id": persona,
+                    "scenario_id": scenario,
+                    "persona": found.name if found else "",
+                    **pinned[scenario]._asdict(),
+                },
+            )
+            for persona, found in named.chosen.items()
+            for scenario in packs
+        ]
+        personas = pinned_personas([*manifest.models, *manifest.opponents], named.personas)
+        config = run_config(with_pins(settings, pinned, personas), GAMES_STAGE_SETTINGS)
+        return PlannedEvaluation(
+            "games_pipeline", LEAGUE_SPACE.name, list(packs), config, manifest.snapshot, runs, new_keys=True, warnings=warnings
         )
-    episodes = 0
-    for one in packs.values():
-        episodes += _episodes(manifest, one, models, personas, names, MOST_ASKED_EPISODES - episodes)
-    warnings = _require_askable(manifest, packs.values(), models, personas, names, settings)
-    _require_played(
-        names, [one for found in packs.values() for one in entrants(found, models, personas, manifest.models, names)]
-    )
-    asked_for = _settings(manifest, names)
-    pinned = {key: pinned_scenario(one, asked_for.seeds, manifest.opponents) for key, one in packs.items()}
-    asked = [
-        AskedRun(
-            scenario,
-            {
-                "persona_id": persona,
-                "scenario_id": scenario,
-                "persona": found.name if found else "",
-                **pinned[scenario]._asdict(),
-            },
-        )
-        for persona, found in chosen.items()
-        for scenario in packs
-    ]
-    named = pinned_personas([*manifest.models, *manifest.opponents], personas)
-    config = run_config(with_pins(asked_for, pinned, named), GAMES_STAGE_SETTINGS)
-    return PlannedEvaluation(
-        "games_pipeline", LEAGUE_SPACE.name, list(packs), config, manifest.snapshot, asked, new_keys=True, warnings=warnings
-    )
+
+    def refuse_names(self, given: Mapping[str, Any], server: Settings) -> None:
+        """Raises RefusedManifest with all names that cannot be, of those fields of a manifest that have their form."""
+        _NamedGames(given, server)
 
 
-def refuse_games_names(given: Mapping[str, Sequence[str] | None], settings: Settings) -> None:
-    """Raises RefusedManifest with all names that cannot be, of what a manifest has of personas, scenarios, models and opponents."""
-    from dtef_pipeline.families import COMPUTED_MODELS
+class _NamedGames:
+    """What the names in a manifest, or in part of one, stand for."""
 
-    _named(given, settings, known_personas(settings), known_models(settings, COMPUTED_MODELS))
+    def __init__(self, given: Mapping[str, Any], server: Settings) -> None:
+        """Raises RefusedManifest with all names that cannot be, also those of models and opponents."""
+        # The families bring pandas, which the API starts without.
+        from dtef_pipeline.families import COMPUTED_MODELS
 
-
-def _named(
-    given: Mapping[str, Sequence[str] | None], settings: Settings, personas: Mapping[str, Persona], models: Models
-) -> tuple[dict[str, Persona | None], dict[str, Pack]]:
-    """Personas (None: the model as itself) and packs by the names that a manifest, or part of one, has for them.
-
-    Raises RefusedManifest with all names that cannot be, also those of models and opponents.
-    """
-    scenarios, refusals = known_scenarios(settings), Refusals()
-    chosen: dict[str, Persona | None] = {}
-    packs: dict[str, Pack] = {}
-    for one in refusals.until_enough(given.get("persona_ids") or ()):
-        with refusals.kept():
-            chosen[one] = _persona(one, personas)
-    wanted = given.get("scenario_ids") or ()
-    for one in refusals.until_enough(wanted):
-        with refusals.kept():
-            packs[one] = _pack(one, scenarios)
-    # An opponent may be a baseline of any of the scenarios.
-    for path in ("models", "opponents") if 0 < len(wanted) == len(packs) else ("models",):
-        for one in refusals.until_enough(given.get(path) or ()):
+        self.personas, self.models = known_personas(server), known_models(server, COMPUTED_MODELS)
+        self.chosen: dict[str, Persona | None] = {}
+        """None: the model as itself."""
+        self.packs: dict[str, Pack] = {}
+        scenarios, refusals = known_scenarios(server), Refusals()
+        for one in refusals.until_enough(given.get("persona_ids") or ()):
             with refusals.kept():
-                before, at, behind = one.partition("@")
-                require_offered(path, behind if at and before in personas else one, models, settings)
-                _require_known(path, one, packs, models, personas)
-    refusals.raise_all()
-    return chosen, packs
+                self.chosen[one] = _persona(one, self.personas)
+        wanted = given.get("scenario_ids") or ()
+        for one in refusals.until_enough(wanted):
+            with refusals.kept():
+                self.packs[one] = _pack(one, scenarios)
+        # An opponent may be a baseline of any of the scenarios.
+        for path in ("models", "opponents") if 0 < len(wanted) == len(self.packs) else ("models",):
+            for one in refusals.until_enough(given.get(path) or ()):
+                with refusals.kept():
+                    self._require_player(path, one, server)
+        refusals.raise_all()
+
+    def _require_player(self, path: str, name: str, server: Settings) -> None:
+        """Raises UnknownName for a player that there is none of, and UnfitManifest for one that cannot be asked so."""
+        before, at, behind = name.partition("@")
+        as_persona = bool(at) and before in self.personas
+        require_offered(path, behind if as_persona else name, self.models, server)
+        packs = list(self.packs.values())
+        if path == "opponents" and any(opponent_item_name(one, name).startswith(BASELINE_PREFIX) for one in packs):
+            return  # whether all scenarios have the baseline is told of each
+        with refused(path, UnfitManifest if as_persona or _resolves(before, self.models) else UnknownName):
+            refuse_unknown_models(packs, self.models, self.personas, [name])
 
 
-def _settings(manifest: GamesManifest, personas: Sequence[str]) -> GamesSettings:
-    """What a run of the manifest is given. `personas`: names with versions, so that what was approved plays."""
-    seeds = manifest.seeds
-    bounds = manifest.budget.model_dump(exclude_none=True) if manifest.budget else {}
-    return GamesSettings(
-        players=manifest.models,
-        personas=list(personas),
-        opponents=manifest.opponents,
-        seeds=",".join(map(str, seeds)) if isinstance(seeds, list) else seeds,
-        draws=manifest.draws,
-        snapshot=manifest.snapshot,
-        **bounds,
-    )
+def _resolves(name: str, models: Models) -> bool:
+    try:
+        return bool(models.resolve([name]))
+    except ConfigError:
+        return False
 
 
 def _persona(name: str, personas: Mapping[str, Persona]) -> Persona | None:
@@ -243,6 +228,99 @@ def _pack(name: str, scenarios: Mapping[str, ScenarioManifest]) -> Pack:
     return pack(name, scenarios)
 
 
+def _settings(manifest: GamesManifest, personas: Sequence[str]) -> GamesSettings:
+    """What a run of the manifest is given. `personas`: names with versions, so that what was approved plays."""
+    seeds = manifest.seeds
+    bounds = manifest.budget.model_dump(exclude_none=True) if manifest.budget else {}
+    return GamesSettings(
+        players=manifest.models,
+        personas=list(personas),
+        opponents=manifest.opponents,
+        seeds=",".join(map(str, seeds)) if isinstance(seeds, list) else seeds,
+        draws=manifest.draws,
+        snapshot=manifest.snapshot,
+        **bounds,
+    )
+
+
+def _require_fitting(manifest: GamesManifest, named: _NamedGames) -> None:
+    """Raises UnfitManifest and UnknownName for names that are known and do not go with each other."""
+    packs = named.packs
+    if len({one and one.name for one in named.chosen.values()}) < len(named.chosen):
+        raise UnfitManifest("persona_ids", "a persona stands there twice, once by its id and once by its version")
+    require_weighable(packs.values())
+    if (runs := len(manifest.persona_ids) * len(manifest.scenario_ids)) > MOST_ASKED_RUNS:
+        raise UnfitManifest(
+            "scenario_ids", f"{counted(runs, 'run')}, one per persona and scenario; allowed: at most {MOST_ASKED_RUNS:,}"
+        )
+    if manifest.opponents and len(without_opponents(packs)) == len(packs):
+        raise UnfitManifest("opponents", f"{', '.join(packs)}: one seat and no opponents; allowed: none")
+    with refused("models", UnknownName):
+        absent = absent_by_scenario(packs, manifest.models)
+    if nobody := [key for key, found in absent.items() if len(found) == len(manifest.models)]:
+        raise UnfitManifest(
+            "models", f"nobody would play {', '.join(nobody)}: there is no {' and no '.join(absent[nobody[0]])}"
+        )
+
+
+class _Entered(NamedTuple):
+    """Who plays a scenario."""
+
+    pack: Pack
+    players: Sequence[Player]
+    opponents: Sequence[Player]
+
+
+def _enter(manifest: GamesManifest, found: Pack, named: _NamedGames, personas: Sequence[str]) -> _Entered:
+    """Raises UnfitManifest, UnknownName and NotApproved for who cannot play it."""
+    with refused("models"):
+        players = entrants(found, named.models, named.personas, manifest.models, personas)
+    given = [opponent_item_name(found, one) for one in manifest.opponents]
+    if twice := {one for one in given if given.count(one) > 1}:
+        same = [one for one in manifest.opponents if opponent_item_name(found, one) in twice]
+        raise UnfitManifest("opponents", f"got {' and '.join(same)}, the same player more than once; allowed: each once")
+    with refused("opponents"):
+        names = [one for one in opponents_given(given, found.manifest) if one != NO_OPPONENT]
+    with refused("opponents", UnknownName):
+        opponents = [opponent_named(found, named.models, named.personas, one) for one in names]
+    for path, some in (("models", players), ("opponents", opponents)):
+        with refused(path, NotApproved):
+            require_approved(some)
+    return _Entered(found, players, opponents)
+
+
+def _number_of_episodes(manifest: GamesManifest, entered: _Entered, most: int) -> int:
+    """How many are asked for. Raises UnfitManifest for more than `most`."""
+    seats: list[Player | None] = list(entered.opponents) or [None]
+    meets = [Match(GameItem(0, 0, NO_OPPONENT), player, opponent) for player in entered.players for opponent in seats]
+    per_deal = sum([1 if one.asks_nobody else manifest.draws for one in meets])
+    scenario = entered.pack.manifest
+    episodes = _number_of_seeds(manifest, scenario) * len(scenario.seats) * per_deal
+    if episodes > most:
+        raise UnfitManifest("seeds", f"more episodes than a manifest may ask for; allowed: at most {MOST_ASKED_EPISODES:,}")
+    return episodes
+
+
+def _number_of_seeds(manifest: GamesManifest, scenario: ScenarioManifest) -> int:
+    """Counted span by span, so that a short text stands for no list that fills the memory."""
+    if isinstance(manifest.seeds, list):
+        return len(manifest.seeds)
+    if manifest.seeds is None:
+        return scenario.seeds.count
+    return sum(last + 1 - first for first, last in seed_spans(manifest.seeds))
+
+
+def _require_askable(manifest: GamesManifest, entered: Sequence[_Entered], server: Settings) -> list[str]:
+    """The warnings of `require_askable`. Raises UnfitManifest and UnknownName for models that cannot be asked."""
+    limit = Budget(max_cost_usd=manifest.budget.max_cost_usd if manifest.budget else None)
+    by_path = {"models": [one.players for one in entered], "opponents": [one.opponents for one in entered]}
+    warnings: list[str] = []
+    for path, groups in by_path.items():
+        specs = models_among([player for players in groups for player in players])
+        warnings += require_askable(path, specs, manifest.snapshot, server, Accounts(limit, {}))
+    return list(dict.fromkeys(warnings))
+
+
 def _require_played(names: Sequence[str], players: Sequence[Player]) -> None:
     """Raises UnfitManifest for a persona that no player plays."""
     if idle := [one for one in names if one != AS_ITSELF and all(player.persona_name != one for player in players)]:
@@ -252,89 +330,4 @@ def _require_played(names: Sequence[str], players: Sequence[Player]) -> None:
         )
 
 
-def _require_few_runs(manifest: GamesManifest) -> None:
-    runs = len(manifest.persona_ids) * len(manifest.scenario_ids)
-    if runs > MOST_ASKED_RUNS:
-        raise UnfitManifest(
-            "scenario_ids", f"{counted(runs, 'run')}, one per persona and scenario; allowed: at most {MOST_ASKED_RUNS:,}"
-        )
-
-
-def _require_known(path: str, name: str, packs: Mapping[str, Pack], models: Models, personas: Mapping[str, Persona]) -> None:
-    """Raises UnknownName for a player that there is none of, and UnfitManifest for one that cannot be asked so."""
-    if path == "opponents" and any(opponent_item_name(one, name).startswith(BASELINE_PREFIX) for one in packs.values()):
-        return  # whether all scenarios have the baseline is told of each
-    before, at, _ = name.partition("@")
-    refused = UnfitManifest if (at and before in personas) or _resolves(before, models) else UnknownName
-    _fit(path, partial(refuse_unknown_models, list(packs.values()), models, personas, [name]), refused)
-
-
-def _resolves(name: str, models: Models) -> bool:
-    try:
-        return bool(models.resolve([name]))
-    except ConfigError:
-        return False
-
-
-def _episodes(
-    manifest: GamesManifest, found: Pack, models: Models, personas: Mapping[str, Persona], names: Sequence[str], most: int
-) -> int:
-    """How many episodes of a scenario are asked for. Raises UnfitManifest for more than `most`."""
-    players = _fit("models", partial(entrants, found, models, personas, manifest.models, names))
-    given = [opponent_item_name(found, one) for one in manifest.opponents]
-    if twice := {one for one in given if given.count(one) > 1}:
-        same = [one for one in manifest.opponents if opponent_item_name(found, one) in twice]
-        raise UnfitManifest("opponents", f"got {' and '.join(same)}, the same player more than once; allowed: each once")
-    named = [one for one in _fit("opponents", partial(opponents_given, given, found.manifest)) if one != NO_OPPONENT]
-    opponents = [_fit("opponents", partial(opponent_named, found, models, personas, one), UnknownName) for one in named]
-    for path, found_players in (("models", players), ("opponents", opponents)):
-        _fit(path, partial(require_approved, found_players), NotApproved)
-    seats: list[Player | None] = list(opponents) or [None]
-    meets = [Match(GameItem(0, 0, NO_OPPONENT), player, opponent) for player in players for opponent in seats]
-    per_deal = sum([1 if one.asks_nobody else manifest.draws for one in meets])
-    seeds = _number_of_seeds(manifest, found)
-    episodes = seeds * len(found.manifest.seats) * per_deal
-    if episodes > most:
-        raise UnfitManifest("seeds", f"more episodes than a manifest may ask for; allowed: at most {MOST_ASKED_EPISODES:,}")
-    return episodes
-
-
-def _require_askable(
-    manifest: GamesManifest,
-    packs: Iterable[Pack],
-    models: Models,
-    personas: Mapping[str, Persona],
-    names: Sequence[str],
-    settings: Settings,
-) -> list[str]:
-    """The warnings of `require_askable`. Raises UnfitManifest and UnknownName for models that cannot be asked."""
-    found = list(packs)
-    under_test = [one for pack in found for one in entrants(pack, models, personas, manifest.models, names)]
-    against = [
-        opponent_named(pack, models, personas, one)
-        for pack in found
-        if len(pack.manifest.seats) > 1
-        for one in manifest.opponents
-    ]
-    limit = Budget(max_cost_usd=manifest.budget.max_cost_usd if manifest.budget else None)
-    warnings: list[str] = []
-    for path, players in (("models", under_test), ("opponents", against)):
-        warnings += require_askable(path, models_among(players), manifest.snapshot, settings, Accounts(limit, {}))
-    return list(dict.fromkeys(warnings))
-
-
-def _number_of_seeds(manifest: GamesManifest, found: Pack) -> int:
-    """Counted span by span, so that a short text stands for no list that fills the memory."""
-    if isinstance(manifest.seeds, list):
-        return len(manifest.seeds)
-    if manifest.seeds is None:
-        return found.manifest.seeds.count
-    return sum(last + 1 - first for first, last in seed_spans(manifest.seeds))
-
-
-def _fit(path: str, made: Callable[[], _Made], refused: type[RefusedManifest] = UnfitManifest) -> _Made:
-    """What is made of a part of the manifest. A ConfigError is about that part: raises `refused` in its place."""
-    try:
-        return made()
-    except ConfigError as error:
-        raise refused(path, str(error)) from None
+GAMES_PLANS = GamesPlans()

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, field_validator
 
-from dtef_pipeline.api.plans.plan import EvaluationBudget, Refusals, UnfitManifest, UnknownName, checked_snapshot, each_once
+from dtef_pipeline.api.plans.plan import (
+    EvaluationBudget,
+    Refusals,
+    RefusedManifest,
+    UnfitManifest,
+    UnknownName,
+    checked_snapshot,
+    each_once,
+)
 from dtef_pipeline.asking.models import COMPUTED, IMPORTED, Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, GatewayError, UnpricedModels
@@ -82,7 +90,7 @@ class EvaluationAsked(Part):
 
     def settings(self, model: type[FamilySettings]) -> FamilySettings:
         """The settings of the family's runs that the manifest asks for."""
-        given = self.model_dump(exclude_unset=True, exclude={"family", "budget"})
+        given = self.model_dump(exclude_unset=True, include=set(model.model_fields))
         return settings_of(model, given | self.bounds)
 
 
@@ -162,7 +170,7 @@ def models_named(settings: Settings, field: str, selectors: Sequence[str]) -> Mo
         require_offered(field, selector, models, settings)
         with refused(field):
             base = base_selector(selector)
-        with unknown(field):
+        with refused(field, UnknownName):
             models.resolve([selector if selector in models.specs else base])
     with refused(field):
         models.resolve(list(selectors))
@@ -170,21 +178,12 @@ def models_named(settings: Settings, field: str, selectors: Sequence[str]) -> Mo
 
 
 @contextmanager
-def unknown(field: str) -> Iterator[None]:
-    """A ConfigError inside is a name that is not known."""
-    try:
-        yield
-    except ConfigError as error:
-        raise UnknownName(field, str(error)) from None
-
-
-@contextmanager
-def refused(field: str) -> Iterator[None]:
-    """A ConfigError or GatewayError inside is about a value of this field that cannot be."""
+def refused(field: str, kind: type[RefusedManifest] = UnfitManifest) -> Iterator[None]:
+    """A ConfigError or GatewayError inside is about a value of this field that cannot be; raises `kind` in its place."""
     try:
         yield
     except (ConfigError, GatewayError) as error:
-        raise UnfitManifest(field, str(error)) from None
+        raise kind(field, str(error)) from None
 
 
 class NoneKnown(NamedTuple):
@@ -271,7 +270,7 @@ def require_askable(
     if not (asked := [spec for spec in specs if not spec.is_computed]):
         return []
     with ResponseStore(settings.responses_url) as store:
-        with unknown(field):
+        with refused(field, UnknownName):
             refuse_absent_imported(asked, snapshot, store)
         try:
             refuse_early(asked, snapshot, accounts or Accounts(Budget(), {}), store, os.environ, look_up_prices=True)

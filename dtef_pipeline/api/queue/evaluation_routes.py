@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Request
 from fastapi.responses import JSONResponse
+from pydantic import Field
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
-from dtef_pipeline.api.plans.manifests import manifest_schema, read_manifest
+from dtef_pipeline.api.plans.manifests import read_manifest, use_manifest_schema
 from dtef_pipeline.api.problems import Problem, faulty
 from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus, progress_of
 from dtef_pipeline.api.queue.queue_bodies import Asks
@@ -34,6 +35,7 @@ _IdempotencyKey = Annotated[
 ]
 
 
+_Manifest = Annotated[dict[str, Any], Field(json_schema_extra=use_manifest_schema)]
 _TAKEN = {
     "description": "Stored: Dagster will run it.",
     "headers": {"Location": {"schema": {"type": "string"}, "description": "Where to follow it."}},
@@ -75,12 +77,11 @@ class QueuedEvaluation(AnswerBody):
     response_model=QueuedEvaluation,
     responses={202: _TAKEN},
     dependencies=[Depends(_refuse_two_keys)],
-    openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": manifest_schema()}}}},
 )
 def post_evaluation(
     services: Used,
     holder: Operating,
-    values: Annotated[dict[str, Any], Body()],
+    values: Annotated[_Manifest, Body()],
     idempotency_key: _IdempotencyKey = None,
 ) -> JSONResponse:
     """Submit a manifest. It is checked now and run by Dagster: follow it at the path in Location."""

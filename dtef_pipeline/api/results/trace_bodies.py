@@ -13,7 +13,7 @@ from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINTS
 from dtef_pipeline.survey.tables import SCORES
 from dtef_pipeline.tables import CALL
 
-_CALL_COLUMNS = (
+_TRACED_COLUMNS = (
     *("model", "model_variant", "temperature", "draw", "snapshot", "prompt_id", "finish_reason", "served_model"),
     *("prompt_tokens", "completion_tokens", "cost_usd", "latency_s", "attempts", "answered_at"),
 )
@@ -52,7 +52,7 @@ class TraceOfGame(_TraceOfRun):
 class ResponseOfRun(_TraceOfRun):
     """A response of a model, and how it was scored."""
 
-    model_config = row_of(pa.schema(CALL), _CALL_COLUMNS, never_null=("model", "model_variant", "draw", "snapshot"))
+    model_config = row_of(pa.schema(CALL), _TRACED_COLUMNS, never_null=("model", "model_variant", "draw", "snapshot"))
 
     status: str
     """answered or ok: there is a response; empty: it is blank; error, missing or budget: there is none, see `reason`."""

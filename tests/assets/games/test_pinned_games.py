@@ -11,7 +11,7 @@ import yaml
 
 from assets.games.known_games import known_scenarios
 from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, Launched, materialize
-from dtef_pipeline.api.plans.games_plan import GamesManifest, planned_games
+from dtef_pipeline.api.plans.games_plan import GAMES_PLANS, GamesManifest
 from dtef_pipeline.api.plans.plan import PlannedEvaluation
 from dtef_pipeline.api.results.run_context import RunContext
 from dtef_pipeline.api.results.run_results_games import GamesResults
@@ -24,7 +24,7 @@ WAITS = {"family": "games", "persona_ids": ["none"], "scenario_ids": [SHOW_CARDS
 
 
 def planned(**given: Any) -> PlannedEvaluation:
-    return planned_games(GamesManifest.model_validate({**WAITS, **given}), Settings.from_environment())
+    return GAMES_PLANS.plan(GamesManifest.model_validate({**WAITS, **given}), Settings.from_environment())
 
 
 def play(league: League, plan: PlannedEvaluation) -> Launched:

@@ -11,7 +11,7 @@ from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.votes import PairedResponse
 from resources.evaluations.evaluation_store import AskedRun
 from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES, log_in
-from tests.dtef_pipeline.api.made import services_in
+from tests.dtef_pipeline.api.made import PINNED_GAME, services_in
 from tests.dtef_pipeline.api.reviewed import fill
 from tests.dtef_pipeline.api.served import served
 from tests.dtef_pipeline.api.voted import with_board
@@ -33,7 +33,9 @@ def filled(services: Services) -> Sequence[str]:
     services.documents.add("persona", document, OBEYED, seen=0)
     plan = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": OBEYED}
     manifest = {"persona_ids": [LONG], "scenario_ids": [OBEYED], "models": [LONG]}
-    found, _ = services.evaluations.submit("games", manifest, plan, [AskedRun(OBEYED, {"persona_id": LONG})], OBEYED)
+    found, _ = services.evaluations.submit(
+        "games", manifest, plan, [AskedRun(OBEYED, {"persona_id": LONG, **PINNED_GAME})], OBEYED
+    )
     tell(services.evaluations, found.queue_id, "started", {"said": LONG})
     failed = {"stage": OBEYED, "key": OBEYED, "status": "failed", "reason": LONG}
     tell(services.evaluations, found.queue_id, "item", failed)

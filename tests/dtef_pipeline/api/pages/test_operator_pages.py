@@ -13,7 +13,7 @@ from dtef_pipeline.api.documents import versioned_documents
 from dtef_pipeline.errors import ConfigError, StoreError
 from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
 from tests.dtef_pipeline.api.browsed import HOSTILE, OPERATOR_PAGES, OWN_ORIGIN, assert_inert, browsing, hidden_fields, tags_of
-from tests.dtef_pipeline.api.made import settings_in
+from tests.dtef_pipeline.api.made import PINNED_GAME, settings_in
 from tests.made.told_runs import TOLD_LOG, tell
 
 PLANNED = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": "base"}
@@ -34,7 +34,9 @@ def submitted(folder: Path, words: str = "poker/kuhn") -> str:
     """An evaluation whose texts are all `words`."""
     manifest = {"persona_ids": [words], "scenario_ids": [words], "models": [words]}
     with EvaluationStore(settings_in(folder).responses_url, TOLD_LOG) as store:
-        found, _ = store.submit("games", manifest, PLANNED, [AskedRun("poker/kuhn", {"persona_id": words})], words)
+        found, _ = store.submit(
+            "games", manifest, PLANNED, [AskedRun("poker/kuhn", {"persona_id": words, **PINNED_GAME})], words
+        )
         tell(store, found.queue_id, "started", {"said": words})
     return found.queue_id
 

@@ -8,7 +8,7 @@ from dtef_pipeline.api.access import SESSION_COOKIE
 from dtef_pipeline.api.services import Services
 from resources.evaluations.evaluation_store import AskedRun
 from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES, log_in
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in, session_in
+from tests.dtef_pipeline.api.made import PINNED_GAME, ROLE_TOKENS, services_in, session_in
 from tests.dtef_pipeline.api.served import served
 from tests.dtef_pipeline.api.voted import with_board, with_votes
 from tests.dtef_pipeline.report.browser import Browser, until
@@ -19,7 +19,7 @@ PLANNED_IN_BROWSER = {"keys": ["poker/kuhn"], "config": {"episodes": {}, "scores
 
 def submitted_to(services: Services, model: str = "gpt-4.1") -> str:
     manifest = {"persona_ids": ["cautious"], "scenario_ids": ["poker/kuhn"], "models": [model]}
-    asked = [AskedRun("poker/kuhn", {"persona_id": "cautious"})]
+    asked = [AskedRun("poker/kuhn", {"persona_id": "cautious", **PINNED_GAME})]
     found, _ = services.evaluations.submit("games", manifest, PLANNED_IN_BROWSER, asked, "maria")
     return found.queue_id
 

@@ -12,8 +12,8 @@ import pytest
 from pydantic import ValidationError
 
 from dtef_pipeline.api.plans.plan import PlannedEvaluation, UnfitManifest, UnknownName
-from dtef_pipeline.api.plans.qa_plan import QaEvaluation, planned_qa
-from dtef_pipeline.api.plans.rubric_plan import RubricEvaluation, planned_rubric
+from dtef_pipeline.api.plans.qa_plan import QA_PLANS, QaEvaluation
+from dtef_pipeline.api.plans.rubric_plan import RUBRIC_PLANS, RubricEvaluation
 from dtef_pipeline.api.plans.survey_plan import SurveyEvaluation, planned_survey
 from dtef_pipeline.qa.tables import QA_EXAMPLES, QA_ITEMS
 from resources.settings import Settings
@@ -45,11 +45,11 @@ def survey(settings: Settings, **given: Any) -> PlannedEvaluation:
 
 def rubric(settings: Settings, **given: Any) -> PlannedEvaluation:
     manifest = RubricEvaluation(**{"family": "rubric", "blueprints": ["compass__*"], "models": [MODEL], **given})
-    return planned_rubric(manifest, settings)
+    return RUBRIC_PLANS.plan(manifest, settings)
 
 
 def qa(settings: Settings, **given: Any) -> PlannedEvaluation:
-    return planned_qa(QaEvaluation(**{"family": "qa", "suites": ["mmlu"], "models": [MODEL], **given}), settings)
+    return QA_PLANS.plan(QaEvaluation(**{"family": "qa", "suites": ["mmlu"], "models": [MODEL], **given}), settings)
 
 
 def keep_items(settings: Settings, number: int, type: str = "choice", **at: str) -> None:
