@@ -14,9 +14,20 @@ from dtef_pipeline.api.bodies import BodyLimit, require_storable_text
 from dtef_pipeline.api.documents import scenario_templates
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.documents.document_routes import document_router
-from dtef_pipeline.api.pages import health_pages, review_pages
+from dtef_pipeline.api.pages import (
+    board_page,
+    health_pages,
+    login_pages,
+    new_evaluation_page,
+    persona_pages,
+    queue_pages,
+    review_pages,
+    run_pages,
+    scenario_pages,
+    static_files,
+    vote_pages,
+)
 from dtef_pipeline.api.pages.layout import answer_with_pages
-from dtef_pipeline.api.pages.operator_pages import page_routers
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.queue import evaluation_routes, queue_routes
 from dtef_pipeline.api.queue.event_stream import Watchers
@@ -45,7 +56,16 @@ _ROUTERS = (
     feedback_routes.router,
     feedback_sync.router,
     health_pages.router,
-    *page_routers(),
+    static_files.router,
+    login_pages.router,
+    queue_pages.router,
+    run_pages.router,
+    new_evaluation_page.router,
+    persona_pages.router,
+    scenario_pages.router,
+    vote_pages.router,
+    board_page.router,
+    health_pages.pages_of_health,
     review_pages.router,
 )
 

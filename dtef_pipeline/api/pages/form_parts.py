@@ -6,12 +6,26 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
+from urllib.parse import parse_qs
 
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.pages.elements import Content, Html, element, html
-from dtef_pipeline.api.pages.sent_forms import form_lists
 from dtef_pipeline.api.problems import Problem, told_problem
+
+
+async def form_lists(request: Request) -> dict[str, list[str]]:
+    """All values of every field of a form; what is no text is replaced."""
+    try:
+        return parse_qs((await request.body()).decode("utf-8", "replace"), keep_blank_values=True, errors="replace")
+    except ValueError:
+        return {}
+
+
+async def form_fields(request: Request) -> dict[str, str]:
+    """The last value of every field of a form."""
+    return {name: values[-1] for name, values in (await form_lists(request)).items()}
+
 
 SentForm = Annotated[dict[str, list[str]], Depends(form_lists)]
 """All values of every field, of a request."""

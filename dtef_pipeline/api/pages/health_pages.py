@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.health_body import HealthBody
+from dtef_pipeline.api.answer_schemas import in_json
 from dtef_pipeline.api.pages.elements import Content, Html, element, html, link
 from dtef_pipeline.api.pages.layout import page, page_router
 from dtef_pipeline.api.pages.page_parts import TableRow, badge, box_of_table, listed, moment, row_of, with_code
-from dtef_pipeline.api.queue.shown_evaluations import ShownEvaluation, subject_of
-from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, LookedAt, ServiceHealth
+from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, FailedLately, HealthBody, LookedAt
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.spans import span_in_words
 from resources.evaluations.evaluation_store import QUEUE_SENSOR
@@ -33,8 +32,7 @@ async def alive() -> dict[str, str]:
 @router.get("/api/health", response_model=HealthBody)
 async def health_as_json(look: LookedAt, held: Operating) -> JSONResponse:
     """What works and what does not: database, daemon, open and failed evaluations."""
-    body: dict[str, Any] = (await look.now()).as_json()
-    return JSONResponse(body, headers={"Cache-Control": "no-store"})
+    return JSONResponse(in_json((await look.now()).model_dump()), headers={"Cache-Control": "no-store"})
 
 
 @pages_of_health.get("/health")
@@ -47,7 +45,7 @@ async def health_page(request: Request, look: LookedAt, held: Operating) -> Resp
         )
     else:
         told = element("p", badge("ok"), " The database answers, and evaluations are taken up.")
-    failed = [_failure(one) for one in found.failures]
+    failed = [_failure(one) for one in found.evaluations.failures]
     caption = f"Evaluations that failed in the last {counted(FAILURES_OF_DAYS, 'day')}, the last first; times are UTC"
     headings = ("Evaluation", "Failed at", "Family", "What", "Reason")
     failures = box_of_table(
@@ -56,33 +54,32 @@ async def health_page(request: Request, look: LookedAt, held: Operating) -> Resp
     return page(request, "Health", told, listed(_terms(found)), element("h2", "Failures"), failures)
 
 
-def _terms(found: ServiceHealth) -> dict[str, Content]:
-    daemon = found.daemon
+def _terms(found: HealthBody) -> dict[str, Content]:
+    daemon, evaluations, size = found.daemon, found.evaluations, found.database.bytes
     last_beat = (
         html(", last heard of ", _ago(found, daemon.last_heartbeat_at)) if daemon.last_heartbeat_at else ", never heard of"
     )
-    ticked_at = daemon.ticks.last_at if daemon.ticks else None
-    last_tick = html(", last tick ", _ago(found, ticked_at)) if ticked_at else ", no tick yet"
-    votes = "–" if found.votes_of_days is None else counted(found.votes_of_days, "vote")
+    last_tick = html(", last tick ", _ago(found, daemon.last_tick_at)) if daemon.last_tick_at else ", no tick yet"
+    votes = "–" if found.votes.number is None else counted(found.votes.number, "vote")
     return {
-        "Database": badge("ok" if found.database_answers else "down"),
-        "Size of the store": "–" if found.store_bytes is None else bytes_in_words(found.store_bytes),
-        "Open evaluations": html(link("/queue", "–" if found.open_evaluations is None else f"{found.open_evaluations:,}")),
-        "Last event": _ago(found, found.last_event_at) if found.last_event_at else "none yet",
-        "Dagster's daemon": html(badge("running" if daemon.is_running(found.at) else "down"), last_beat),
-        f"Sensor {QUEUE_SENSOR}": html(badge("on" if daemon.is_sensor_on else "off"), last_tick),
+        "Database": badge("ok" if found.database.answers else "down"),
+        "Size of the store": "–" if size is None else bytes_in_words(size),
+        "Open evaluations": link("/queue", "–" if evaluations.open is None else f"{evaluations.open:,}"),
+        "Last event": _ago(found, evaluations.last_event_at) if evaluations.last_event_at else "none yet",
+        "Dagster's daemon": html(badge("running" if daemon.running else "down"), last_beat),
+        f"Sensor {QUEUE_SENSOR}": html(badge("on" if daemon.sensor_on else "off"), last_tick),
         f"Votes of the last {counted(FAILURES_OF_DAYS, 'day')}": link("/votes", votes),
         "Looked at": html(moment(found.at), " UTC"),
     }
 
 
-def _ago(found: ServiceHealth, time: Any) -> Html:
+def _ago(found: HealthBody, time: datetime) -> Html:
     return html(f"{span_in_words(found.at - time)} ago (", moment(time), " UTC)")
 
 
-def _failure(one: ShownEvaluation) -> TableRow:
-    name = link(f"/queue/{one.evaluation.queue_id}", element("code", one.evaluation.queue_id[:8]))
-    return row_of(name, moment(one.last_at), one.evaluation.family, subject_of(one.evaluation), one.progress.reason or "–")
+def _failure(one: FailedLately) -> TableRow:
+    name = link(f"/queue/{one.queue_id}", element("code", one.queue_id[:8]))
+    return row_of(name, moment(one.failed_at), one.family, one.subject, one.reason or "–")
 
 
 def bytes_in_words(number: int) -> str:

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from dtef_pipeline.api.access import holder_of, is_own_page, why_foreign
 from dtef_pipeline.api.pages.elements import Content, Html, element, link
-from dtef_pipeline.api.pages.sent_forms import form_lists
+from dtef_pipeline.api.pages.form_parts import form_lists
 from dtef_pipeline.api.problems import Problem, told_problem
 from dtef_pipeline.api.services import services_of
 from dtef_pipeline.api.tokens import HeldToken, TokenRole

@@ -9,8 +9,8 @@ from starlette.background import BackgroundTask
 
 from dtef_pipeline.api.access import SESSION_COOKIE, count_failure, holder_of
 from dtef_pipeline.api.pages.elements import Html, element, html
+from dtef_pipeline.api.pages.form_parts import form_fields
 from dtef_pipeline.api.pages.layout import LOGIN_PATH, page, page_router, to_page
-from dtef_pipeline.api.pages.sent_forms import form_fields
 from dtef_pipeline.api.services import Services, services_of
 from dtef_pipeline.api.sessions import LOGGED_IN_S
 from dtef_pipeline.api.tokens import HeldToken

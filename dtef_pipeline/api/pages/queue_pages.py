@@ -170,7 +170,7 @@ def _words_of_state(shown: ShownEvaluation) -> list[str]:
 
 
 def _progress(shown: ShownEvaluation) -> Content:
-    told = shown.progress
+    told = shown.progress.steps
     if not told.of or (shown.is_over and not told.done):
         return "–"
     notes = [f"{told.done:,} of {counted(told.of, 'part')} done"]

@@ -12,6 +12,7 @@ from fastapi import Depends, Request, Response
 
 from dtef_pipeline.api.access import Reviewing, holder_of
 from dtef_pipeline.api.pages.elements import Content, element, html
+from dtef_pipeline.api.pages.form_parts import form_fields
 from dtef_pipeline.api.pages.layout import page, page_router, to_page
 from dtef_pipeline.api.pages.review_markup import (
     ALL_DONE,
@@ -25,7 +26,6 @@ from dtef_pipeline.api.pages.review_markup import (
     task,
     vote_bar,
 )
-from dtef_pipeline.api.pages.sent_forms import form_fields
 from dtef_pipeline.api.pages.static_files import REVIEW_STYLE
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.review.feedback_routes import take_vote

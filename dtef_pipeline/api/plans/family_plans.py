@@ -81,7 +81,7 @@ class FamilyPlans:
         """The form of a manifest: partitions, and the settings of the family's runs that the API takes."""
         source = self.source
         members: dict[str, Any] = {
-            "family": (Literal[source.name], ...), 
+            "family": (Literal[source.name], ...),
             self.field: (Annotated[list[str], Field(min_length=1, description="Keys, or patterns with * and ?.")], ...),
         }
         base = create_model(f"{source.name.capitalize()}Manifest", __base__=EvaluationAsked, **members)

@@ -6,10 +6,28 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from dtef_pipeline.api.answer_schemas import AnswerBody
 from resources.evaluations.evaluation_calls import calls_told
 from resources.evaluations.evaluation_store import TERMINAL, Evaluation, EvaluationRun, EvaluationStatus, Event, EventKind
 
 ProgressStatus = EvaluationStatus
+
+
+class EvaluationSteps(AnswerBody):
+    """How far an evaluation is."""
+
+    stage: str | None
+    """The stage that was heard of last; null: none yet."""
+    done: int
+    """Partitions that the stages told are done, counted in every stage."""
+    of: int
+    """Partitions to do, counted in every stage."""
+    failed: int
+    """Partitions that failed, counted in every stage where they did."""
+    answered: int | None
+    """Requests of the present stage that are answered; null: it told of none."""
+    asked: int | None
+    """Requests that are expected of the present stage, likewise: in games they grow, as each move shows whether another follows."""
 
 
 class PartProgress(NamedTuple):
@@ -30,18 +48,7 @@ class EvaluationProgress(NamedTuple):
     ended_at: datetime | None
     reason: str | None
     """Why it failed or was cancelled, where that was told."""
-    stage: str | None
-    """The stage that was heard of last."""
-    done: int
-    """Partitions that the stages told are done, counted in every stage."""
-    of: int
-    """Partitions to do, counted in every stage."""
-    failed: int
-    """Partitions that failed, counted in every stage where they did."""
-    answered: int | None
-    """Requests of the present stage that are answered, where the stage asks and has told so."""
-    asked: int | None
-    """Requests that are expected of the present stage, likewise: in games they grow, as each move shows whether another follows."""
+    steps: EvaluationSteps
     calls: Mapping[str, Any] | None
     """What became of all requests: `asked`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not told."""
     bought: Mapping[str, Any] | None
@@ -52,10 +59,6 @@ class EvaluationProgress(NamedTuple):
     """How often Dagster has started the run once more."""
     runs: Mapping[str, PartProgress]
     """By run id."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The member `progress` of an evaluation."""
-        return {name: getattr(self, name) for name in ("stage", "done", "of", "failed", "answered", "asked")}
 
 
 def progress_of(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationProgress:
@@ -78,12 +81,14 @@ def progress_of(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationPr
         started_at=next((event.happened_at for event in events if event.kind in ("started", "item")), None),
         ended_at=end.happened_at if end else None,
         reason=_reason(end.data) if end else None,
-        stage=stage,
-        done=len(told) - failed,
-        of=max(len(evaluation.plan.get("keys", ())) * len(stages), len(told)),
-        failed=failed,
-        answered=answered,
-        asked=asked,
+        steps=EvaluationSteps(
+            stage=stage,
+            done=len(told) - failed,
+            of=max(len(evaluation.plan.get("keys", ())) * len(stages), len(told)),
+            failed=failed,
+            answered=answered,
+            asked=asked,
+        ),
         calls=_calls(end, events),
         bought=end.data.get("bought") if end else None,
         warning=end.data.get("warning") if end else None,

@@ -13,7 +13,7 @@ from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.plans.manifests import read_manifest, use_manifest_schema
 from dtef_pipeline.api.problems import Problem, faulty
 from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus, progress_of
-from dtef_pipeline.api.queue.queue_bodies import Asks
+from dtef_pipeline.api.queue.queue_bodies import QueuedRun
 from dtef_pipeline.api.queue.queue_routes import QUEUE_PATH
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.text.counted import counted
@@ -47,15 +47,6 @@ async def _refuse_two_keys(request: Request) -> None:
         raise faulty([{"path": "header.Idempotency-Key", "message": "got more than one; allowed: one"}])
 
 
-class AskedRunBody(AnswerBody):
-    """A run of an evaluation: of games a persona in a scenario."""
-
-    run_id: str
-    key: str
-    """The partition."""
-    asks: Asks
-
-
 class QueuedEvaluation(AnswerBody):
     """What was asked for, and where to follow it."""
 
@@ -66,7 +57,7 @@ class QueuedEvaluation(AnswerBody):
     events: str
     """The path of its events."""
     family: FamilyName
-    runs: list[AskedRunBody]
+    runs: list[QueuedRun]
     warnings: list[str]
     """Sampling settings that providers are not sent as they were asked for."""
 

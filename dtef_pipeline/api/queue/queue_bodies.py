@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, may_be_missing
-from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus
+from dtef_pipeline.api.queue.evaluation_progress import EvaluationSteps, ProgressStatus
 
 Asks = Annotated[
     dict[str, Any],
@@ -62,23 +62,6 @@ class EvaluationLinks(AnswerBody):
     """Of the events as a list."""
 
 
-class EvaluationSteps(AnswerBody):
-    """How far an evaluation is."""
-
-    stage: str | None
-    """The stage that was heard of last; null: none yet."""
-    done: int
-    """Partitions that the stages told are done, counted in every stage."""
-    of: int
-    """Partitions to do, counted in every stage."""
-    failed: int
-    """Partitions that failed, counted in every stage where they did."""
-    answered: int | None
-    """Requests of the present stage that are answered; null: it told of none."""
-    asked: int | None
-    """Requests that are expected of the present stage, likewise: in games they grow, as each move shows whether another follows."""
-
-
 class EvaluationBody(AnswerBody):
     """What is told of every evaluation."""
 
@@ -125,13 +108,18 @@ class PageOfEvaluations(AnswerBody):
     """The `cursor` of what follows; null: nothing does."""
 
 
-class RunOfEvaluation(AnswerBody):
-    """A part of an evaluation with a state and results of its own: in games a persona in a scenario, elsewhere a partition."""
+class QueuedRun(AnswerBody):
+    """A run of an evaluation: in games a persona in a scenario, elsewhere a partition."""
 
     run_id: str
     key: str
     """The partition."""
     asks: Asks
+
+
+class RunOfEvaluation(QueuedRun):
+    """A part of an evaluation with a state and results of its own."""
+
     status: ProgressStatus
     reason: str | None
     """Why it failed or was cancelled, where that was told."""

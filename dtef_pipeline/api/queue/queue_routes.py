@@ -161,7 +161,7 @@ def evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, An
         "cancel_asked_by": shown.cancelled_by,
         "manifest": shown.evaluation.manifest,
         "restarts": shown.progress.restarts,
-        "progress": shown.progress.as_json(),
+        "progress": shown.progress.steps.model_dump(),
         "runs": runs,
     }
 
@@ -202,7 +202,7 @@ def _listed(
     for shown in shown_evaluations(evaluations, here):
         # It may have gone on since it was found.
         if status in (None, shown.progress.status):
-            counted = None if shown.is_over else shown.progress.as_json()
+            counted = None if shown.is_over else shown.progress.steps.model_dump()
             found.append({**_summary(shown), "progress": counted, "run_count": shown.evaluation.run_count})
     return found, here[-1].queue_id if len(page) > limit else None
 

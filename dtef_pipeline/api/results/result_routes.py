@@ -14,8 +14,8 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, may_be_missing
 from dtef_pipeline.api.etags import UNCHANGED, tagged
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus, progress_of
-from dtef_pipeline.api.queue.queue_bodies import Asks, SpentOnCalls
+from dtef_pipeline.api.queue.evaluation_progress import progress_of
+from dtef_pipeline.api.queue.queue_bodies import RunOfEvaluation, SpentOnCalls
 from dtef_pipeline.api.results.run_context import RunContext, Spent
 from dtef_pipeline.api.results.run_results import ResultsKept, add_board_columns, results_for
 from dtef_pipeline.api.results.trace_bodies import TraceBody
@@ -97,19 +97,12 @@ class PageOfTraces(AnswerBody):
     """null: these are the last."""
 
 
-class RunOutcome(PageOfTraces):
+class RunOutcome(PageOfTraces, RunOfEvaluation):
     """What a run has come to so far."""
 
-    run_id: str
     queue_id: str
     """The evaluation that it is a run of."""
     family: FamilyName
-    asks: Asks
-    key: str
-    """The partition."""
-    status: ProgressStatus
-    reason: str | None
-    """Why it failed or was cancelled, where that was told."""
     snapshot: str
     """The label that its rows have."""
     outcomes: OutcomesOfRun

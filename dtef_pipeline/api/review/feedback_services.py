@@ -7,11 +7,14 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from dtef_pipeline.api.review.vote_rate import VoteRate
+from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.api.services import services_of
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from resources.votes.vote_store import VoteStore
 from resources.votes.waiting_pairs import WaitingPairs
+
+VOTES_A_MINUTE = 60
+"""Of one reviewer: a person reads before voting, and a program that guesses does not."""
 
 
 class Feedback:
@@ -19,7 +22,7 @@ class Feedback:
 
     def __init__(self, votes: VoteStore) -> None:
         self.waiting = WaitingPairs(votes, _for_people)
-        self.rate = VoteRate()
+        self.rate = RateLimit(VOTES_A_MINUTE)
         self.pairing = threading.Lock()
         """Held while pairs are made, so that two requests at once do not both name the same pairs as their own."""
 

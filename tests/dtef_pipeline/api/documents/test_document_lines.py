@@ -131,10 +131,3 @@ def test_imports_stand_in_the_record_of_actions(client: TestClient, other: TestC
     (action,) = other.get("/api/feedback/actions", headers=admin).json()["actions"]
     assert (action["who"], action["what"]) == ("operator", "persona_import")
     assert action["after"] == {"file": "HTTP", "new": {"persona_version": 2, "persona_status": 1}}
-
-
-@pytest.mark.parametrize("plural", PLURALS)
-def test_reviewers_may_do_neither(client: TestClient, plural: str) -> None:
-    reviewer = {"Authorization": f"Bearer {ROLE_TOKENS['reviewer']}"}
-    assert client.get(f"/api/{plural}.jsonl", headers=reviewer).status_code == 403
-    assert client.post(f"/api/{plural}.jsonl", headers=reviewer, content=b"").status_code == 403

@@ -197,14 +197,6 @@ def test_who_made_and_approved_a_version_can_be_read(client: TestClient) -> None
         assert client.get(path, headers={"If-None-Match": "*"}).status_code == 404
 
 
-@pytest.mark.parametrize(("role", "status"), [(None, 401), ("reviewer", 403), ("operator", 200), ("admin", 200)])
-def test_reviewers_see_no_personas(tmp_path: Path, role: str | None, status: int) -> None:
-    with client_in(tmp_path, role) as client:
-        assert client.get(PERSONAS).status_code == status
-        assert client.get(f"{PERSONAS}/bold").status_code == status
-        assert client.post(PERSONAS, json=PATIENT).status_code == (201 if status == 200 else status)
-
-
 def test_a_persona_approved_over_http_may_play(client: TestClient, tmp_path: Path) -> None:
     client.post(PERSONAS, json=PATIENT)
     client.post(f"{PATH}/status", json={"status": "approved"})

@@ -145,13 +145,6 @@ def test_an_id_may_be_sent_with_its_slash_encoded(client: TestClient) -> None:
     assert client.get(f"{SCENARIOS}/poker").status_code == 404
 
 
-@pytest.mark.parametrize(("role", "status"), [(None, 401), ("reviewer", 403), ("operator", 200)])
-def test_reviewers_see_no_scenarios(tmp_path: Path, role: str | None, status: int) -> None:
-    with client_in(tmp_path, role) as client:
-        for path in ("", "/templates", "/poker/kuhn", "/poker/kuhn/versions"):
-            assert client.get(f"{SCENARIOS}{path}").status_code == status
-
-
 def worker(program: str) -> list[str]:
     return [sys.executable, "-c", program]
 

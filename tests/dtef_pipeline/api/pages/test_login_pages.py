@@ -11,7 +11,9 @@ from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.access import SESSION_COOKIE
 from dtef_pipeline.api.pages.login_pages import is_own_path
-from dtef_pipeline.api.sessions import FAILURES_A_MINUTE, LOGGED_IN_S, FailedTokens, Sessions
+from dtef_pipeline.api.rate_limit import RateLimit
+from dtef_pipeline.api.services import FAILURES_A_MINUTE
+from dtef_pipeline.api.sessions import LOGGED_IN_S, Sessions
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
 
 OWN_ORIGIN = {"Origin": "http://testserver"}
@@ -101,11 +103,11 @@ def test_wrong_tokens_have_to_wait_and_the_right_one_does_not(tmp_path: Path, ca
 
 def test_failures_of_more_than_a_minute_ago_do_not_count() -> None:
     now = [0.0]
-    failed = FailedTokens(lambda: now[0])
-    assert [failed.add("a")[1] for _ in range(FAILURES_A_MINUTE + 1)] == [0] * FAILURES_A_MINUTE + [60]
-    assert failed.add("b") == (1, 0)
+    failed = RateLimit(FAILURES_A_MINUTE, counts_refused=True, clock=lambda: now[0])
+    assert [failed.wait_s("a") for _ in range(FAILURES_A_MINUTE + 1)] == [0] * FAILURES_A_MINUTE + [60]
+    assert failed.wait_s("b") == 0
     now[0] = 60.0
-    assert failed.add("a") == (1, 0)
+    assert failed.wait_s("a") == 0
 
 
 @pytest.mark.parametrize(

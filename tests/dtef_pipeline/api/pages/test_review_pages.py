@@ -10,7 +10,7 @@ import pytest
 
 from dtef_pipeline.api.pages.review_markup import ALL_DONE
 from dtef_pipeline.api.pages.review_pages import MOST_SKIPPED, read_skipped, with_skipped
-from dtef_pipeline.api.review.vote_rate import VoteRate
+from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.errors import StoreError
 from tests.dtef_pipeline.api.reviewed import hidden, reviewing, said, shown, store_of, voted
 from tests.made.voted import responses
@@ -186,7 +186,7 @@ def test_a_vote_of_somebody_who_was_logged_out_is_kept_and_not_stored(tmp_path: 
 def test_who_votes_too_fast_waits_and_keeps_the_vote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with reviewing(tmp_path, responses(2)) as client:
         page = client.get("/review")
-        monkeypatch.setattr(VoteRate, "wait_s", lambda self, reviewer_id: 12)
+        monkeypatch.setattr(RateLimit, "wait_s", lambda self, reviewer_id: 12)
         answer = voted(client, page, "B", "2", justification="so")
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "12")
         assert said(answer).endswith("vote again in 12 seconds.")

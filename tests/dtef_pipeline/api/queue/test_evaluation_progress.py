@@ -38,7 +38,7 @@ def test_done_counts_partitions_over_all_stages() -> None:
             QUEUED, STARTED, item("prompts", "a"), item("prompts", "b"), ("item", {"stage": "answers", "answered": 7, "of": 9})
         ),
     )
-    assert found.as_json() == {"stage": "answers", "done": 2, "of": 4, "failed": 0, "answered": 7, "asked": 9}
+    assert found.steps.model_dump() == {"stage": "answers", "done": 2, "of": 4, "failed": 0, "answered": 7, "asked": 9}
     assert found.started_at == BEGUN + timedelta(seconds=2)
 
 
@@ -53,7 +53,7 @@ def test_of_a_partition_that_is_tried_again_the_last_word_holds() -> None:
     tried = [QUEUED, STARTED, item("prompts", "a", "failed", reason="no place")]
     assert progress_of(ASKED_FOR, events_told(*tried)).runs["run a"] == PartProgress("failed", "no place")
     again = progress_of(ASKED_FOR, events_told(*tried, item("prompts", "a")))
-    assert (again.failed, again.runs["run a"].status) == (0, "running")
+    assert (again.steps.failed, again.runs["run a"].status) == (0, "running")
 
 
 def test_the_end_says_which_partitions_failed_and_why() -> None:
@@ -77,7 +77,7 @@ def test_what_was_cancelled_before_it_began_has_no_start() -> None:
 def test_what_is_completed_without_a_word_of_its_partitions_is_not_said_to_be_done() -> None:
     """All partitions were done by definition, whatever had been told of them."""
     found = progress_of(ASKED_FOR, events_told(QUEUED, STARTED, ("completed", {})))
-    assert (found.done, found.of, found.calls, found.warning) == (0, 4, None, None)
+    assert (found.steps.done, found.steps.of, found.calls, found.warning) == (0, 4, None, None)
     assert set(found.runs.values()) == {PartProgress("completed")}
 
 
@@ -89,7 +89,7 @@ def test_what_a_stage_told_of_its_requests_is_summed_until_the_end_says_it() -> 
     told = [QUEUED, STARTED, ("item", {"stage": "answers", "calls": counts_told(3, 1)})]
     found = progress_of(ASKED_FOR, events_told(*told))
     assert found.calls == {**counts_told(3, 1), "stages": {"answers": counts_told(3, 1)}}
-    assert (found.answered, found.asked) == (3, 4)
+    assert (found.steps.answered, found.steps.asked) == (3, 4)
     at_end = ("completed", {"calls": counts_told(3, 1), "warning": "1 of 4 requests was not answered"})
     ended = progress_of(ASKED_FOR, events_told(QUEUED, STARTED, at_end))  # as a list reads it, without the items
     assert (ended.calls, ended.warning) == (counts_told(3, 1), "1 of 4 requests was not answered")
@@ -100,7 +100,7 @@ def test_what_is_expected_does_not_shrink_when_a_cancel_leaves_requests_out() ->
     found = progress_of(
         ASKED_FOR, events_told(QUEUED, STARTED, told, ("item", {"stage": "answers", "calls": counts_told(12, 0)}))
     )
-    assert (found.answered, found.asked) == (12, 15)
+    assert (found.steps.answered, found.steps.asked) == (12, 15)
 
 
 def test_no_run_is_completed_where_nothing_was_answered() -> None:
@@ -115,4 +115,4 @@ def test_a_run_that_was_started_again_keeps_its_stage() -> None:
     found = progress_of(
         ASKED_FOR, events_told(QUEUED, STARTED, item("prompts", "a"), ("item", {"restarted": True, "reason": "killed"}))
     )
-    assert (found.stage, found.restarts, found.status) == ("prompts", 1, "running")
+    assert (found.steps.stage, found.restarts, found.status) == ("prompts", 1, "running")

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from resources.evaluations.evaluation_store import EvaluationStore
 from resources.votes.vote_tables import actions
 from tests.dtef_pipeline.api.followed import asked_evaluation, finished_evaluation, write_items
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
+from tests.dtef_pipeline.api.made import client_in
 from tests.dtef_pipeline.api.queue.test_event_stream import store_of
 from tests.made.told_runs import tell
 
@@ -218,12 +218,3 @@ def test_what_has_ended_cannot_be_cancelled(client: TestClient, store: Evaluatio
     assert (answer.status_code, answer.headers["content-type"]) == (409, "application/problem+json")
     assert "ended already: it is completed" in answer.json()["detail"]
     assert store.cancels([queue_id]) == {}
-
-
-def test_reviewers_see_nothing_of_the_queue(client: TestClient, store: EvaluationStore) -> None:
-    queue_id = asked_evaluation(store)
-    for token, status in (("", 401), (ROLE_TOKENS["reviewer"], 403)):
-        client.headers["Authorization"] = f"Bearer {token}"
-        for path in ("", f"/{queue_id}", f"/{queue_id}/events", f"/{queue_id}/events/history"):
-            assert client.get(QUEUE + path).status_code == status
-        assert client.post(f"{QUEUE}/{queue_id}/cancel").status_code == status

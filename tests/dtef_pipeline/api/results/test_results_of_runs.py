@@ -248,7 +248,7 @@ def test_the_state_of_a_run_follows_the_events_of_its_partition(tmp_path: Path) 
     assert (changed.json()["status"], changed.json()["reason"]) == ("failed", "no key")
 
 
-def test_unknown_runs_and_other_roles_get_nothing(tmp_path: Path) -> None:
+def test_unknown_runs_are_not_found(tmp_path: Path) -> None:
     evaluation = asked_qa(tmp_path)
     path = run_path(evaluation)
     with client_in(tmp_path, "operator") as client:
@@ -257,10 +257,6 @@ def test_unknown_runs_and_other_roles_get_nothing(tmp_path: Path) -> None:
                 assert client.get(f"/api/evaluations/{absent}{tail}").status_code == 404
         assert client.get(f"{path}/traces?limit=201").status_code == 422
         assert client.get("/api/evaluations/queue").status_code == 200
-    with client_in(tmp_path, "reviewer") as client:
-        assert {client.get(f"{path}{tail}").status_code for tail in ("", "/traces", "/traces/x")} == {403}
-    with client_in(tmp_path, None) as client:
-        assert client.get(path).status_code == 401
 
 
 def test_a_new_score_is_seen_at_once_and_a_damaged_file_is_no_fault_of_the_client(tmp_path: Path) -> None:
