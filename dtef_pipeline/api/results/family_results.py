@@ -22,6 +22,7 @@ from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, estimate_ratio
 
 Row = dict[str, Any]
 Counts = Mapping[Hashable, OutcomeCounts]
+_USUAL_NAMES = ("item_id", "prompt_id", "model_variant", "draw")
 _LONG_TEXTS = ("response",)
 """Columns that nobody reads for the cost of a call."""
 
@@ -34,8 +35,8 @@ class FamilyResults:
     answers = ""
     """The table with a row for each of them, and the stage that asks; empty: the family's first table of calls."""
     status = "call_status"
-    named_by: tuple[str, ...] = ("prompt_id", "model_variant", "draw")
-    """Columns that name a row of the answers within a partition, here and in the table of scores."""
+    named_by: tuple[str, ...] = ()
+    """Columns that name a row of the answers within a partition, here and in the table of scores; empty: the usual ones that both have."""
     way: tuple[str, ...] = ("model",)
     """Who was asked, and how: what outcomes are counted by."""
     chosen_by: tuple[str, ...] = ("model", "draw")
@@ -54,7 +55,12 @@ class FamilyResults:
     def __init__(self, run: RunContext) -> None:
         self.run, self.family = run, FAMILY_BY_NAME[run.evaluation.family]
         self.answers = self.answers or self.family.calls.tables[0].table
+        self.named_by = self.named_by or self._usual_names()
         self.called = self.called or tuple(one.table for one in self.family.calls.tables)
+
+    def _usual_names(self) -> tuple[str, ...]:
+        schemas = [TABLES[table].schema for table in (self.answers, self.family.scored)]
+        return tuple(name for name in _USUAL_NAMES if all(one is None or name in one.names for one in schemas))
 
     @property
     def made_of(self) -> tuple[str, ...]:
