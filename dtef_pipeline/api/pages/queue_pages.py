@@ -10,7 +10,7 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.etags import header_of, matches, weak_etag
+from dtef_pipeline.api.etags import tagged_answer, weak_etag
 from dtef_pipeline.api.pages.elements import Content, Html, element, html, link
 from dtef_pipeline.api.pages.layout import login_path, page, page_router, to_page
 from dtef_pipeline.api.pages.page_parts import (
@@ -97,10 +97,7 @@ def _found(services: Services, queue_id: str) -> ShownEvaluation:
 
 def _fragment(request: Request, markup: Html) -> Response:
     """A part of a page, or 304 where the script has it already."""
-    headers = {"ETag": weak_etag(markup), "Cache-Control": "no-cache"}
-    if matches(header_of(request, "if-none-match"), headers["ETag"]):
-        return Response(status_code=304, headers=headers)
-    return HTMLResponse(markup, headers=headers)
+    return tagged_answer(request, HTMLResponse(markup), weak_etag(markup))
 
 
 def _connection_notes(request: Request) -> Html:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fastapi import APIRouter, Request, Response
 
-from dtef_pipeline.api.etags import header_of, matches, weak_etag
+from dtef_pipeline.api.etags import tagged_answer, weak_etag
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.report.page import PAGE_SCRIPT
 from dtef_pipeline.report.style import style_sheet
@@ -38,10 +38,7 @@ async def static_file(name: str, request: Request) -> Response:
     found = static_files().get(name)
     if found is None:
         raise Problem(404, "there is no such file")
-    headers = {"ETag": found.etag, "Cache-Control": "no-cache"}
-    if matches(header_of(request, "if-none-match"), found.etag):
-        return Response(status_code=304, headers=headers)
-    return Response(found.content, media_type=found.media_type, headers=headers)
+    return tagged_answer(request, Response(found.content, media_type=found.media_type), found.etag)
 
 
 @cache

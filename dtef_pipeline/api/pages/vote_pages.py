@@ -29,9 +29,10 @@ from dtef_pipeline.api.pages.form_parts import (
     text_field,
 )
 from dtef_pipeline.api.pages.layout import page, page_router, to_page
-from dtef_pipeline.api.pages.page_parts import box_of_table, folded, listed, moment, row_of
+from dtef_pipeline.api.pages.page_parts import box_of_table, folded, listed, long_text, moment, row_of
 from dtef_pipeline.api.problems import Problem, as_errors, faulty
-from dtef_pipeline.api.review.feedback_routes import PairsWanted, make_pairs
+from dtef_pipeline.api.review.feedback_bodies import PairsWanted
+from dtef_pipeline.api.review.feedback_routes import make_pairs
 from dtef_pipeline.api.review.feedback_services import UsedForVotes
 from dtef_pipeline.api.review.feedback_sync import LARGEST_PLACE
 from dtef_pipeline.api.services import Services, Used
@@ -252,11 +253,4 @@ def _bars_of_days(days: Mapping[date, int], caption: str) -> Html:
 def _document(kept: str) -> Html:
     """A JSON object of the log, in brief; whole when opened."""
     said = json.loads(kept)
-    if not said:
-        return html("–")
-    words = json.dumps(said, ensure_ascii=False, sort_keys=True)
-    most = 80
-    if len(words) <= most:
-        return element("code", words)
-    whole = element("div", words, class_="raw", dir="auto", tabindex="0")
-    return element("details", element("summary", element("code", f"{words[:most]}…")), whole, class_="long")
+    return element("code", long_text(json.dumps(said, ensure_ascii=False, sort_keys=True))) if said else html("–")

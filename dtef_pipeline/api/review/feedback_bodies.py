@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from dtef_pipeline.api.answer_schemas import AnswerBody, row_of
+from pydantic import AfterValidator, Field, StringConstraints
+
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, RowBody, row_of
+from dtef_pipeline.api.plans.plan import checked_snapshot
+from dtef_pipeline.documents import Part
 from dtef_pipeline.preference.ballots import BALLOT_FIELDS, LONGEST_ID
+from dtef_pipeline.preference.paired_csv import ELSEWHERE
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION, MOST_CONFIDENT
 
@@ -72,7 +77,7 @@ class PageOfActions(AnswerBody):
     """What to give as `after` for those that follow; null: these are all."""
 
 
-class BoardRow(AnswerBody):
+class BoardRow(RowBody):
     """A player by the votes of people, or of one judge, on the responses of a family."""
 
     model_config = row_of(PREFERENCE_SCORES, never_null=("family", "partition", "reviewer_kind", "player"))
@@ -86,3 +91,41 @@ class PreferenceBoard(AnswerBody):
     """That of all votes that count now; each row has that of the votes which it was made of."""
     note: str | None
     """That votes have come, or were voided, since the rows were made, or that none were made of them yet; null: neither is so."""
+
+
+_Pattern = Annotated[str, StringConstraints(min_length=1, max_length=300)]
+_Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+
+
+def known_family(family: str) -> str:
+    """For validators. Raises ValueError for a name of none."""
+    from dtef_pipeline.families import FAMILIES
+
+    return _one_of([one.name for one in FAMILIES], family)
+
+
+def known_voted_family(family: str) -> str:
+    """Likewise, for votes: those of other tools have a family of their own."""
+    from dtef_pipeline.families import FAMILIES
+
+    return _one_of([*(one.name for one in FAMILIES), ELSEWHERE], family)
+
+
+def _one_of(names: list[str], family: str) -> str:
+    if family not in names:
+        raise ValueError(f"got {repr(family)[:80]}; allowed: {', '.join(names)}")
+    return family
+
+
+class PairsWanted(Part):
+    """Which stored responses are paired, as of `dtef preference pairs`."""
+
+    family: Annotated[FamilyName, AfterValidator(known_family)]
+    only: Annotated[list[_Pattern], Field(max_length=100)] = []
+    """Patterns of partitions; none: all."""
+    models: Annotated[list[_Pattern], Field(max_length=100)] = []
+    """Names of models; none: all."""
+    snapshot: Annotated[str, AfterValidator(checked_snapshot)] = "base"
+    baselines: Annotated[bool, Field(strict=True)] = False
+    most: _Count | None = None
+    per_item: _Count | None = None

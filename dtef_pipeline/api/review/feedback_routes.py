@@ -7,70 +7,27 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import AfterValidator, Field, StringConstraints, field_validator
+from pydantic import AfterValidator
 
 from dtef_pipeline.api.access import Operating, Reviewing
-from dtef_pipeline.api.answer_schemas import FamilyName, VotedFamilyName
-from dtef_pipeline.api.plans.plan import checked_snapshot
+from dtef_pipeline.api.answer_schemas import VotedFamilyName
 from dtef_pipeline.api.problems import Problem, is_json, not_json
-from dtef_pipeline.api.review.feedback_bodies import BALLOT_SENT, ID_SENT
+from dtef_pipeline.api.review.feedback_bodies import BALLOT_SENT, ID_SENT, PairsWanted, known_voted_family
 from dtef_pipeline.api.review.feedback_services import UsedForVotes
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.documents import Part
 from dtef_pipeline.preference.ballots import read_ballot, read_id
-from dtef_pipeline.preference.paired_csv import ELSEWHERE
 from dtef_pipeline.text.counted import counted
 from resources.votes.vote_queries import refuse_judge
 
 router = APIRouter()
 _NOT_KEPT = {"Cache-Control": "no-store"}
 _NONE_LEFT: dict[int | str, dict[str, Any]] = {204: {"description": "There is no pair left."}}
-_Pattern = Annotated[str, StringConstraints(min_length=1, max_length=300)]
-_Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
-
-
-def known_family(family: str) -> str:
-    """For validators. Raises ValueError for a name of none."""
-    from dtef_pipeline.families import FAMILIES
-
-    return _one_of([one.name for one in FAMILIES], family)
-
-
-def known_voted_family(family: str) -> str:
-    """Likewise, for votes: those of other tools have a family of their own."""
-    from dtef_pipeline.families import FAMILIES
-
-    return _one_of([*(one.name for one in FAMILIES), ELSEWHERE], family)
-
-
-def _one_of(names: list[str], family: str) -> str:
-    if family not in names:
-        raise ValueError(f"got {repr(family)[:80]}; allowed: {', '.join(names)}")
-    return family
 
 
 FamilyAsked = Annotated[Annotated[VotedFamilyName, AfterValidator(known_voted_family)] | None, Query()]
 """None: all."""
-
-
-class PairsWanted(Part):
-    """Which stored responses are paired, as of `dtef preference pairs`."""
-
-    family: Annotated[FamilyName, AfterValidator(known_family)]
-    only: Annotated[list[_Pattern], Field(max_length=100)] = []
-    """Patterns of partitions; none: all."""
-    models: Annotated[list[_Pattern], Field(max_length=100)] = []
-    """Names of models; none: all."""
-    snapshot: str = "base"
-    baselines: Annotated[bool, Field(strict=True)] = False
-    most: _Count | None = None
-    per_item: _Count | None = None
-
-    @field_validator("snapshot")
-    @classmethod
-    def _is_label(cls, snapshot: str) -> str:
-        return checked_snapshot(snapshot)
 
 
 class NewPairs(Part):
@@ -103,12 +60,12 @@ async def _require_json(request: Request, held: Reviewing) -> None:
 @router.post("/api/feedback/pairs", status_code=201, response_model=NewPairs)
 def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: UsedForVotes) -> NewPairs:
     """Make pairs of stored responses. 409: nothing is left to pair."""
-    from dtef_pipeline.api.review.paired_responses import PairsAsked, pair_stored
+    from dtef_pipeline.api.review.paired_responses import pair_stored
     from resources.warehouse import Warehouse
 
     warehouse = Warehouse(services.settings.warehouse)
     with feedback.pairing:
-        done = pair_stored(services.votes, warehouse, services.settings, PairsAsked(**wanted.model_dump()), held.name)
+        done = pair_stored(services.votes, warehouse, services.settings, wanted, held.name)
     feedback.waiting.look_again()
     if not done.new:
         found = f"{counted(done.responses, 'stored response')} found" if done.responses else "no stored response fits"
@@ -119,7 +76,6 @@ def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: U
     return NewPairs(pairs=done.new, pair_ids=list(done.pair_ids))
 
 
-@router.get("/api/feedback/pairs/next", response_model=ServedPair, responses=_NONE_LEFT, include_in_schema=False)
 @router.get("/api/feedback/next", response_model=ServedPair, responses=_NONE_LEFT)
 def next_pair(
     held: Reviewing,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from assets.games.known_games import known_persona_versions, known_scenarios
+from dtef_pipeline.api.review.feedback_bodies import PairsWanted
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.families import FAMILY_BY_NAME, Family
 from dtef_pipeline.games.first_seen import with_first_seen
@@ -22,22 +22,6 @@ from resources.votes.vote_store import VoteStore
 from resources.warehouse import Warehouse
 
 
-@dataclass(frozen=True, slots=True)
-class PairsAsked:
-    """Which responses are paired."""
-
-    family: str
-    only: Sequence[str] = ()
-    """Patterns of partitions; none: all."""
-    models: Sequence[str] = ()
-    """Names; none: all."""
-    snapshot: str = "base"
-    baselines: bool = False
-    """Whether computed responses stand in pairs too."""
-    most: int | None = None
-    per_item: int | None = None
-
-
 class MadePairs(NamedTuple):
     """What came of it."""
 
@@ -50,7 +34,7 @@ class MadePairs(NamedTuple):
     """How many fit besides, of baselines, which were not let in."""
 
 
-def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, asked: PairsAsked, who: str) -> MadePairs:
+def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, asked: PairsWanted, who: str) -> MadePairs:
     """Make pairs of stored responses. Raises ConfigError, WarehouseError and StoreError for what cannot be read."""
     every = _responses(warehouse, settings, FAMILY_BY_NAME[asked.family], asked)
     found = [one for one in every if asked.baselines or not is_computed(one.player)]
@@ -70,7 +54,7 @@ def for_people(family: str, pair: BlindedPair) -> BlindedPair:
     return source.laid_out(pair) if source and source.laid_out else pair
 
 
-def _responses(warehouse: Warehouse, settings: Settings, family: Family, asked: PairsAsked) -> list[PairedResponse]:
+def _responses(warehouse: Warehouse, settings: Settings, family: Family, asked: PairsWanted) -> list[PairedResponse]:
     source = family.paired
     if source is None:
         return []
