@@ -10,16 +10,16 @@ from dtef_pipeline.drift.verdict_tables import DRIFT_SCHEMAS
 from dtef_pipeline.family.plugged import plugged_families
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
-from dtef_pipeline.games.settings import GamesSettings
+from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.stored_tables import GAMES_CALL_TABLES, GAMES_TABLES
 from dtef_pipeline.preference.score_columns import PREFERENCE_TABLES
 from dtef_pipeline.qa.qa_paired import QA_PAIRED
-from dtef_pipeline.qa.settings import QaSettings
+from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.stored_tables import QA_CALL_TABLES, QA_TABLES
 from dtef_pipeline.rubric.rubric_paired import RUBRIC_PAIRED
-from dtef_pipeline.rubric.settings import RubricSettings
+from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.stored_tables import RUBRIC_CALL_TABLES, RUBRIC_TABLES
 from dtef_pipeline.survey.baselines.names import BASELINES
@@ -38,6 +38,7 @@ _FAMILIES_HERE = (
         RUBRIC_CALL_TABLES,
         "rubric_scores",
         settings=RubricSettings,
+        stage_settings=RUBRIC_STAGE_SETTINGS,
         judged_again="rubric_anchors",
         paired=RUBRIC_PAIRED,
         roles=ROLES[1:],
@@ -49,6 +50,7 @@ _FAMILIES_HERE = (
         QA_CALL_TABLES,
         "qa_scores",
         settings=QaSettings,
+        stage_settings=QA_STAGE_SETTINGS,
         judged_again="qa_anchors",
         paired=QA_PAIRED,
     ),
@@ -59,6 +61,7 @@ _FAMILIES_HERE = (
         GAMES_CALL_TABLES,
         "episode_scores",
         settings=GamesSettings,
+        stage_settings=GAMES_STAGE_SETTINGS,
         paired=GAMES_PAIRED,
     ),
 )

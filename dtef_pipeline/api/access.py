@@ -65,9 +65,8 @@ def token_missing() -> Problem:
 def count_failure(request: Request) -> None:
     """Count and log a wrong token. Raises Problem 429 after many of one address within a minute."""
     address = request.client.host if request.client else "unknown"
-    failures, wait = services_of(request).failed_tokens.add(address)
-    _log.warning("a wrong token from %s: number %s within a minute", address, failures)
-    if wait:
+    _log.warning("a wrong token from %s", address)
+    if wait := services_of(request).failed_tokens.wait_s(address):
         raise Problem(429, "too many wrong tokens; wait, then send the right one", {"Retry-After": str(wait)})
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -31,18 +33,50 @@ def may_be_missing() -> Any:
     return Field(default_factory=dict)
 
 
-def row_of(columns: pa.Schema, names: Iterable[str] | None = None, never_null: Collection[str] = ()) -> ConfigDict:
-    """For a model whose members are columns of a table, and those that it names itself. `names`: of the columns; None: all.
-
-    Of the others any may be null: a file that was written before there was a column has none of its values.
+class TableColumns:
+    """Columns of a table as members of an answer. `names`: None: all; of those that `never_null` does not name any may be null: a file that
+    was written before there was a column has none of its values.
     """
 
-    def extended(schema: dict[str, Any]) -> None:
-        told = {name: column_schema(columns.field(name), can_be_null=name not in never_null) for name in names or columns.names}
+    def __init__(self, columns: pa.Schema, names: Iterable[str] | None = None, never_null: Collection[str] = ()) -> None:
+        self.columns, self.names, self.never_null = columns, tuple(names or columns.names), never_null
+
+    def __call__(self, schema: dict[str, Any]) -> None:
+        """Adds them to the schema of an answer, before its own members."""
+        told = {one: column_schema(self.columns.field(one), can_be_null=one not in self.never_null) for one in self.names}
         schema["properties"] = {**told, **schema.get("properties", {})}
         schema["required"] = [*schema["properties"]]
 
-    return ConfigDict(json_schema_extra=extended)
+
+def row_of(columns: pa.Schema, names: Iterable[str] | None = None, never_null: Collection[str] = ()) -> ConfigDict:
+    """For a RowBody: its columns, as of `TableColumns`."""
+    return ConfigDict(json_schema_extra=TableColumns(columns, names, never_null))
+
+
+class RowBody(AnswerBody):
+    """A part of an answer whose members are columns of a table, described as the table describes them, and those that it has itself."""
+
+    @classmethod
+    def columns_of(cls, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The columns as JSON; null where the row lacks one."""
+        columns = cls.model_config["json_schema_extra"]
+        assert isinstance(columns, TableColumns)
+        return {name: in_json(row.get(name)) for name in columns.names}
+
+
+def in_json(value: Any) -> Any:
+    """The value as JSON has it: times as text, what is no number as None."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): in_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [in_json(one) for one in value]
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    return in_json(value.item()) if hasattr(value, "item") else None
 
 
 def column_schema(column: pa.Field, *, can_be_null: bool = True) -> dict[str, Any]:

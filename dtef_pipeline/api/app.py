@@ -9,23 +9,30 @@ from fastapi import Depends, FastAPI
 from starlette.datastructures import MutableHeaders, State
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import (
-    description,
-    evaluation_routes,
-    feedback_routes,
-    feedback_sync,
-    health_pages,
-    persona_routes,
-    queue_routes,
-    result_routes,
-    review_pages,
-    scenario_routes,
-)
+from dtef_pipeline.api import description
 from dtef_pipeline.api.bodies import BodyLimit, require_storable_text
-from dtef_pipeline.api.event_stream import Watchers
-from dtef_pipeline.api.layout import answer_with_pages
-from dtef_pipeline.api.operator_pages import page_routers
+from dtef_pipeline.api.documents import scenario_templates
+from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
+from dtef_pipeline.api.documents.document_routes import document_router
+from dtef_pipeline.api.pages import (
+    board_page,
+    health_pages,
+    login_pages,
+    new_evaluation_page,
+    persona_pages,
+    queue_pages,
+    review_pages,
+    run_pages,
+    scenario_pages,
+    static_files,
+    vote_pages,
+)
+from dtef_pipeline.api.pages.layout import answer_with_pages
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
+from dtef_pipeline.api.queue import evaluation_routes, queue_routes
+from dtef_pipeline.api.queue.event_stream import Watchers
+from dtef_pipeline.api.results import result_routes
+from dtef_pipeline.api.review import feedback_routes, feedback_sync
 from dtef_pipeline.api.service_health import HealthLook
 from dtef_pipeline.api.services import Services
 
@@ -40,15 +47,25 @@ _ON_EVERY_ANSWER = {
 # A route of the queue comes before that of a run, which takes any id.
 _ROUTERS = (
     description.router,
-    persona_routes.router,
-    scenario_routes.router,
+    document_router(PERSONAS),
+    scenario_templates.router,
+    document_router(SCENARIOS),
     evaluation_routes.router,
     queue_routes.router,
     result_routes.router,
     feedback_routes.router,
     feedback_sync.router,
     health_pages.router,
-    *page_routers(),
+    static_files.router,
+    login_pages.router,
+    queue_pages.router,
+    run_pages.router,
+    new_evaluation_page.router,
+    persona_pages.router,
+    scenario_pages.router,
+    vote_pages.router,
+    board_page.router,
+    health_pages.pages_of_health,
     review_pages.router,
 )
 

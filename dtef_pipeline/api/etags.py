@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from fastapi import Request, Response
@@ -43,13 +42,18 @@ def matches(header: str | None, etag: str) -> bool:
     return etag.removeprefix("W/").strip('"') in named
 
 
-def tagged(request: Request, body: Any, headers: Mapping[str, str] | None = None, tagged_by: Any = None) -> Response:
-    """The body with its tag, or 304 without a body where the client has it. `tagged_by`: what the tag is of, where that is not the body."""
-    etag = weak_etag(body if tagged_by is None else tagged_by)
-    sent = {"ETag": etag, "Cache-Control": "no-cache", **(headers or {})}
+def tagged(request: Request, body: Any) -> Response:
+    """The body as JSON with its tag, or 304 without a body where the client has it."""
+    return tagged_answer(request, JSONResponse(body), weak_etag(body))
+
+
+def tagged_answer(request: Request, answer: Response, etag: str) -> Response:
+    """Likewise, of any answer."""
+    sent = {"ETag": etag, "Cache-Control": "no-cache"}
     if matches(header_of(request, "if-none-match"), etag):
         return Response(status_code=304, headers=sent)
-    return JSONResponse(body, headers=sent)
+    answer.headers.update(sent)
+    return answer
 
 
 def require_match(request: Request, etag: str) -> None:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from dtef_pipeline.api.answer_schemas import AnswerBody, may_be_missing
-from dtef_pipeline.api.plans import NotApproved, RefusedManifest, UnfitManifest, UnknownName, without_commands
+from dtef_pipeline.api.plans.plan import NotApproved, RefusedManifest, UnfitManifest, UnknownName, without_commands
 from dtef_pipeline.documents import Reason, spelled, told_faults
 from dtef_pipeline.errors import (
     BallotError,
@@ -141,30 +141,25 @@ def _beginning(text: str) -> str:
 
 def answer_problems(app: FastAPI) -> None:
     """Have every error of the application answered so."""
-    app.add_exception_handler(Problem, _of_problem)
-    app.add_exception_handler(DtefError, _of_ours)
-    app.add_exception_handler(RequestValidationError, _of_validation)
-    app.add_exception_handler(HTTPException, _of_framework)
-    app.add_exception_handler(Exception, _of_fault)
+    for kind in (Problem, DtefError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, told_problem)
 
 
 async def told_problem(request: Request, error: Exception) -> JSONResponse:
-    """The answer of an error, for those who show it in another way."""
-    if isinstance(error, Problem):
-        return await _of_problem(request, error)
+    """The answer of an error, also for those who show it in another way."""
     if isinstance(error, RequestValidationError):
-        return await _of_validation(request, error)
+        error = _invalid(request, error)
+    if isinstance(error, Problem):
+        return problem_answer(error.status, error.detail, error.headers, error.members)
     if isinstance(error, HTTPException):
-        return await _of_framework(request, error)
-    return await (_of_ours if isinstance(error, DtefError) else _of_fault)(request, error)
+        return problem_answer(error.status_code, _unread_body(error.__cause__) or str(error.detail), error.headers)
+    if isinstance(error, DtefError):
+        return _answer_ours(request, error)
+    _log.error("%s %s", request.method, request.url.path, exc_info=error)
+    return problem_answer(500, "an error of the server; its log says more")
 
 
-async def _of_problem(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, Problem)
-    return problem_answer(error.status, error.detail, error.headers, error.members)
-
-
-async def _of_ours(request: Request, error: Exception) -> JSONResponse:
+def _answer_ours(request: Request, error: DtefError) -> JSONResponse:
     for kind, status in _ANSWERED_AS:
         if isinstance(error, kind):
             if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -189,19 +184,17 @@ def _faults(error: DtefError) -> dict[str, Any]:
     return {"errors": [{"path": path, "message": message} for path, message in error.faults or [("body", str(error))]]}
 
 
-async def _of_validation(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
+def _invalid(request: Request, error: RequestValidationError) -> Problem:
+    """What is wrong with a request that does not have the form that its route takes."""
     for one in error.errors():
         if isinstance(one.get("input"), bytes):
-            return await _of_problem(request, not_json(request))
+            return not_json(request)
         if one["type"] == "json_invalid":
-            return await _of_problem(
-                request,
-                faulty([{"path": "body", "message": f"is no JSON: {one['ctx']['error']} at character {one['loc'][-1]}"}]),
-            )
+            said = f"is no JSON: {one['ctx']['error']} at character {one['loc'][-1]}"
+            return faulty([{"path": "body", "message": said}])
     # The first part of each place says where the value came from: body, path, query or header.
     faults = [{**one, "loc": one["loc"][1:] if one["loc"][:1] == ("body",) else one["loc"]} for one in error.errors()]
-    return await _of_problem(request, faulty(as_errors(told_faults(faults, _body_model(request)))))
+    return faulty(as_errors(told_faults(faults, _body_model(request))))
 
 
 def _body_model(request: Request) -> type[BaseModel]:
@@ -209,11 +202,6 @@ def _body_model(request: Request) -> type[BaseModel]:
     route = request.scope.get("route")
     given = [one.field_info.annotation for one in getattr(getattr(route, "dependant", None), "body_params", ())]
     return next((one for one in given if isinstance(one, type) and issubclass(one, BaseModel)), BaseModel)
-
-
-async def _of_framework(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    return problem_answer(error.status_code, _unread_body(error.__cause__) or str(error.detail), error.headers)
 
 
 def _unread_body(cause: BaseException | None) -> str | None:
@@ -224,8 +212,3 @@ def _unread_body(cause: BaseException | None) -> str | None:
         return f"the body is not UTF-8, which JSON is sent in: {cause.reason} at byte {cause.start + 1}"
     # A fault of the JSON itself is told elsewhere, with its place.
     return "the body has a number with too many digits" if isinstance(cause, ValueError) else None
-
-
-async def _of_fault(request: Request, error: Exception) -> JSONResponse:
-    _log.error("%s %s", request.method, request.url.path, exc_info=error)
-    return problem_answer(500, "an error of the server; its log says more")

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from fastapi import Depends, Request
 
-from dtef_pipeline.api.persona_routes import PERSONAS
-from dtef_pipeline.api.scenario_routes import SCENARIOS
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
+from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
+from dtef_pipeline.api.documents.versioned_documents import KnownDocuments
+from dtef_pipeline.api.queue.shown_evaluations import ShownEvaluation, shown_evaluations, subject_of
 from dtef_pipeline.api.services import Services
-from dtef_pipeline.api.shown_evaluations import ShownEvaluation, shown_evaluations
-from dtef_pipeline.api.versioned import KnownDocuments
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.text.counted import counted
 from resources.evaluations.evaluation_counts import count_unended, last_event_at
@@ -53,46 +53,69 @@ _LOOK_AT_TICKS = (
 )
 
 
-class ServiceHealth(NamedTuple):
-    """What holds now."""
+class HealthOfDatabase(AnswerBody):
+    """The database of the response store."""
 
+    answers: bool
+    bytes: int | None = None
+    """Its size; null: not known."""
+
+
+class FailedLately(AnswerBody):
+    """An evaluation that failed in the last days."""
+
+    queue_id: str
+    family: FamilyName
+    subject: str
+    """What was asked: scenarios or partitions."""
+    failed_at: datetime
+    reason: str | None
+
+
+class HealthOfEvaluations(AnswerBody):
+    """Evaluations, as far as the database answers."""
+
+    open: int | None = None
+    """Those that wait or run; null: not known."""
+    last_event_at: datetime | None = None
+    """null: nothing has happened yet, or it is not known."""
+    failures: list[FailedLately] = []
+    """The last first."""
+
+
+class HealthOfDaemon(AnswerBody):
+    """Dagster's daemon, which takes evaluations up."""
+
+    running: bool
+    last_heartbeat_at: datetime | None
+    """null: never heard of."""
+    sensor_on: bool
+    """Whether the sensor that starts queued evaluations is switched on."""
+    last_tick_at: datetime | None
+    """When that sensor last looked for some; null: it never did, or it is not known."""
+
+
+class HealthOfVotes(AnswerBody):
+    """Votes of the last days."""
+
+    days: int = FAILURES_OF_DAYS
+    number: int | None = None
+    """null: not known."""
+
+
+class HealthBody(AnswerBody):
+    """Whether the service does its work."""
+
+    status: Literal["ok", "degraded"]
+    """degraded: see `problems`."""
     at: datetime
-    problems: Sequence[str]
-    """What is to be mended, in words; none: all is well."""
-    database_answers: bool
-    store_bytes: int | None
-    open_evaluations: int | None
-    last_event_at: datetime | None
-    failures: Sequence[ShownEvaluation]
-    """The failed evaluations of the last days, the last first."""
-    votes_of_days: int | None
-    daemon: DaemonState
-
-    def as_json(self) -> dict[str, Any]:
-        """What `GET /api/health` answers."""
-        last, beat = self.last_event_at, self.daemon.last_heartbeat_at
-        ticked_at = self.daemon.ticks.last_at if self.daemon.ticks else None
-        return {
-            "status": "degraded" if self.problems else "ok",
-            "at": self.at.isoformat(timespec="milliseconds"),
-            "problems": list(self.problems),
-            "database": {"answers": self.database_answers, "bytes": self.store_bytes},
-            "evaluations": {
-                "open": self.open_evaluations,
-                "last_event_at": last.isoformat() if last else None,
-                "failures": [
-                    {"queue_id": one.evaluation.queue_id, "failed_at": one.last_at.isoformat(), "reason": one.progress.reason}
-                    for one in self.failures
-                ],
-            },
-            "daemon": {
-                "running": self.daemon.is_running(self.at),
-                "last_heartbeat_at": beat.isoformat() if beat else None,
-                "sensor_on": self.daemon.is_sensor_on,
-                "last_tick_at": ticked_at.isoformat() if ticked_at else None,
-            },
-            "votes": {"days": FAILURES_OF_DAYS, "number": self.votes_of_days},
-        }
+    """When it was looked at."""
+    problems: list[str]
+    """What is to be mended, in words."""
+    database: HealthOfDatabase
+    evaluations: HealthOfEvaluations
+    daemon: HealthOfDaemon
+    votes: HealthOfVotes
 
 
 class _KeptDaemon:
@@ -104,7 +127,7 @@ class _KeptDaemon:
 
     def state(self, services: Services, now: datetime) -> DaemonState:
         from assets.daemon_state import daemon_state
-        from dtef_pipeline.api.asked_settings import home_named
+        from dtef_pipeline.api.plans.manifest_base import home_named
 
         home = services.settings.dagster_home
         with self._lock:
@@ -131,7 +154,7 @@ class HealthLook:
         self._services = services
         self._at_database = ThreadPoolExecutor(1, "health of the database")
         self._at_daemon = ThreadPoolExecutor(1, "health of the daemon")
-        self._under_way: asyncio.Task[ServiceHealth] | None = None
+        self._under_way: asyncio.Task[HealthBody] | None = None
         self._glance: Future[DaemonState] | None = None
         self._is_first = True
 
@@ -140,7 +163,7 @@ class HealthLook:
         if (self._services.settings.dagster_home / "dagster.yaml").is_file():
             self._at_daemon.submit(importlib.import_module, "assets.stage.dagster_internals")
 
-    async def now(self) -> ServiceHealth:
+    async def now(self) -> HealthBody:
         """What holds now. Who asks while a look is under way gets what that finds."""
         if self._under_way is None or self._under_way.done():
             self._under_way = asyncio.create_task(self._looked(), name="health")
@@ -157,7 +180,7 @@ class HealthLook:
             self._glance = self._at_daemon.submit(_daemon.state, self._services, now)
         return next(iter(_daemon_problems(known, now, 0)), None) if known else None
 
-    async def _looked(self) -> ServiceHealth:
+    async def _looked(self) -> HealthBody:
         now, loop = self._services.evaluations.clock(), asyncio.get_running_loop()
         looking = loop.run_in_executor(self._at_daemon, _daemon.state, self._services, now)
         found = loop.run_in_executor(self._at_database, _database_health, self._services, now)
@@ -183,12 +206,9 @@ LookedAt = Annotated[HealthLook, Depends(_look_of)]
 class _DatabaseHealth(NamedTuple):
     """What the database tells; nothing, where it does not answer."""
 
-    answers: bool = True
-    size: int | None = None
-    n_open: int | None = None
-    last_event_at: datetime | None = None
-    failures: Sequence[ShownEvaluation] = ()
-    votes: int | None = None
+    database: HealthOfDatabase
+    evaluations: HealthOfEvaluations = HealthOfEvaluations()
+    votes: HealthOfVotes = HealthOfVotes()
     further: Sequence[str] = ()
     """What is to be mended beside it, in words."""
 
@@ -199,16 +219,29 @@ def _database_health(services: Services, now: datetime) -> _DatabaseHealth:
     try:
         failed = shown_evaluations(store, store.latest(_MOST_FAILURES, status="failed"))
         return _DatabaseHealth(
-            size=services.votes.database.size(),
-            n_open=count_unended(store),
-            last_event_at=last_event_at(store),
-            failures=[one for one in failed if one.last_at >= since],
-            votes=votes_since(services.votes.database, since),
-            further=[*_damage(services), *_disk_problems(services), *_document_problems(services)],
+            HealthOfDatabase(answers=True, bytes=services.votes.database.size()),
+            HealthOfEvaluations(
+                open=count_unended(store),
+                last_event_at=last_event_at(store),
+                failures=[_failed_lately(one) for one in failed if one.last_at >= since],
+            ),
+            HealthOfVotes(number=votes_since(services.votes.database, since)),
+            [*_damage(services), *_disk_problems(services), *_document_problems(services)],
         )
     except StoreError as error:
         _log.error("the database does not answer: %s", error)
-        return _DatabaseHealth(answers=False, further=[DAMAGED_STORE] if is_damaged(str(error)) else [])
+        return _DatabaseHealth(HealthOfDatabase(answers=False), further=[DAMAGED_STORE] if is_damaged(str(error)) else [])
+
+
+def _failed_lately(one: ShownEvaluation) -> FailedLately:
+    evaluation, subject = one.evaluation, subject_of(one.evaluation)
+    return FailedLately(
+        queue_id=evaluation.queue_id,
+        family=evaluation.family,
+        subject=subject,
+        failed_at=one.last_at,
+        reason=one.progress.reason,
+    )
 
 
 def _damage(services: Services) -> list[str]:
@@ -230,19 +263,23 @@ def _disk_problems(services: Services) -> list[str]:
     )
 
 
-def _with_daemon(found: _DatabaseHealth, daemon: DaemonState, now: datetime) -> ServiceHealth:
+def _with_daemon(found: _DatabaseHealth, daemon: DaemonState, now: datetime) -> HealthBody:
     # Whose error names the server and the user.
-    away = [] if found.answers else ["the database does not answer; the log says why"]
-    return ServiceHealth(
+    away = [] if found.database.answers else ["the database does not answer; the log says why"]
+    problems = [*away, *_daemon_problems(daemon, now, found.evaluations.open or 0), *found.further]
+    return HealthBody(
+        status="degraded" if problems else "ok",
         at=now,
-        problems=[*away, *_daemon_problems(daemon, now, found.n_open or 0), *found.further],
-        database_answers=found.answers,
-        store_bytes=found.size,
-        open_evaluations=found.n_open,
-        last_event_at=found.last_event_at,
-        failures=found.failures,
-        votes_of_days=found.votes,
-        daemon=daemon,
+        problems=problems,
+        database=found.database,
+        evaluations=found.evaluations,
+        daemon=HealthOfDaemon(
+            running=daemon.is_running(now),
+            last_heartbeat_at=daemon.last_heartbeat_at,
+            sensor_on=daemon.is_sensor_on,
+            last_tick_at=daemon.ticks.last_at if daemon.ticks else None,
+        ),
+        votes=found.votes,
     )
 
 

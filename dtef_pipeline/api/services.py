@@ -10,7 +10,8 @@ from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
-from dtef_pipeline.api.sessions import FailedTokens, Sessions
+from dtef_pipeline.api.rate_limit import RateLimit
+from dtef_pipeline.api.sessions import Sessions
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.text.origins import LOOPBACK_HOSTS, served_hosts
 from resources.evaluations.evaluation_store import EvaluationStore, LoggedEvent, RunLog
@@ -21,6 +22,8 @@ from resources.votes.vote_store import VoteStore
 
 REQUEST_PATIENCE_S = 4.0
 """How long a request waits for a database that is away, or for its other writers, before the answer is 503."""
+FAILURES_A_MINUTE = 10
+"""Wrong tokens of one address after which further ones have to wait."""
 
 
 class LogOfHome:
@@ -43,7 +46,7 @@ class LogOfHome:
         with self._lock:
             if self._log is None and (self._home / "dagster.yaml").is_file():
                 from assets.evaluations.run_log import run_log_of
-                from dtef_pipeline.api.asked_settings import home_named
+                from dtef_pipeline.api.plans.manifest_base import home_named
 
                 with home_named(str(self._home)):
                     self._log = run_log_of(self._home)
@@ -64,7 +67,8 @@ class Services:
     hosts: tuple[str, ...] = LOOPBACK_HOSTS
     """The hosts that pages of this server are known by: forms of others are not taken."""
     sessions: Sessions = field(default_factory=Sessions)
-    failed_tokens: FailedTokens = field(default_factory=FailedTokens)
+    failed_tokens: RateLimit = field(default_factory=lambda: RateLimit(FAILURES_A_MINUTE, counts_refused=True))
+    """Wrong tokens by the address that sent them."""
 
     @classmethod
     def opened(cls, settings: Settings, tokens: Tokens, open_to_all: bool = False, bound_to: str = "localhost") -> Self:

@@ -16,7 +16,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api.app import make_app
-from dtef_pipeline.api.asked_settings import load_slow_packages
+from dtef_pipeline.api.plans.manifest_base import load_slow_packages
 from dtef_pipeline.api.problems import problem_answer
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens

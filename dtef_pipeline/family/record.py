@@ -80,6 +80,8 @@ class Family:
     """Where its responses stand that people may compare in pairs; None: there are none."""
     settings: type[RunSettings] = RunSettings
     """What its runs are given."""
+    stage_settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By stage in the order of its pipeline, the settings that it takes, where `stages` does not say it."""
     roles: tuple[str, ...] = ()
     """The roles beside that of candidates that it has all responses in which stand in no other family's tables."""
     help: str = ""
@@ -131,6 +133,12 @@ class Family:
         """The assets over all partitions, where the engine makes them; the report is the last."""
         others = [one.name for one in self.boards]
         return [self.board, *others, *(f"{self.name}_{name}" for name in ("costs", "drift", "report"))]
+
+    @property
+    def settings_by_stage(self) -> Mapping[str, tuple[str, ...]]:
+        """By stage in the order of its pipeline, the settings that it takes."""
+        own = {one.name: one.settings for one in self.stages()}
+        return {self.ingested: (), **own} if self.is_assembled else self.stage_settings
 
     @property
     def responses(self) -> str:

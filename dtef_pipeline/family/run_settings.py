@@ -106,7 +106,7 @@ ASKING_SETTINGS = tuple(RunSettings.model_fields)
 class PartSettings(RunSettings):
     """What runs are given of a family whose partitions are chosen by their keys, and whose items are asked of models."""
 
-    parts: Annotated[list[str], Setting(option="--part", metavar="KEY|PATTERN", unset="all")] = []
+    parts: Annotated[list[str], Setting(NOT_API, option="--part", metavar="KEY|PATTERN", unset="all")] = []
     """Only this partition, by its key, or those that fit a pattern."""
     models: Annotated[list[str], Setting(option="--model", unset="none; what is stored is scored")] = []
     """Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM."""

@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.events import EngineEventData
 
-from dtef_pipeline.api.asked_settings import home_named
+from dtef_pipeline.api.plans.manifest_base import home_named
 from resources.evaluations.evaluation_store import QUEUE_TAG, TERMINAL, EvaluationStore, EventKind, LoggedEvent
 from resources.settings import shipped
 

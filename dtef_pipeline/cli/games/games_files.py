@@ -128,8 +128,8 @@ class _Documents:
     def _add_scenarios(self) -> str:
         """Add those of a file to the response store: all that are not there yet, or none; what came of it."""
         # These bring the web framework and pandas.
-        from dtef_pipeline.api.scenario_routes import SCENARIOS
-        from dtef_pipeline.api.versioned import import_documents
+        from dtef_pipeline.api.documents.document_kinds import SCENARIOS
+        from dtef_pipeline.api.documents.versioned_documents import import_documents
         from dtef_pipeline.cli.preference.preference_votes import user_name
         from resources.votes.game_documents import GameDocumentStore
 

@@ -12,7 +12,8 @@ import click
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.api.paired_answers import PairsAsked, for_people, pair_stored
+from dtef_pipeline.api.review.feedback_bodies import PairsWanted
+from dtef_pipeline.api.review.paired_responses import for_people, pair_stored
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.terminal import terminal_fit
 from dtef_pipeline.errors import BallotError, ConfigError
@@ -47,7 +48,15 @@ def make_pairs(
     who: str | None,
 ) -> None:
     settings = Settings.from_environment()
-    asked = PairsAsked(family, only, models, snapshot, baselines, most, per_item)
+    asked = PairsWanted.model_construct(
+        family=family,
+        only=list(only),
+        models=list(models),
+        snapshot=snapshot,
+        baselines=baselines,
+        most=most,
+        per_item=per_item,
+    )
     with _store() as store:
         done = pair_stored(store, open_warehouse(), settings, asked, who or user_name())
         if not done.responses:

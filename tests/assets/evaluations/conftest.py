@@ -12,7 +12,7 @@ import pytest
 from assets.definitions import defs
 from assets.evaluations.run_log import DagsterRunLog
 from assets.survey.store import SurveyStore
-from dtef_pipeline.api.games_plan import GamesManifest, planned_games
+from dtef_pipeline.api.plans.games_plan import GAMES_PLANS, GamesManifest
 from dtef_pipeline.cli.started_runs import dagster_instance
 from resources.evaluations.evaluation_store import QUEUE_TAG, EvaluationStore, Event
 from resources.settings import Settings
@@ -35,7 +35,7 @@ class Queue:
     def submit(self, **changed: Any) -> str:
         """The queue id of a manifest of games."""
         manifest = GamesManifest.model_validate({**OF_LEAGUE, **changed})
-        plan = planned_games(manifest, Settings.from_environment())
+        plan = GAMES_PLANS.plan(manifest, Settings.from_environment())
         return self.add(plan.as_json(), plan.asked)
 
     def add(self, plan: Mapping[str, Any], asked: Any = ()) -> str:

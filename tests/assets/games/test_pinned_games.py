@@ -11,10 +11,10 @@ import yaml
 
 from assets.games.known_games import known_scenarios
 from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, Launched, materialize
-from dtef_pipeline.api.games_plan import GamesManifest, planned_games
-from dtef_pipeline.api.plans import PlannedEvaluation
-from dtef_pipeline.api.results_of import RunAsked
-from dtef_pipeline.api.results_of_games import counts_of, metrics_of, trace_of, traces_of
+from dtef_pipeline.api.plans.games_plan import GAMES_PLANS, GamesManifest
+from dtef_pipeline.api.plans.plan import PlannedEvaluation
+from dtef_pipeline.api.results.run_context import RunContext
+from dtef_pipeline.api.results.run_results_games import GamesResults
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
 from resources.settings import Settings
 from resources.votes.game_documents import GameDocumentStore
@@ -24,7 +24,7 @@ WAITS = {"family": "games", "persona_ids": ["none"], "scenario_ids": [SHOW_CARDS
 
 
 def planned(**given: Any) -> PlannedEvaluation:
-    return planned_games(GamesManifest.model_validate({**WAITS, **given}), Settings.from_environment())
+    return GAMES_PLANS.plan(GamesManifest.model_validate({**WAITS, **given}), Settings.from_environment())
 
 
 def play(league: League, plan: PlannedEvaluation) -> Launched:
@@ -58,13 +58,9 @@ def submitted(plan: PlannedEvaluation) -> Evaluation:
 
 
 def shown(league: League, evaluation: Evaluation) -> tuple[Any, ...]:
-    asked = RunAsked(evaluation, evaluation.runs[0], Settings.from_environment(), league.house)
-    return (
-        metrics_of(asked, counts_of(asked)),
-        counts_of(asked),
-        traces_of(asked),
-        [trace_of(asked, one) for one in traces_of(asked)],
-    )
+    run = RunContext(evaluation, evaluation.runs[0], Settings.from_environment(), league.house)
+    found = GamesResults(run)
+    return found.metrics(found.counts()), found.counts(), found.traces(), [found.trace(one) for one in found.traces()]
 
 
 def test_the_version_that_was_submitted_is_played_though_a_later_one_was_made_meanwhile(league: League) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from assets.games.known_games import known_scenarios
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
 from dtef_pipeline.identity import digest
@@ -65,8 +66,16 @@ def asked_games(folder: Path) -> Evaluation:
         *_wins("alpha"),
         *_wins("baseline/always-pass"),
     ]
+    version = known_scenarios(settings_in(folder))[KUHN].version
     rows = [
-        {**row, "league": "poker", "scenario": "kuhn", "episode_id": digest(row["persona"], row["episode_id"])} for row in rows
+        {
+            **row,
+            "version": version,
+            "league": "poker",
+            "scenario": "kuhn",
+            "episode_id": digest(row["persona"], row["episode_id"]),
+        }
+        for row in rows
     ]
     calls = [
         {
@@ -94,9 +103,9 @@ def asked_games(folder: Path) -> Evaluation:
     played = [{**row, "status": "played", "reason": None, "reward": row["total"]} for row in rows]
     house.write("episodes", rows_in(EPISODES, played), **at)
     house.write("episode_turns", rows_in(EPISODE_TURNS, calls), **at)
-    dealt = {"seeds": "1-6", "opponents": ["baseline/random"]}
-    config = {"scenario_items": dealt, "episodes": {**dealt, "players": ["alpha", "baseline/always-pass"], "draws": 2}}
-    asks = [{"persona_id": one or "none", "scenario_id": KUHN, "persona": one} for one in (CALM, "")]
+    config = {"episodes": {"players": ["alpha", "baseline/always-pass"], "draws": 2}}
+    dealt = {"scenario_version": version, "seeds": "1-6", "opponents": ["baseline/random"]}
+    asks = [{"persona_id": one or "none", "scenario_id": KUHN, "persona": one, **dealt} for one in (CALM, "")]
     return submitted(folder, "games", config, [AskedRun(KUHN, one) for one in asks])
 
 

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.access import SESSION_COOKIE
 from dtef_pipeline.api.app import make_app, use_services
-from dtef_pipeline.api.asked_settings import home_named
+from dtef_pipeline.api.plans.manifest_base import home_named
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import TOKEN_ROLES, Tokens, token_hash
 from resources.settings import Settings, shipped
@@ -21,6 +21,8 @@ from tests.made.told_runs import TOLD_LOG
 
 _SPARE_APPS: list[FastAPI] = []
 """Applications that serve nobody now: making one takes a tenth of a second."""
+PINNED_GAME: Mapping[str, object] = {"persona": "", "scenario_version": 1, "seeds": "1", "opponents": []}
+"""What every run of games says of itself beside its persona and its scenario."""
 ROLE_TOKENS: Mapping[str, str] = {role: f"token of the {role}" for role in TOKEN_ROLES}
 
 

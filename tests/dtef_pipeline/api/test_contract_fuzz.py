@@ -25,11 +25,11 @@ with warnings.catch_warnings():
 
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.description import operations
-from dtef_pipeline.api.plans import PlannedEvaluation
+from dtef_pipeline.api.plans.plan import PlannedEvaluation
 from dtef_pipeline.preference.pairing import new_pairs
 from resources.evaluations.evaluation_store import AskedRun
 from tests.dtef_pipeline.api.described import faults_of
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
+from tests.dtef_pipeline.api.made import PINNED_GAME, ROLE_TOKENS, services_in
 from tests.made.told_runs import tell
 from tests.made.voted import responses
 
@@ -66,7 +66,9 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
     """Over a store with a pair, and with an evaluation that has ended: the stream of its events has an end, too."""
     services = services_in(tmp_path_factory.mktemp("fuzz"))
     store = services.evaluations
-    made, _ = store.submit("games", {"seeds": [1]}, PLAN, [AskedRun("poker/kuhn", {"persona_id": "calm"})], "operator")
+    made, _ = store.submit(
+        "games", {"seeds": [1]}, PLAN, [AskedRun("poker/kuhn", {"persona_id": "calm", **PINNED_GAME})], "operator"
+    )
     tell(store, made.queue_id, "completed", {})
     rows = responses(2)
     services.votes.add_pairs(rows, new_pairs(rows))

@@ -24,7 +24,6 @@ def test_every_operation_takes_a_role_and_reviewers_have_theirs(document: dict[s
     assert {name for name, role in roles.items() if role not in TOKEN_ROLES} <= {"GET /healthz"}
     assert {name for name, role in roles.items() if role == "reviewer"} <= {
         "GET /api/feedback/next",
-        "GET /api/feedback/pairs/next",
         "POST /api/feedback/votes",
     }
 

@@ -81,7 +81,7 @@ class TestTokens:
 
 
 class TestStart:
-    """What stands in the way of a start; `tests/dtef_pipeline/api/test_killed.py` starts it."""
+    """What stands in the way of a start; `tests/dtef_pipeline/api/queue/test_killed.py` starts it."""
 
     def test_without_tokens_it_does_not_start_and_says_how_to_make_one(self, state: Path) -> None:
         said = refused("api")
@@ -134,7 +134,7 @@ class TestStart:
     @pytest.mark.thorough
     def test_litellm_is_not_left_for_the_first_submission(self, state: Path) -> None:
         loaded = loaded_by(
-            "from dtef_pipeline.api.asked_settings import load_slow_packages\n"
+            "from dtef_pipeline.api.plans.manifest_base import load_slow_packages\n"
             "from resources.settings import Settings\n"
             "load_slow_packages(Settings.from_environment())"
         )

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from pydantic import ValidationError
 
 from assets.engine.settings_config import stage_config
-from dtef_pipeline.api.asked_settings import EvaluationAsked, manifest_form
+from dtef_pipeline.api.plans.manifest_base import EvaluationAsked, manifest_form
 from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES

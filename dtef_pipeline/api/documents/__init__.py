@@ -1,0 +1,1 @@
+"""Personas and scenarios over HTTP: documents with versions and statuses."""

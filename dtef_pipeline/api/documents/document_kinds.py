@@ -1,0 +1,90 @@
+"""What tells personas (whom models play) and scenarios (games as manifests, with an id such as `poker/kuhn`) apart over HTTP."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, get_args
+
+from fastapi import Path
+
+from dtef_pipeline.api.documents.engine_check import engine_faults
+from dtef_pipeline.api.documents.versioned_documents import ByVersion, DocumentsOfKind, Versioned
+from dtef_pipeline.games.manifest import ScenarioManifest, ScenarioStatus
+from dtef_pipeline.games.personas import Persona, PersonaStatus
+from resources.settings import Settings
+from resources.votes.game_documents import StoredDocuments
+
+LARGEST_FIRST_SEED = 2**31 - 1
+MOST_SEEDS = 100_000
+MOST_SCENARIOS_IMPORTED = 20
+"""New ones in a request: each is tried by its engine, which takes a second."""
+_TURNING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def _known_personas(settings: Settings, stored: StoredDocuments, conflicts: dict[str, str]) -> ByVersion:
+    from assets.games.known_games import known_persona_versions
+
+    return {(one.id, one.version): one for one in known_persona_versions(settings, stored, conflicts).values()}
+
+
+def _faults_of_persona(persona: Versioned) -> list[dict[str, str]]:
+    assert isinstance(persona, Persona)
+    return faults_of_name(persona.display_name)
+
+
+def faults_of_name(name: str) -> list[dict[str, str]]:
+    """What is wrong with a name that would turn round the words beside it, on a terminal or a page."""
+    if not _TURNING.search(name):
+        return []
+    said = f"got {name!r}; allowed: a name without control characters and without characters that turn the direction of writing"
+    return [{"path": "display_name", "message": said}]
+
+
+def _persona_in_path(persona_id: Annotated[str, Path(description="Id of a persona, such as `cautious`.")]) -> str:
+    return persona_id
+
+
+PERSONAS = DocumentsOfKind(
+    "persona",
+    "personas",
+    Persona,
+    get_args(PersonaStatus),
+    _known_personas,
+    _faults_of_persona,
+    place="/{persona_id}",
+    id_in_path=_persona_in_path,
+)
+
+
+def _known_scenarios(settings: Settings, stored: StoredDocuments, conflicts: dict[str, str]) -> ByVersion:
+    from assets.games.known_games import known_scenario_versions
+
+    return known_scenario_versions(settings, stored, conflicts)
+
+
+def _faults_of_scenario(manifest: Versioned) -> list[dict[str, str]]:
+    assert isinstance(manifest, ScenarioManifest)
+    for name, value, most in (("first", manifest.seeds.first, LARGEST_FIRST_SEED), ("count", manifest.seeds.count, MOST_SEEDS)):
+        if value > most:
+            return [{"path": f"seeds.{name}", "message": f"got {str(value)[:80]}; allowed: at most {most}"}]
+    return engine_faults(manifest)
+
+
+def _scenario_in_path(
+    league: Annotated[str, Path(description="The part of the id before the slash, such as `poker`.")],
+    name: Annotated[str, Path(description="The part of the id after the slash, such as `kuhn`.")],
+) -> str:
+    return f"{league}/{name}"
+
+
+SCENARIOS = DocumentsOfKind(
+    "scenario",
+    "scenarios",
+    ScenarioManifest,
+    get_args(ScenarioStatus),
+    _known_scenarios,
+    _faults_of_scenario,
+    MOST_SCENARIOS_IMPORTED,
+    "/{league}/{name}",
+    _scenario_in_path,
+)

@@ -1,0 +1,177 @@
+"""`/api/personas` and `/api/scenarios`: the routes that both have, over documents with versions and statuses."""
+
+# Annotations are evaluated where they stand: they name what a router is made for.
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Query, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import Field, create_model
+from starlette.concurrency import run_in_threadpool
+
+from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.answer_schemas import AnswerBody, in_json
+from dtef_pipeline.api.documents.versioned_documents import (
+    LARGEST_VERSION,
+    MADE_HERE,
+    AddedRecords,
+    DocumentsOfKind,
+    KnownDocuments,
+    VersionOfDocument,
+    body_of,
+    change,
+    import_documents,
+    make,
+    move,
+)
+from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, tagged, weak_etag
+from dtef_pipeline.api.plans.manifests import schema_in_one
+from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, Problem, fault_of_line, faulty
+from dtef_pipeline.api.services import Used
+from dtef_pipeline.documents import Part
+from dtef_pipeline.errors import SourceError
+from dtef_pipeline.games.document_lines import document_lines
+from resources.votes.game_documents import DocumentChanged
+
+LINES_ANSWERED: dict[int | str, dict[str, Any]] = {
+    200: {"description": "JSON lines.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}
+}
+LINES_SENT: dict[str, Any] = {"requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+_TAGGED: dict[str, Any] = {"headers": TAG_TOLD}
+_MADE = {"headers": {**TAG_TOLD, "Location": {"schema": {"type": "string"}, "description": "Where it is."}}}
+_IF_MATCH = {"name": "If-Match", "in": "header", "required": True, "schema": {"type": "string"}}
+VersionAsked = Annotated[int | None, Query(ge=1, le=LARGEST_VERSION, description="None: the latest.")]
+
+
+class DocumentStep(Part):
+    """What becomes of a version of a document: the status that follows its own."""
+
+    status: str
+    version: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = None
+    """null, or left out: the latest."""
+
+
+class VersionsOfDocument(AnswerBody):
+    """All versions of a document."""
+
+    id: str
+    versions: list[VersionOfDocument]
+
+
+def document_router(of: DocumentsOfKind) -> APIRouter:
+    """The routes of a kind."""
+    router = APIRouter(prefix=f"/api/{of.plural}", tags=[of.plural])
+    _add_routes_of_all(router, of)
+    _add_routes_of_one(router, of)
+    return router
+
+
+def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
+    members: dict[str, Any] = {of.plural: (list[of.model], ...), "next": (str | None, ...)}  # type: ignore[name-defined]
+    page = create_model(f"PageOf{of.plural.capitalize()}", __base__=AnswerBody, **members)
+
+    @router.get("", response_model=page, responses=UNCHANGED)
+    def list_documents(
+        request: Request,
+        services: Used,
+        _: Operating,
+        status: Annotated[str | None, Query(json_schema_extra={"enum": list(of.statuses)})] = None,
+        cursor: Annotated[str | None, Query(description="`next` of the part of the list before this one.")] = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    ) -> Response:
+        """The latest version of each, of files and made here, in the order of ids."""
+        require_status(of, status, "query.status")
+        found = [one for one in KnownDocuments.now(of, services).latest().values() if status in (None, one.status)]
+        rest = [one for one in found if cursor is None or one.id > cursor]
+        after = rest[limit - 1].id if len(rest) > limit else None
+        return tagged(request, {of.plural: [body_of(one) for one in rest[:limit]], "next": after})
+
+    @router.post(
+        "",
+        status_code=201,
+        response_model=of.model,
+        responses={201: _MADE},
+        openapi_extra={"requestBody": _body_sent(of)},
+    )
+    def make_document(services: Used, holder: Operating, given: Annotated[Any, Body()]) -> Response:
+        """Make a document: version 1, with the first status. The engine of a scenario has to be able to play it."""
+        body = make(of, services, given, holder.name)
+        return _changed(body, HTTPStatus.CREATED, {"Location": of.location(body["id"])})
+
+    @router.get(".jsonl", response_class=Response, responses=LINES_ANSWERED)
+    def export_documents(services: Used, _: Operating) -> Response:
+        """All versions of all, of files and made here, the same bytes as of `dtef export`."""
+        lines = document_lines(of.kind, KnownDocuments.now(of, services).versions.values())
+        sent = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{of.plural}.jsonl"'}
+        return Response(lines, headers=sent, media_type="application/jsonl")
+
+    @router.post(".jsonl", status_code=201, response_model=AddedRecords, openapi_extra=LINES_SENT)
+    async def add_documents(request: Request, services: Used, holder: Operating) -> Response:
+        """Add those of JSON lines, all or none of them, each with its version and status. 422 names the first line with a fault."""
+        data = await request.body()
+
+        def add() -> AddedRecords:
+            place, who = (services.settings, services.documents), holder.name
+            try:
+                return import_documents(of, *place, data, SENT_BODY, who, source=OVER_HTTP, most=of.most_imported)
+            except SourceError as error:
+                raise fault_of_line(error) from None
+            except DocumentChanged as error:
+                raise Problem(409, f"{error}; send the lines again") from None
+
+        return JSONResponse((await run_in_threadpool(add)).model_dump(), 201)
+
+
+def _add_routes_of_one(router: APIRouter, of: DocumentsOfKind) -> None:
+    Id = Annotated[str, Depends(of.id_in_path)]
+
+    @router.get(of.place, response_model=of.model, responses=UNCHANGED)
+    def show_document(
+        request: Request, services: Used, _: Operating, document_id: Id, version: VersionAsked = None
+    ) -> Response:
+        """The latest version, or an earlier one."""
+        return tagged(request, body_of(KnownDocuments.now(of, services, document_id).one(document_id, version)))
+
+    @router.get(f"{of.place}/versions", response_model=VersionsOfDocument, responses=UNCHANGED)
+    def show_versions(request: Request, services: Used, _: Operating, document_id: Id) -> Response:
+        """Who made which version, and who said what of its status."""
+        versions = KnownDocuments.now(of, services, document_id).history(document_id)
+        return tagged(request, in_json({"id": document_id, "versions": [one.model_dump(by_alias=True) for one in versions]}))
+
+    @router.put(
+        of.place,
+        response_model=of.model,
+        responses={200: _TAGGED},
+        openapi_extra={"requestBody": _body_sent(of), "parameters": [_IF_MATCH]},
+    )
+    def change_document(
+        request: Request, services: Used, holder: Operating, document_id: Id, given: Annotated[Any, Body()]
+    ) -> Response:
+        """Make the next version, with the first status. If-Match names the ETag of the latest one, which stays readable."""
+        return _changed(change(of, request, services, document_id, given, holder.name))
+
+    @router.post(f"{of.place}/status", response_model=of.model, responses={200: _TAGGED})
+    def move_document(request: Request, services: Used, holder: Operating, document_id: Id, step: DocumentStep) -> Response:
+        """Give a version its next status: approve or promote it, or retire it."""
+        require_status(of, step.status, "status")
+        return _changed(move(of, request, services, document_id, step.status, step.version, holder.name))
+
+
+def _changed(body: dict[str, Any], status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse(body, status, {**(headers or {}), "ETag": weak_etag(body), "Cache-Control": "no-cache"})
+
+
+def require_status(of: DocumentsOfKind, status: str | None, path: str) -> None:
+    """Raises Problem 422 for a word that is no status."""
+    if status is not None and status not in of.statuses:
+        raise faulty([{"path": path, "message": f"got {status[:80]!r}; allowed: {', '.join(of.statuses)}"}])
+
+
+def _body_sent(of: DocumentsOfKind) -> dict[str, Any]:
+    """A document as it is sent: its fields without those that nobody sends."""
+    schema = schema_in_one(of.model.model_json_schema())
+    for name in MADE_HERE:
+        del schema["properties"][name]
+    schema["required"] = [name for name in schema["required"] if name not in MADE_HERE]
+    return {"required": True, "content": {"application/json": {"schema": schema}}}

@@ -1,0 +1,30 @@
+"""`python -m dtef_pipeline.api.documents.engine_worker`: a manifest as JSON comes in, what its engine finds wrong with it goes out.
+
+A process of its own: whatever an engine does, it ends with the process, and the server goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import BinaryIO
+
+
+def check_manifest(given: BinaryIO, told: BinaryIO) -> None:
+    """Reads a manifest with version and status, writes a list of [path, message]."""
+    from dtef_pipeline.documents import spelled
+    from dtef_pipeline.games.manifest import ScenarioManifest
+    from dtef_pipeline.games.manifest_faults import manifest_faults
+
+    manifest = ScenarioManifest.model_validate(json.load(given))
+    found = [[spelled(place), message] for place, message in manifest_faults(manifest)]
+    told.write(json.dumps(found).encode())
+    told.flush()
+
+
+if __name__ == "__main__":
+    # What an engine prints is no part of the answer.
+    with os.fdopen(os.dup(1), "wb") as answer:
+        os.dup2(2, 1)
+        check_manifest(sys.stdin.buffer, answer)

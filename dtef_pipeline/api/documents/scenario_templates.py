@@ -1,0 +1,92 @@
+"""The catalog of engines: each with a manifest that it can play, to be changed and sent as a new scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from itertools import count
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import ValidationError
+
+from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.answer_schemas import AnswerBody
+from dtef_pipeline.api.documents.versioned_documents import MADE_HERE, body_of
+from dtef_pipeline.api.etags import UNCHANGED, tagged
+from dtef_pipeline.api.services import Used
+from dtef_pipeline.games.manifest import ScenarioManifest, Seeds
+from dtef_pipeline.games.packs import adapters
+from resources.settings import Settings
+
+_TO_WRITE = "to be written"
+router = APIRouter()
+
+
+class ScenarioTemplate(AnswerBody):
+    """An engine, with a manifest that it can play."""
+
+    adapter: str
+    """The name of the engine."""
+    package: str
+    """The package that it comes from, in words."""
+    description: str
+    """That of the manifest."""
+    manifest: dict[str, Any]
+    """To start from: as it is sent to make a scenario."""
+
+
+class ScenarioTemplates(AnswerBody):
+    """One for each engine."""
+
+    templates: list[ScenarioTemplate]
+
+
+@router.get("/api/scenarios/templates", tags=["scenarios"], response_model=ScenarioTemplates, responses=UNCHANGED)
+def list_templates(request: Request, services: Used, _: Operating) -> Response:
+    """The engines that are installed, each with a manifest to start from."""
+    return tagged(request, {"templates": scenario_templates(services.settings)})
+
+
+def scenario_templates(settings: Settings) -> list[dict[str, Any]]:
+    """By name of the engine: `adapter`, `package` in words, `description`, and `manifest` as it is sent to make a scenario.
+
+    The manifest is that of a scenario which is known; an engine that no scenario has yet gets one to fill in. No engine is imported.
+    """
+    from assets.games.known_games import known_scenarios
+
+    known = known_scenarios(settings)
+    found = []
+    for name, maker in sorted(adapters().items()):
+        # Its own scenario before others that it plays.
+        of_engine = sorted(
+            (one for one in known.values() if one.adapter_name == name), key=lambda one: (one.id != name, one.id)
+        )
+        try:
+            manifest = _started_from(of_engine[0] if of_engine else _to_fill_in(name), name, known)
+        except ValidationError:  # its name is none that a manifest can say
+            continue
+        found.append({"adapter": name, "package": str(maker), "description": manifest["description"], "manifest": manifest})
+    return found
+
+
+def _started_from(manifest: ScenarioManifest, adapter: str, known: Container[str]) -> dict[str, Any]:
+    """The manifest under an id that is free, with the engine said."""
+    free = next(name for number in count(2) if (name := f"{adapter}-{number}") not in known)
+    found = manifest.model_copy(update={"id": free, "adapter": adapter})
+    return {field: value for field, value in body_of(found).items() if field not in MADE_HERE}
+
+
+def _to_fill_in(adapter: str) -> ScenarioManifest:
+    return ScenarioManifest(
+        id=adapter,
+        version=1,
+        status="experimental",
+        description=_TO_WRITE,
+        rules=_TO_WRITE,
+        reply_format=_TO_WRITE,
+        seats=["A", "B"],
+        seeds=Seeds(first=1, count=100),
+        opponents=["random"],
+        turn_limit=100,
+        on_illegal="forfeit",
+    )

@@ -1,0 +1,300 @@
+"""Documents with versions and statuses, of files and made over HTTP: made, changed, approved, imported. What personas and scenarios share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any, Literal
+
+from fastapi import Request
+from pydantic import Field, ValidationError
+
+from dtef_pipeline.api.answer_schemas import AnswerBody
+from dtef_pipeline.api.etags import header_of, require_match, weak_etag
+from dtef_pipeline.api.problems import Problem, as_errors, faulty
+from dtef_pipeline.api.services import Services
+from dtef_pipeline.documents import Part, reasons
+from dtef_pipeline.errors import SourceError
+from dtef_pipeline.games.document_lines import new_documents, read_document_lines
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.personas import Persona
+from dtef_pipeline.identity import versions_in_play
+from resources.settings import Settings
+from resources.votes.game_documents import DocumentChanged, GameDocumentKind, GameDocumentStore, StoredDocuments
+
+Versioned = Persona | ScenarioManifest
+ByVersion = Mapping[tuple[str, int], Versioned]
+LARGEST_VERSION = 2**31 - 1
+MADE_HERE = ("version", "status")
+"""Fields of a document that nobody sends."""
+_ECHOED_OF_BODY, _MOST_FAULTS = 80, 20
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentsOfKind:
+    """What tells personas and scenarios apart here."""
+
+    kind: GameDocumentKind
+    plural: str
+    model: type[Versioned]
+    statuses: tuple[str, ...]
+    """From the first to the last: each may follow the one before it, and nothing else."""
+    known: Callable[[Settings, StoredDocuments, dict[str, str]], ByVersion]
+    """All versions, in their order; the last argument takes, by id, what is wrong with a version that a file has."""
+    faults: Callable[[Versioned], list[dict[str, str]]] = lambda _: []
+    """What else is wrong with a document that fits its model, each with `path` and `message`."""
+    most_imported: int | None = None
+    """New versions of one import over HTTP; None: any number."""
+    place: str = "/{document_id}"
+    """Of one document, below the path of all."""
+    id_in_path: Callable[..., str] = lambda document_id: document_id
+    """Its id, from the parameters of `place`."""
+
+    def location(self, document_id: str) -> str:
+        return f"/api/{self.plural}/{document_id}"
+
+
+class SpokenStatus(AnswerBody):
+    """What somebody said of the status of a version."""
+
+    status: str
+    who: str
+    said_at: datetime
+
+
+class VersionOfDocument(AnswerBody):
+    """A version, and what was said of it."""
+
+    version: int
+    status: str
+    kept_in: Literal["file", "store"] = Field(serialization_alias="from")
+    """store: it was made here."""
+    made_by: str | None
+    """Who made it; null: a file has it."""
+    made_at: datetime | None
+    """null: a file has it."""
+    statuses: list[SpokenStatus]
+    """What was said of its status, the first first."""
+
+
+class AddedRecords(Part):
+    """What an import has added, by kind, and how many records were there already."""
+
+    added: dict[str, int]
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDocuments:
+    """All versions at one moment, of all documents of a kind or of one: of others then those alone that files have."""
+
+    of: DocumentsOfKind
+    versions: ByVersion
+    stored: StoredDocuments
+    conflicts: Mapping[str, str]
+    """By id, what is wrong where a version of a file says something else than the one made before it, which holds."""
+
+    @classmethod
+    def now(cls, of: DocumentsOfKind, services: Services, document_id: str | None = None) -> KnownDocuments:
+        return cls.of_store(of, services.settings, services.documents, document_id)
+
+    @classmethod
+    def of_store(
+        cls, of: DocumentsOfKind, settings: Settings, store: GameDocumentStore, document_id: str | None = None
+    ) -> KnownDocuments:
+        stored, conflicts = store.all(of.kind, document_id), dict[str, str]()
+        return cls(of, of.known(settings, stored, conflicts), stored, conflicts)
+
+    def latest(self) -> dict[str, Versioned]:
+        """The latest version of each document, by id, in the order of ids."""
+        return {name: one for (name, _), one in self.versions.items()}
+
+    def in_play(self) -> dict[str, Versioned]:
+        """The version of each document that evaluations take, by id: the latest that is past the first status."""
+        return versions_in_play(self.versions.values(), self.of.statuses[0])
+
+    def one(self, document_id: str, version: int | None = None) -> Versioned:
+        """A version; None: the latest. Raises Problem 404."""
+        latest = self.latest().get(document_id)
+        if latest is None:
+            raise Problem(404, f"there is no {self.of.kind} {document_id[:80]!r}; those there are: GET /api/{self.of.plural}")
+        if version is None:
+            return latest
+        if (found := self.versions.get((document_id, version))) is None:
+            there = ", ".join(str(number) for name, number in self.versions if name == document_id)
+            raise Problem(404, f"the {self.of.kind} {document_id} has no version {version}; there are: {there}")
+        return found
+
+    def revision(self, document_id: str) -> int:
+        return self.stored.revision(self.of.kind, document_id)
+
+    def history(self, document_id: str) -> list[VersionOfDocument]:
+        """All versions of a document, in their order. Of one that a file has, the file alone is told. Raises Problem 404."""
+        self.one(document_id)
+        made = {one.version: one for one in self.stored.of(self.of.kind) if one.id == document_id}
+        said = [one for one in self.stored.statuses if (one.kind, one.id) == (self.of.kind, document_id)]
+        return [
+            VersionOfDocument(
+                version=version,
+                status=one.status,
+                kept_in="store" if version in made else "file",
+                made_by=made[version].who if version in made else None,
+                made_at=made[version].made_at if version in made else None,
+                statuses=[
+                    SpokenStatus(status=each.status, who=each.who, said_at=each.said_at)
+                    for each in said
+                    if each.version == version
+                ],
+            )
+            for (name, version), one in self.versions.items()
+            if name == document_id
+        ]
+
+
+def body_of(document: Versioned) -> dict[str, Any]:
+    """A document as JSON."""
+    return document.model_dump(mode="json")
+
+
+def make(of: DocumentsOfKind, services: Services, given: object, who: str) -> dict[str, Any]:
+    """Store version 1 of what was sent, with the first status. Raises Problem: 422 for faults, 409 for an id that is there."""
+    document = _checked(of, given, 1)
+    known = KnownDocuments.now(of, services, document.id)
+    if document.id in known.latest():
+        raise _there_already(of, document.id)
+    _require_playable(of, document)
+    try:
+        services.documents.add(of.kind, body_of(document), who, seen=known.revision(document.id))
+    except DocumentChanged:
+        raise _there_already(of, document.id) from None
+    return body_of(document)
+
+
+def _there_already(of: DocumentsOfKind, document_id: str) -> Problem:
+    where = of.location(document_id)
+    return Problem(409, f"the {of.kind} {document_id} is there already; allowed: another id, or PUT {where} for a new version")
+
+
+def change(
+    of: DocumentsOfKind, request: Request, services: Services, document_id: str, given: object, who: str
+) -> dict[str, Any]:
+    """Store what was sent as the next version, with the first status.
+
+    Raises Problem: 404 unknown, 428 without If-Match, 412 where that names another state than the latest version's, 422 for faults and for
+    another id.
+    """
+    known = KnownDocuments.now(of, services, document_id)
+    before = known.one(document_id)
+    require_match(request, weak_etag(body_of(before)))
+    document = _checked(of, given, before.version + 1)
+    if document.id != document_id:
+        raise faulty([{"path": "id", "message": f"got {document.id!r}; allowed: {document_id}, as the path has it"}])
+    _require_playable(of, document)
+    try:
+        services.documents.add(of.kind, body_of(document), who, seen=known.revision(document_id), before=body_of(before))
+    except DocumentChanged:
+        etag = weak_etag(body_of(KnownDocuments.now(of, services, document_id).one(document_id)))
+        raise Problem(412, f"it has changed since: the ETag is now {etag}", {"ETag": etag}) from None
+    return body_of(document)
+
+
+def import_documents(
+    of: DocumentsOfKind,
+    settings: Settings,
+    store: GameDocumentStore,
+    data: bytes,
+    where: str,
+    who: str,
+    *,
+    source: str | None = None,
+    most: int | None = None,
+) -> AddedRecords:
+    """Store the versions and later statuses that JSON lines have and nothing here has, all of them or none.
+
+    `where` and `source`: what errors and the record of actions call the lines; None: the same. `most`: new versions; None: any number.
+    Raises DocumentChanged, Problem 503, and SourceError, with the line, for what is no such document, contradicts what is there or cannot be
+    played.
+    """
+    given = read_document_lines(of.kind, data, where)
+    known = KnownDocuments.of_store(of, settings, store)
+    new = new_documents(given, known.versions.values(), where, of.statuses)
+    versions = {line: one for line, one in new.items() if (one.id, one.version) not in known.versions}
+    _require_importable(of, versions, where, most)
+    later = [body_of(one) for line, one in new.items() if line not in versions]
+    bodies = [body_of(one) for one in versions.values()]
+    added = store.add_all(of.kind, bodies, later, who, source or where, seen=known.stored)
+    return AddedRecords(added=added, known=len(given) - len(new))
+
+
+def _require_importable(of: DocumentsOfKind, versions: Mapping[int, Versioned], where: str, most: int | None) -> None:
+    """Raises SourceError for the first line with what cannot be stored or played."""
+    for line, one in versions.items():
+        if one.version > LARGEST_VERSION:
+            raise SourceError(f"version: got {one.version}", where=where, line=line, allowed=f"at most {LARGEST_VERSION}")
+    if most is not None and len(versions) > most:
+        said = f"{of.kind} {most + 1} of those that are new, which all are tried by their engines"
+        raise SourceError(said, where=where, line=sorted(versions)[most], allowed=f"{most} new ones in a request")
+    for line, one in versions.items():
+        if found := of.faults(one):
+            said = "; ".join(f"{each['path']}: {each['message']}" for each in found)
+            raise SourceError(said, where=where, line=line)
+
+
+def move(
+    of: DocumentsOfKind, request: Request, services: Services, document_id: str, status: str, version: int | None, who: str
+) -> dict[str, Any]:
+    """Store a status of a version; None: of the latest.
+
+    Raises Problem: 404 unknown, 409 for a status that does not follow the present one, 412 where an If-Match names another state.
+    """
+    known = KnownDocuments.now(of, services, document_id)
+    before = known.one(document_id, version)
+    if header_of(request, "if-match") is not None:
+        require_match(request, weak_etag(body_of(before)))
+    steps = steps_from(of, before.status)
+    if status not in steps:
+        allowed = ", ".join(steps) or "none, as this is the last"
+        said = f"the {of.kind} {document_id}, version {before.version}, is {before.status} and cannot become {status}"
+        raise Problem(409, f"{said}; allowed: {allowed}", allowed=list(steps))
+    after = {**body_of(before), "status": status}
+    try:
+        services.documents.say(of.kind, after, who, seen=known.revision(document_id), before=body_of(before))
+    except DocumentChanged:
+        raise Problem(409, f"the {of.kind} {document_id} has changed meanwhile; look at it again") from None
+    return after
+
+
+def steps_from(of: DocumentsOfKind, status: str) -> Sequence[str]:
+    """The statuses that may follow one."""
+    at = of.statuses.index(status)
+    return of.statuses[at + 1 : at + 2]
+
+
+def _checked(of: DocumentsOfKind, given: object, version: int) -> Versioned:
+    """The document of a body as `version`, with the first status. Raises Problem 422."""
+    known = [name for name in of.model.model_fields if name not in MADE_HERE]
+    if not isinstance(given, Mapping):
+        arrived = "no JSON" if isinstance(given, bytes) else json.dumps(given, ensure_ascii=False)[:_ECHOED_OF_BODY]
+        raise faulty(
+            [{"path": "body", "message": f"got {arrived}; allowed: application/json, a mapping with {', '.join(known)}"}]
+        )
+    told = f"unknown key; known: {', '.join(known)}"
+    faults = [{"path": name[:_ECHOED_OF_BODY], "message": told} for name in given if name not in known][:_MOST_FAULTS]
+    if version > LARGEST_VERSION:
+        raise Problem(409, f"the {of.kind} has version {version - 1}, after which there is no other")
+    values = {name: one for name, one in given.items() if name in known}
+    try:
+        document = of.model.model_validate({**values, "version": version, "status": of.statuses[0]})
+    except ValidationError as error:
+        raise faulty([*faults, *as_errors(islice(reasons(error, of.model), _MOST_FAULTS))][:_MOST_FAULTS]) from None
+    if faults:
+        raise faulty(faults)
+    return document
+
+
+def _require_playable(of: DocumentsOfKind, document: Versioned) -> None:
+    if found := of.faults(document):
+        raise faulty(found)

@@ -1,0 +1,112 @@
+"""Logging in to the pages: a cookie that no script can read, and that no other site can use, holds the id of the login."""
+
+from __future__ import annotations
+
+import logging
+
+from fastapi import Request, Response
+from starlette.background import BackgroundTask
+
+from dtef_pipeline.api.access import SESSION_COOKIE, count_failure, holder_of
+from dtef_pipeline.api.pages.elements import Html, element, html
+from dtef_pipeline.api.pages.form_parts import form_fields
+from dtef_pipeline.api.pages.layout import LOGIN_PATH, page, page_router, to_page
+from dtef_pipeline.api.services import Services, services_of
+from dtef_pipeline.api.sessions import LOGGED_IN_S
+from dtef_pipeline.api.tokens import HeldToken
+from dtef_pipeline.errors import DtefError
+
+_log = logging.getLogger(__name__)
+
+router = page_router()
+
+
+# Without async these, which wait for nothing, would wait for a thread of those that wait for the database.
+@router.get("/")
+async def first_page(request: Request) -> Response:
+    """The page that is most used by who asks."""
+    held = holder_of(request)
+    return to_page(LOGIN_PATH if held is None else _home_of(held))
+
+
+@router.get(LOGIN_PATH)
+async def login_form(request: Request, next: str = "") -> Response:
+    """The form that takes a token."""
+    return page(request, "Log in", _login_body(next))
+
+
+@router.post(LOGIN_PATH)
+async def log_in(request: Request) -> Response:
+    """Takes the token of the form; a wrong one is not said again."""
+    form = await form_fields(request)
+    token, wanted = form.get("token", "").strip(), form.get("next", "")
+    services = services_of(request)
+    held = services.tokens.holder(token)
+    if held is None:
+        count_failure(request)
+        return page(request, "Log in", _login_body(wanted, "This token is not known here, or was taken back."), status=401)
+    answer = to_page(wanted if is_own_path(wanted) else _home_of(held))
+    is_secure = request.url.scheme == "https"
+    session = services.sessions.begin(held.sha256)
+    answer.set_cookie(
+        SESSION_COOKIE, session, max_age=LOGGED_IN_S, httponly=True, samesite="strict", secure=is_secure, path="/"
+    )
+    answer.background = BackgroundTask(_note, services, held.name, "log in")
+    return answer
+
+
+@router.post("/logout")
+async def log_out(request: Request) -> Response:
+    """Ends the login, here and in the browser."""
+    services, answer = services_of(request), to_page(LOGIN_PATH)
+    sha256 = services.sessions.end(request.cookies.get(SESSION_COOKIE, ""))
+    if sha256 is not None and (held := services.tokens.held(sha256)) is not None:
+        answer.background = BackgroundTask(_note, services, held.name, "log out")
+    answer.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https")
+    return answer
+
+
+def _note(services: Services, who: str, what: str) -> None:
+    """A row of the log of actions, made behind the answer: a database that is away keeps nobody from logging in."""
+    try:
+        services.votes.note(who, what)
+    except DtefError as error:
+        _log.error("%s of %s is not in the log of actions: %s", what, who, error)
+
+
+def is_own_path(path: str) -> bool:
+    """Whether a path is one of this server, whatever a browser makes of it."""
+    if not path.startswith("/") or path.startswith(("//", "/\\")):
+        return False
+    return path.isascii() and path.isprintable() and "\\" not in path
+
+
+def _home_of(held: HeldToken) -> str:
+    return "/queue" if held.may("operator") else "/review"
+
+
+def _login_body(wanted: str, fault: str = "") -> Html:
+    told = element("p", fault, class_="fault", role="alert", id="fault") if fault else None
+    return html(
+        element("p", "Who may do what here is said by a token. An administrator of this server gives you yours.", class_="how"),
+        told,
+        element(
+            "form",
+            element("label", "Token", for_="token"),
+            element(
+                "input",
+                type="password",
+                name="token",
+                id="token",
+                required=True,
+                autofocus=True,
+                autocomplete="current-password",
+                aria_describedby="fault" if fault else None,
+            ),
+            element("input", type="hidden", name="next", value=wanted) if is_own_path(wanted) else None,
+            element("button", "Log in", type="submit", class_="main"),
+            method="post",
+            action=LOGIN_PATH,
+            class_="narrow",
+        ),
+    )

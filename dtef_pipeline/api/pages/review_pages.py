@@ -1,0 +1,216 @@
+"""The page on which reviewers vote: one pair after the other, with names hidden, and nothing on it that tells who wrote what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any
+
+from fastapi import Depends, Request, Response
+
+from dtef_pipeline.api.access import Reviewing, holder_of
+from dtef_pipeline.api.pages.elements import Content, element, html
+from dtef_pipeline.api.pages.form_parts import form_fields
+from dtef_pipeline.api.pages.layout import page, page_router, to_page
+from dtef_pipeline.api.pages.review_markup import (
+    ALL_DONE,
+    CONSENT_PATH,
+    REVIEW_PATH,
+    FilledForm,
+    kept_vote,
+    key_list,
+    pair_texts,
+    progress,
+    task,
+    vote_bar,
+)
+from dtef_pipeline.api.pages.static_files import REVIEW_STYLE
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.review.feedback_routes import take_vote
+from dtef_pipeline.api.review.feedback_services import Feedback, UsedForVotes
+from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.api.tokens import HeldToken
+from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, UnknownPair
+from dtef_pipeline.preference.blinded_pair import BlindedPair
+from dtef_pipeline.report.vote_fields import VOTE_FIELD_TITLES, VOTE_TITLE
+from dtef_pipeline.text.counted import counted
+from resources.votes.vote_queries import refuse_judge
+
+MOST_SKIPPED = 100
+"""Pairs that a reviewer can have come later; of more, those that were skipped first come now."""
+_STAYS = (422, 429)
+"""Of these the same pair is shown again, as it was filled in."""
+_PAIR_ID = re.compile(r"[0-9a-f]{32}")
+_SAID_AFTER = {
+    "voted": "Your vote is stored.",
+    "skipped": "This pair comes again later.",
+    "shown": "Kept: exports may show your id.",
+    "hidden": "Kept: exports do not show your id.",
+}
+"""By the word in the address that a form leads to, what is said there."""
+_INCOMPLETE_VOTE = "Choose A, B or tie, and how certain you are."
+_FIRST_VOTE_STAYS = "You have voted on that pair before: your first vote stays."
+_PAIR_IS_NOT_THERE = "That pair is not there, so that nothing was stored. Here is another one."
+_VOTES_ARE_AWAY = (
+    "Your vote is not stored: the server cannot reach its database now. Nothing you entered is lost; send it again in a moment."
+)
+_LOGGED_OUT = "Your vote is not stored: you are logged out. Nothing you entered is lost."
+
+router = page_router()
+SentForm = Annotated[dict[str, str], Depends(form_fields)]
+
+
+@router.get(REVIEW_PATH)
+def review_page(
+    request: Request, services: Used, feedback: UsedForVotes, held: Reviewing, skipped: str = "", said: str = ""
+) -> Response:
+    """The next pair of the reviewer; the task and the consent first, where nothing was said of that yet."""
+    refuse_judge(services.votes.database, held.name)
+    review = _Review(request, services, feedback, held)
+    if review.consent is None:
+        return _page(request, task(held.name, None, read_skipped(skipped)))
+    return review.next_page(read_skipped(skipped), _SAID_AFTER.get(said, ""))
+
+
+@router.post(CONSENT_PATH)
+def give_consent(request: Request, services: Used, feedback: UsedForVotes, held: Reviewing, fields: SentForm) -> Response:
+    """Notes whether exports may show the id of the reviewer."""
+    refuse_judge(services.votes.database, held.name)
+    is_shown = fields.get("consent") == "yes"
+    if _Review(request, services, feedback, held).consent is not is_shown:
+        services.votes.say_of_reviewer(held.name, consent=is_shown)
+    return _to_review("shown" if is_shown else "hidden", read_skipped(fields.get("skipped", "")))
+
+
+@router.post(REVIEW_PATH)
+def vote_on_page(request: Request, services: Used, feedback: UsedForVotes, fields: SentForm) -> Response:
+    """Stores a vote, or has a pair come later. What cannot be stored stays in the form, whatever the reason."""
+    form, held = read_form(fields), holder_of(request)
+    if held is None:
+        return _page(request, _not_stored(_LOGGED_OUT), kept_vote(form, is_logged_in=False), status=401)
+    if fields.get("do") == "skip":
+        return _to_review("skipped", with_skipped(form.skipped, form.pair_id))
+    try:
+        return _Review(request, services, feedback, held).after(form)
+    except StoreError:
+        shown = _page(request, _not_stored(_VOTES_ARE_AWAY), kept_vote(form, is_logged_in=True), status=503)
+        shown.headers["Retry-After"] = "5"
+        return shown
+
+
+@dataclass(frozen=True)
+class _Review:
+    """A request of a reviewer, and what it is answered from."""
+
+    request: Request
+    services: Services
+    feedback: Feedback
+    held: HeldToken
+
+    @cached_property
+    def consent(self) -> bool | None:
+        """What the reviewer said, read once; None: nothing yet."""
+        said = self.services.votes.reviewer(self.held.name)
+        return None if said is None else bool(said["consent"])
+
+    def after(self, form: FilledForm) -> Response:
+        """Stores the vote, and says what came of it."""
+        try:
+            pair = self._pair(form.pair_id)
+            if not (form.choice and form.confidence):
+                return self.pair_page(pair, form, _INCOMPLETE_VOTE, 422)
+            take_vote(_ballot_values(form, self.held), self.held, self.services, self.feedback)
+        except UnknownPair:
+            return self.next_page(form.skipped, _PAIR_IS_NOT_THERE, 404)
+        except DuplicateVote:
+            return self.next_page(form.skipped, _FIRST_VOTE_STAYS, 409)
+        except BallotError as error:
+            return self.pair_page(pair, form, _in_words_of_the_form(error), 422)
+        except Problem as problem:
+            return self._refused(pair, form, problem)
+        return _to_review("voted", tuple(one for one in form.skipped if one != form.pair_id))
+
+    def next_page(self, skipped: tuple[str, ...], said: str, status: int = 200) -> Response:
+        """The next pair, or that there is none."""
+        pair = self.feedback.waiting.next_for(self.held.name, later=skipped)
+        if pair is None:
+            told = element("p", f"{said} {ALL_DONE}".strip(), id="said", role="status", tabindex=-1, class_="done")
+            return _page(self.request, told, introduction=self._introduction(skipped), status=status)
+        if pair.pair_id in skipped:
+            said = f"{said} You skipped this pair before.".strip()
+        return self.pair_page(pair, FilledForm(pair.pair_id, skipped=skipped), said, status)
+
+    def pair_page(self, pair: BlindedPair, form: FilledForm, said: str, status: int) -> Response:
+        """One pair with what the reviewer has filled in."""
+        head = html(self._introduction(form.skipped), key_list())
+        bar = vote_bar(form, said, is_fault=status in _STAYS)
+        return _page(self.request, pair_texts(pair), bar, introduction=head, status=status)
+
+    def _pair(self, pair_id: str) -> BlindedPair:
+        """Raises UnknownPair, also for what can be no id."""
+        if not _PAIR_ID.fullmatch(pair_id):
+            raise UnknownPair(_PAIR_IS_NOT_THERE)
+        return self.feedback.waiting.pair(pair_id)
+
+    def _refused(self, pair: BlindedPair, form: FilledForm, problem: Problem) -> Response:
+        wait = problem.headers.get("Retry-After")
+        if problem.status != 429 or wait is None:
+            raise problem
+        said = f"You vote faster than votes are taken. Nothing is lost: vote again in {counted(int(wait), 'second')}."
+        shown = self.pair_page(pair, form, said, problem.status)
+        shown.headers["Retry-After"] = wait
+        return shown
+
+    def _introduction(self, skipped: tuple[str, ...]) -> Content:
+        far = progress(self.feedback.waiting.progress(self.held.name))
+        return html(far, task(self.held.name, bool(self.consent), skipped))
+
+
+def _ballot_values(form: FilledForm, held: HeldToken) -> Mapping[str, Any]:
+    certain: str | int = int(form.confidence) if re.fullmatch(r"[0-9]{1,3}", form.confidence) else form.confidence
+    values = {"pair_id": form.pair_id, "reviewer_id": held.name, "choice": form.choice, "confidence": certain}
+    return {**values, "justification": form.justification}
+
+
+def _in_words_of_the_form(error: BallotError) -> str:
+    """What is wrong with a vote, each field by its title."""
+    told = [f"{VOTE_FIELD_TITLES.get(field, field)}: {message}" for field, message in error.faults]
+    return "; ".join(told) or str(error)
+
+
+def read_form(fields: Mapping[str, str]) -> FilledForm:
+    """What a form brought; browsers send an end of a line as two characters, of which one is kept."""
+    return FilledForm(
+        fields.get("pair_id", ""),
+        fields.get("choice", ""),
+        fields.get("confidence", ""),
+        fields.get("justification", "").replace("\r\n", "\n"),
+        read_skipped(fields.get("skipped", "")),
+    )
+
+
+def read_skipped(words: str) -> tuple[str, ...]:
+    """Ids between dots, each once; what is no id is left out."""
+    ids = (one for one in words[-33 * MOST_SKIPPED :].split(".") if _PAIR_ID.fullmatch(one))
+    return tuple(dict.fromkeys(ids))[-MOST_SKIPPED:]
+
+
+def with_skipped(skipped: tuple[str, ...], pair_id: str) -> tuple[str, ...]:
+    """The pair comes after all others that were skipped."""
+    return read_skipped(".".join((*(one for one in skipped if one != pair_id), pair_id)))
+
+
+def _page(request: Request, *body: Content, status: int = 200, introduction: Content = None) -> Response:
+    style = element("link", rel="stylesheet", href=f"/static/{REVIEW_STYLE}")
+    return page(request, VOTE_TITLE, style, *body, status=status, scripts=("review.js",), introduction=introduction)
+
+
+def _not_stored(why: str) -> Content:
+    return element("p", why, id="said", role="alert", class_="fault")
+
+
+def _to_review(said: str, skipped: tuple[str, ...]) -> Response:
+    later = f"&skipped={'.'.join(skipped)}" if skipped else ""
+    return to_page(f"{REVIEW_PATH}?said={said}{later}")

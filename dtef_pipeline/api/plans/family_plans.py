@@ -1,0 +1,170 @@
+"""Manifests of evaluations and the runs that they come to, planned the same way for any family from its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, create_model
+
+from dtef_pipeline.api.plans.manifest_base import (
+    EvaluationAsked,
+    NoneKnown,
+    a_run_each,
+    chosen_partitions,
+    made_partitions,
+    manifest_form,
+    models_named,
+    refused,
+    require_askable,
+    require_few_draws,
+    require_label,
+)
+from dtef_pipeline.api.plans.plan import PlannedEvaluation, Refusals
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec
+from dtef_pipeline.documents import Part
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.run_settings import RunSettings, run_config
+from dtef_pipeline.keys import Space
+from dtef_pipeline.text.nearest import nearest
+from resources.gateway.budget import Accounts
+from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from dtef_pipeline.families import Family
+    from resources.warehouse import Warehouse
+
+
+class PlanSource(NamedTuple):
+    """What the plans of a family rest on."""
+
+    name: str
+    space: Space
+    settings: type[RunSettings]
+    stages: Mapping[str, Sequence[str]]
+    """By stage in the order of the pipeline, the settings that it takes; the first makes the items of a partition."""
+    items: str
+    """The table with a row of each item, which the first stages make."""
+    answers: str
+    """The first table that is kept by snapshot."""
+
+
+class NamedForRun(NamedTuple):
+    """What the names in a manifest stand for."""
+
+    models: Models
+    """All that are known."""
+    keys: list[str]
+    """The partitions that are named."""
+
+
+class FamilyPlans:
+    """Plans of a family. What is said here holds for a family that says nothing else."""
+
+    field = "partitions"
+    """Of a manifest, which names partitions."""
+    nothing_added = "nothing of this family was added on this server yet"
+
+    def __init__(self, source: PlanSource) -> None:
+        self.source = source
+
+    @classmethod
+    def of_family(cls, family: Family) -> FamilyPlans:
+        """Of a family that has no more than its record."""
+        calls, tables = family.calls.tables[0].table, list(family.tables)
+        return cls(PlanSource(family.name, family.space, family.settings, family.settings_by_stage, tables[0], calls))
+
+    @cached_property
+    def form(self) -> type[Part]:
+        """The form of a manifest: partitions, and the settings of the family's runs that the API takes."""
+        source = self.source
+        members: dict[str, Any] = {
+            "family": (Literal[source.name], ...),
+            self.field: (Annotated[list[str], Field(min_length=1, description="Keys, or patterns with * and ?.")], ...),
+        }
+        base = create_model(f"{source.name.capitalize()}Manifest", __base__=EvaluationAsked, **members)
+        return manifest_form(base, f"{source.name.capitalize()}Evaluation", source.settings)
+
+    def plan(self, manifest: EvaluationAsked, server: Settings) -> PlannedEvaluation:
+        """The run of stages, from the first on that has not made all partitions.
+
+        Raises UnknownName for partitions and models that are not there, and UnfitManifest for models and settings that cannot be asked so.
+        """
+        source = self.source
+        given = manifest.model_dump()
+        asked = manifest.settings(source.settings)
+        named = self.named(given, asked, server)
+        runs = a_run_each(named.keys, self.field)
+        for field, draws in self.draws(asked).items():
+            require_few_draws(field, draws, self.numbers_of_prompts(asked, named.keys, self.warehouse(server)))
+        require_label(server, source.answers, source.space, named.keys, asked.snapshot)
+        warnings = self.require_askable(asked, named, server)
+        made = made_partitions(server, source.items, source.space)
+        config = run_config(asked, self.stages(asked, made.issuperset(named.keys)))
+        return PlannedEvaluation(
+            f"{source.name}_pipeline", source.space.name, named.keys, config, asked.snapshot, runs, warnings=warnings
+        )
+
+    def refuse_names(self, given: Mapping[str, Any], server: Settings) -> None:
+        """Raises RefusedManifest with all names that are not there, of those fields of a manifest that have their form."""
+        self.named(given, self.source.settings.model_construct(**given), server)
+
+    def named(self, given: Mapping[str, Any], asked: Any, server: Settings) -> NamedForRun:
+        """Raises RefusedManifest with all names that cannot be, of models and of partitions. Without any, no partition is meant."""
+        refusals, keys = Refusals(), list[str]()
+        with refusals.kept():
+            models = models_named(server, "models", given.get("models") or ())
+        self.require_judges(refusals, asked, server)
+        if self.names_partitions(given):
+            lacking = NoneKnown(self.field, self.nothing_added, self.source.items)
+            with refusals.kept():
+                keys = chosen_partitions(server, self.source.space, lacking, lambda known: self.choose(given, asked, known))
+        refusals.raise_all()
+        return NamedForRun(models, keys)
+
+    def names_partitions(self, given: Mapping[str, Any]) -> bool:
+        return bool(given.get(self.field))
+
+    def choose(self, given: Mapping[str, Any], asked: Any, known: Sequence[str]) -> list[str]:
+        """The partitions that are named among those that are known. Raises ConfigError, which begins with the field."""
+        patterns = given[self.field]
+        for one in patterns:
+            if not any(fnmatchcase(key, one) for key in known):
+                raise ConfigError(f"{self.field}: {one!r} fits none; known: {nearest(one, known)}")
+        return [key for key in known if any(fnmatchcase(key, one) for one in patterns)]
+
+    def require_judges(self, refusals: Refusals, asked: Any, server: Settings) -> None:
+        """Keeps what is refused of the names of judges and of others that are asked beside the models."""
+
+    def draws(self, asked: Any) -> Mapping[str, int]:
+        """By field, how often each prompt is asked."""
+        return {"draws": getattr(asked, "draws", 1)}
+
+    def numbers_of_prompts(self, asked: Any, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
+        """By partition, of those that were made."""
+        for key in keys:
+            yield len(warehouse.read_or_empty(self.source.items, **self.source.space.levels(key)))
+
+    def stages(self, asked: Any, all_made: bool) -> Mapping[str, Sequence[str]]:
+        """Those that run, with their settings. `all_made`: the first stage has made all partitions already."""
+        first, *_ = self.source.stages
+        return {name: names for name, names in self.source.stages.items() if not (all_made and name == first)}
+
+    def require_askable(self, asked: Any, named: NamedForRun, server: Settings) -> list[str]:
+        """Refuses models that cannot be asked; the warnings of `manifest_base.require_askable`."""
+        with refused("models"):
+            specs = named.models.resolve(list(getattr(asked, "models", ())))
+        return self.asked_within_budget({"models": specs}, asked, server)
+
+    def asked_within_budget(self, specs: Mapping[str, Sequence[ModelSpec]], asked: Any, server: Settings) -> list[str]:
+        """The warnings of `require_askable` of models by the field that names them, all of which the budget of the run is for."""
+        budget = Accounts(Budget(max_cost_usd=asked.max_cost_usd), {})
+        return [line for field, some in specs.items() for line in require_askable(field, some, asked.snapshot, server, budget)]
+
+    @staticmethod
+    def warehouse(server: Settings) -> Warehouse:
+        from resources.warehouse import Warehouse
+
+        return Warehouse(server.warehouse)

@@ -1,0 +1,330 @@
+"""What manifests share that ask of stored partitions: snapshot, budget, limits of what is sent, and which partitions there are."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from pydantic import AfterValidator, field_validator
+
+from dtef_pipeline.api.plans.plan import (
+    EvaluationBudget,
+    Refusals,
+    RefusedManifest,
+    UnfitManifest,
+    UnknownName,
+    checked_snapshot,
+    each_once,
+)
+from dtef_pipeline.asking.models import COMPUTED, IMPORTED, Budget, Models, ModelSpec, base_selector
+from dtef_pipeline.documents import Part
+from dtef_pipeline.errors import ConfigError, GatewayError, UnpricedModels
+from dtef_pipeline.family.run_settings import Door, FamilySettings, RunSettings, settings_at, settings_of, with_fields
+from dtef_pipeline.keys import Space
+from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.nearest import nearest
+from resources.evaluations.evaluation_store import AskedRun
+from resources.known_models import known_models
+from resources.settings import API_ANY_MODEL, Settings
+
+if TYPE_CHECKING:
+    from resources.gateway.budget import Accounts
+
+MOST_PARTITIONS = 2_000
+"""Of one evaluation."""
+MOST_ASKED_RESPONSES = 100_000
+"""Of each model, where prompts are asked more than once."""
+MOST_GIVEN = 1_000
+"""Values of a list in a manifest."""
+LONGEST_GIVEN = 500
+"""Characters of a text in one."""
+BOUND_BY_COST = "budget.max_cost_usd"
+_ASKS_NO_SERVER = (COMPUTED, IMPORTED, "local/", "stored/")
+"""How models are named that are computed, imported, in this process, or those of the demo: no provider is called `stored`."""
+_KEY_NOT_SET = "is not set"
+_opening = threading.Lock()
+
+
+def load_slow_packages(settings: Settings) -> None:
+    """Open Dagster's home, then import litellm and pandas: what checks of manifests need. It takes 5 to 15 seconds."""
+    # The health of the service opens the home too: under a lock, so that litellm is not imported meanwhile. It says what is wrong with the home.
+    with suppress(Exception):
+        known_partitions(settings, RUBRIC_SPACE)
+    for name in ("assets.qa.askable_parts", "dtef_pipeline.rubric.extractions", "dtef_pipeline.rubric.summary_rows"):
+        import_module(name)
+    from resources.gateway.litellm_module import load_litellm
+
+    load_litellm()
+
+
+class EvaluationAsked(Part):
+    """The part of a manifest that says in which snapshot models are asked, and what that may use."""
+
+    snapshot: Annotated[str, AfterValidator(checked_snapshot)] = "base"
+    budget: EvaluationBudget = EvaluationBudget()
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _of_a_size(cls, given: Any) -> Any:
+        if isinstance(given, (list, dict)) and len(given) > MOST_GIVEN:
+            raise ValueError(f"got {counted(len(given), 'value')}; allowed: at most {MOST_GIVEN:,}")
+        for text in given if isinstance(given, (list, dict)) else [given]:
+            if isinstance(text, str) and len(text) > LONGEST_GIVEN:
+                raise ValueError(f"got a text of {counted(len(text), 'character')}; allowed: at most {LONGEST_GIVEN}")
+        return given
+
+    @field_validator("models", check_fields=False)
+    @classmethod
+    def _each_once(cls, models: list[str]) -> list[str]:
+        return each_once(models)
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """What all stages may use together, by the names of the stages' settings."""
+        return self.budget.model_dump(exclude_none=True)
+
+    def settings(self, model: type[FamilySettings]) -> FamilySettings:
+        """The settings of the family's runs that the manifest asks for."""
+        given = self.model_dump(exclude_unset=True, include=set(model.model_fields))
+        return settings_of(model, given | self.bounds)
+
+
+def manifest_form(base: type[EvaluationAsked], name: str, model: type[RunSettings]) -> type[EvaluationAsked]:
+    """The form of a family's manifests: what `base` has, and the settings of runs that the API takes."""
+    names = [one for one in settings_at(model, Door.API) if one not in base.model_fields]
+    return with_fields(base, name, model, names)
+
+
+def known_partitions(settings: Settings, space: Space) -> list[str]:
+    """The partitions that Dagster knows, in the order in which they were added; none where there is no home of Dagster yet."""
+    home = settings.dagster_home
+    if not (home / "dagster.yaml").is_file():
+        return []
+    import dagster as dg
+
+    with home_named(str(home)), dg.DagsterInstance.from_config(str(home)) as instance:
+        return list(instance.get_dynamic_partitions(space.name))
+
+
+def made_partitions(settings: Settings, table: str, space: Space) -> set[str]:
+    """The partitions that a table of the warehouse has rows of."""
+    from resources.warehouse import Warehouse
+
+    warehouse = Warehouse(settings.warehouse)
+    firsts = warehouse.values(table, space.first)
+    if not space.second:
+        return set(firsts)
+    return {space.key(first, one) for first in firsts for one in warehouse.values(table, space.second, **{space.first: first})}
+
+
+@contextmanager
+def home_named(home: str) -> Iterator[None]:
+    """The settings file of Dagster may name its folder by the environment alone."""
+    with _opening:
+        before = os.environ.get("DAGSTER_HOME")
+        os.environ["DAGSTER_HOME"] = home
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["DAGSTER_HOME"]
+            else:
+                os.environ["DAGSTER_HOME"] = before
+
+
+def require_offered(field: str, selector: str, models: Models, settings: Settings) -> None:
+    """Raises UnfitManifest for a model string that is in no models file, unless a setting of the server opens that, and always for an address.
+
+    A litellm string alone says where a prompt goes, and with which of the server's credentials. What no file holds and is no such string is for
+    others to refuse.
+    """
+    if "://" in selector:
+        raise UnfitManifest(field, f"got {selector[:80]!r}, which holds an address; allowed: names of models, without ://")
+    with refused(field):
+        base = base_selector(selector)
+    listed = {*models.specs, *models.collections, *(spec.model for spec in models.specs.values())}
+    if "/" not in base or base in listed or base.startswith(_ASKS_NO_SERVER) or settings.api_any_model:
+        return
+    raise UnfitManifest(
+        field,
+        f"{base[:80]!r} is in no models file of this server; allowed: {nearest(base, listed)}; who runs the server adds a model to the "
+        f"file that DTEF_MODELS names, or sets {API_ANY_MODEL}=1, and any litellm string is taken",
+    )
+
+
+def models_named(settings: Settings, field: str, selectors: Sequence[str]) -> Models:
+    """The known models, those of `selectors` among them.
+
+    Raises UnknownName for a selector of a model that is not known, and UnfitManifest for settings that it cannot have and for what
+    `require_offered` refuses.
+    """
+    from dtef_pipeline.families import COMPUTED_MODELS
+
+    models = known_models(settings, COMPUTED_MODELS)
+    for selector in selectors:
+        require_offered(field, selector, models, settings)
+        with refused(field):
+            base = base_selector(selector)
+        with refused(field, UnknownName):
+            models.resolve([selector if selector in models.specs else base])
+    with refused(field):
+        models.resolve(list(selectors))
+    return models
+
+
+@contextmanager
+def refused(field: str, kind: type[RefusedManifest] = UnfitManifest) -> Iterator[None]:
+    """A ConfigError or GatewayError inside is about a value of this field that cannot be; raises `kind` in its place."""
+    try:
+        yield
+    except (ConfigError, GatewayError) as error:
+        raise kind(field, str(error)) from None
+
+
+class NoneKnown(NamedTuple):
+    """What a manifest of a family is told where Dagster knows no partition of it."""
+
+    field: str
+    """Of the manifest."""
+    message: str
+    """Where there are none."""
+    table: str
+    """Of the warehouse, whose rows tell that there are some."""
+
+
+def _unknown_to_home(made: Collection[str]) -> str:
+    """Of partitions that the warehouse has."""
+    return (
+        f"the warehouse of this server holds {and_more(sorted(made), 3)}, but Dagster's home knows none of them: they were added with another "
+        "DAGSTER_HOME, or it was begun anew; who runs the server adds them again"
+    )
+
+
+def chosen_partitions(
+    settings: Settings, space: Space, lacking: NoneKnown, choose: Callable[[list[str]], list[str]]
+) -> list[str]:
+    """The partitions that a manifest names. `lacking`: what is told where Dagster knows none.
+
+    `choose`: names them among those there are; its ConfigError begins with the field, as `rubric.blueprints: `. Raises UnknownName.
+    """
+    known = known_partitions(settings, space)
+    if not known:
+        made = made_partitions(settings, lacking.table, space)
+        raise UnknownName(lacking.field, _unknown_to_home(made) if made else lacking.message)
+    try:
+        return choose(known)
+    except ConfigError as error:
+        field, _, message = str(error).partition(": ")
+        raise UnknownName(field.rpartition(".")[2], message) from None
+
+
+def refuse_absent_names(
+    settings: Settings,
+    selectors: Mapping[str, Sequence[str]],
+    space: Space,
+    lacking: NoneKnown,
+    choose: Callable[[list[str]], list[str]] | None,
+) -> None:
+    """For a manifest whose settings are at fault: raises RefusedManifest with all models and partitions that are not there.
+
+    `selectors`: of models, by field. `space`, `lacking` and `choose`: as of `chosen_partitions`; None: no partition is named.
+    """
+    refusals = Refusals()
+    for field, given in selectors.items():
+        with refusals.kept():
+            models_named(settings, field, given)
+    if choose is not None:
+        with refusals.kept():
+            chosen_partitions(settings, space, lacking, choose)
+    refusals.raise_all()
+
+
+def require_label(settings: Settings, table: str, space: Space, keys: Sequence[str], snapshot: str) -> None:
+    """Raises UnfitManifest for a snapshot that cannot be one of these partitions. `table`: where their responses are kept."""
+    from assets.stage.snapshots import require_snapshot
+    from resources.warehouse import Warehouse
+
+    with refused("snapshot"):
+        require_snapshot(Warehouse(settings.warehouse), table, space, keys, snapshot)
+
+
+def require_askable(
+    field: str, specs: Iterable[ModelSpec], snapshot: str, settings: Settings, accounts: Accounts | None = None
+) -> list[str]:
+    """Refuses what commands refuse before they ask: models without a key, a provider, a price under a limit in dollars, or imported responses.
+
+    Returns a line for each sampling setting that is not sent to the provider as it was asked for.
+
+    Raises UnfitManifest, UnknownName for models of which nothing was imported, and StoreError.
+    """
+    from resources.gateway.askable import refuse_absent_imported, refuse_early
+    from resources.gateway.budget import Accounts
+    from resources.gateway.sent_settings import altered_lines
+    from resources.responses.store import ResponseStore
+
+    if not (asked := [spec for spec in specs if not spec.is_computed]):
+        return []
+    with ResponseStore(settings.responses_url) as store:
+        with refused(field, UnknownName):
+            refuse_absent_imported(asked, snapshot, store)
+        try:
+            refuse_early(asked, snapshot, accounts or Accounts(Budget(), {}), store, os.environ, look_up_prices=True)
+        except UnpricedModels as error:
+            if accounts is None or accounts.run.limits.max_cost_usd is None:
+                raise UnfitManifest(field, str(error)) from None
+            raise UnfitManifest(
+                BOUND_BY_COST,
+                f"cannot be kept without a price of {', '.join(error.names)}; allowed: null, and max_calls in its place",
+            ) from None
+        except (ConfigError, GatewayError) as error:
+            raise UnfitManifest(
+                field, f"{error}{_other_models(asked, settings) if _KEY_NOT_SET in str(error) else ''}"
+            ) from None
+    return list(altered_lines(asked))
+
+
+def _other_models(asked: Sequence[ModelSpec], settings: Settings) -> str:
+    """What is allowed in place of models without a key: of those that need no look at litellm, which takes seconds."""
+    from dtef_pipeline.families import COMPUTED_MODELS
+    from resources.gateway.askable import quick_problem
+
+    known = known_models(settings, COMPUTED_MODELS).specs
+    able = [
+        name
+        for name, spec in known.items()
+        if (spec.api_key_env or spec.api_base or spec.is_local) and quick_problem(spec, os.environ) is None
+    ]
+    others = f", such as {nearest(asked[0].name, able)}" if able else ""
+    return f"; allowed: a model that can be asked{others}; or have the variable set on the server"
+
+
+def require_few_draws(field: str, draws: int, prompts: Iterable[int]) -> None:
+    """Raises UnfitManifest where the draws of all prompts are too many. `prompts`: numbers of them by partition, 0 where that is not known yet.
+
+    A single draw of each prompt is never too many. Partitions are looked up no further than needed.
+    """
+    if draws == 1:
+        return
+    in_all = 0
+    for number in prompts:
+        in_all += max(1, number) * draws
+        if in_all > MOST_ASKED_RESPONSES:
+            raise UnfitManifest(
+                field,
+                f"with so many draws each model would be asked more than {MOST_ASKED_RESPONSES:,} times; allowed: at most that often in one "
+                "evaluation, or 1 draw",
+            )
+
+
+def a_run_each(keys: Sequence[str], field: str) -> list[AskedRun]:
+    """A run of the evaluation per partition. Raises UnfitManifest where they are too many."""
+    if len(keys) > MOST_PARTITIONS:
+        raise UnfitManifest(
+            field, f"these come to {counted(len(keys), 'partition')}; allowed: at most {MOST_PARTITIONS:,} in one evaluation"
+        )
+    return [AskedRun(key, {"partition": key}) for key in keys]

@@ -1,0 +1,50 @@
+"""A manifest of each family to start from, which asks a model that this server can ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dtef_pipeline.api.plans.offered_models import USUAL_CALLS, first_askable, offered_models, usual_budget
+from resources.settings import Settings
+
+
+def manifest_examples(settings: Settings) -> Mapping[str, Mapping[str, Any]]:
+    """By family. What it names beside models is shipped, or added by the demo. Where no model can be asked: baselines, and stored responses.
+
+    Raises ConfigError where a models file has a fault.
+    """
+    model = first_askable(offered_models(settings))
+    asked = [model.name] if model else []
+    budget = usual_budget([model] if model else [])
+    replayed = {"models": ["stored/amber", "stored/birch"], "budget": {"max_calls": 0}}
+    return {
+        "games": {
+            "family": "games",
+            "persona_ids": ["cautious", "none"] if asked else ["none"],
+            "scenario_ids": ["poker/kuhn"],
+            "models": [*asked, "baselines"],
+            "seeds": "1-20",
+            "budget": {**budget, "max_calls": USUAL_CALLS},
+            "snapshot": "base",
+        },
+        "survey": {
+            "family": "survey",
+            "rounds": ["S1"],
+            "models": asked or ["baselines"],
+            "context_levels": ["0"],
+            "budget": budget,
+        },
+        "rubric": {
+            "family": "rubric",
+            "blueprints": ["demo-facts"],
+            **({"models": asked, "budget": budget} if asked else replayed),
+        },
+        "qa": {
+            "family": "qa",
+            "suites": ["demo-*"],
+            "models": asked or ["local/smollm2-135m"],
+            "judge": "none",
+            "budget": budget,
+        },
+    }

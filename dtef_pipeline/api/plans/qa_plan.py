@@ -1,0 +1,131 @@
+"""Evaluations by questions with expected answers: models answer the questions of parts of suites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dtef_pipeline.api.plans.family_plans import FamilyPlans, NamedForRun, PlanSource
+from dtef_pipeline.api.plans.manifest_base import (
+    EvaluationAsked,
+    made_partitions,
+    manifest_form,
+    models_named,
+    refused,
+    require_askable,
+)
+from dtef_pipeline.api.plans.plan import Refusals, UnfitManifest
+from dtef_pipeline.qa.arbiter import NOBODY, Arbiter, judge_snapshot
+from dtef_pipeline.qa.filter_faults import filter_faults
+from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings, parts_of_panel
+from dtef_pipeline.qa.space import QA_SPACE
+from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from resources.warehouse import Warehouse
+
+_SHOWN_BY_PARTS = ("few_shot", "order")
+"""Settings that a part can be at odds with."""
+
+
+class QaManifest(EvaluationAsked):
+    """Models answer the questions of parts of suites. How code is isolated is the server's own setting (DTEF_SANDBOX)."""
+
+    family: Literal["qa"]
+    models: Annotated[list[str], Field(min_length=1)]
+    """Names or collections of the models files, and litellm strings where the server allows them; settings follow an @."""
+
+    @model_validator(mode="after")
+    def _has_parts(self) -> Self:
+        if not self.settings(QaSettings).names_parts:
+            raise ValueError("suites and parts are both empty; allowed: one name or more in either")
+        return self
+
+
+QaEvaluation = manifest_form(QaManifest, "QaEvaluation", QaSettings)
+
+
+class QaPlans(FamilyPlans):
+    """The run begins with the items where those of a part were never made."""
+
+    field = "suites"
+    nothing_added = "no suite of questions was added on this server yet"
+    form = QaEvaluation
+
+    def names_partitions(self, given: Mapping[str, Any]) -> bool:
+        return bool(given.get("suites") or given.get("parts"))
+
+    def choose(self, given: Mapping[str, Any], asked: QaSettings, known: Sequence[str]) -> list[str]:
+        return parts_of_panel(asked, known)
+
+    def require_judges(self, refusals: Refusals, asked: QaSettings, server: Settings) -> None:
+        with refusals.kept(), refused("judge"):
+            self._arbiter(asked, server)
+
+    def _arbiter(self, asked: QaSettings, server: Settings) -> Arbiter | None:
+        """Who judges; None: nobody."""
+        from assets.qa.stages import arbiter_of_run
+
+        models = models_named(server, "judge", [asked.judge] if asked.judge and asked.judge != NOBODY else [])
+        return arbiter_of_run(models, asked)
+
+    def numbers_of_prompts(self, asked: QaSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
+        for key in keys:
+            items = len(warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))
+            yield items if asked.limit is None else min(items, asked.limit)
+
+    def require_askable(self, asked: QaSettings, named: NamedForRun, server: Settings) -> list[str]:
+        """Refuses models, the judge, and ways of asking that a part does not allow whose items are known."""
+        warehouse, how, known = self.warehouse(server), asked.how, made_partitions(server, "qa_items", QA_SPACE)
+        made = [key for key in named.keys if key in known]
+        judged = _require_parts(warehouse, made, how, server)
+        with refused("filter"):
+            filter_faults(
+                made,
+                how,
+                lambda key, columns: warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key)),
+                "got",
+            )
+        specs = named.models.resolve(asked.models)
+        if computed := [spec.name for spec in specs if spec.is_computed]:
+            raise UnfitManifest("models", f"{', '.join(computed)}: it is computed from surveys; allowed: a model that is asked")
+        warnings = self.asked_within_budget({"models": specs}, asked, server)
+        return [*warnings, *(self._require_judge(asked, server) if judged else ())]
+
+    def _require_judge(self, asked: QaSettings, server: Settings) -> list[str]:
+        from assets.qa.askable_parts import refuse_unpriced_judge
+
+        if (arbiter := self._arbiter(asked, server)) is None:
+            return []
+        with refused("judge"):
+            refuse_unpriced_judge(arbiter, asked.allow_unpriced, "allow_unpriced:")
+        try:
+            return require_askable("judge", [arbiter.model], judge_snapshot(None), server)
+        except UnfitManifest as error:
+            allowed = "" if "; allowed: " in error.message else "; allowed: another judge"
+            raise UnfitManifest("judge", f"{error.message}{allowed}, or none: nobody judges") from None
+
+
+def _require_parts(warehouse: Warehouse, made: Sequence[str], how: AskedHow, server: Settings) -> bool:
+    """Whether some of the items are for a judge. Raises UnfitManifest where a part cannot be asked so, with the setting that is in its way."""
+    from assets.qa.askable_parts import looked_at_parts, require_server
+
+    found = looked_at_parts(warehouse, made, how)
+    for key, error in found.refused.items():
+        usual = AskedHow()
+        for field in _SHOWN_BY_PARTS:
+            without = looked_at_parts(warehouse, [key], replace(how, **{field: getattr(usual, field)}))
+            if str(without.refused.get(key)) != str(error):
+                raise UnfitManifest(field, str(error))
+        raise UnfitManifest("parts", str(error))
+    if found.about_documents:
+        with refused("retriever"):
+            require_server(how.retriever, server)
+    return found.judged
+
+
+QA_PLANS = QaPlans(PlanSource("qa", QA_SPACE, QaSettings, QA_STAGE_SETTINGS, "qa_items", "qa_responses"))

@@ -1,0 +1,114 @@
+"""Evaluations by rubrics: models answer the prompts of blueprints, and judges say which criteria are met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from dtef_pipeline.api.plans.family_plans import FamilyPlans, NamedForRun, PlanSource
+from dtef_pipeline.api.plans.manifest_base import EvaluationAsked, manifest_form, models_named, refused
+from dtef_pipeline.api.plans.plan import Refusals
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.judging.judges import named_judges
+from dtef_pipeline.rubric.candidates import Candidates
+from dtef_pipeline.rubric.judge_requests import chosen_judges
+from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings, blueprints_of_panel
+from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from resources.warehouse import Warehouse
+
+
+class RubricManifest(EvaluationAsked):
+    """Models answer the prompts of blueprints, and judges say which criteria are met."""
+
+    family: Literal["rubric"]
+    blueprints: Annotated[list[str], Field(min_length=1)]
+    """Ids, or patterns with * and ?."""
+    models: Annotated[list[str], Field(min_length=1)]
+    """Names or collections of the models files, and litellm strings where the server allows them; settings follow an @."""
+
+
+RubricEvaluation = manifest_form(RubricManifest, "RubricEvaluation", RubricSettings)
+
+
+class RubricPlans(FamilyPlans):
+    """The run begins with the blueprints where one was never made, or criteria are to be extracted."""
+
+    field = "blueprints"
+    nothing_added = "no blueprint was added on this server yet"
+    form = RubricEvaluation
+
+    def choose(self, given: Mapping[str, Any], asked: RubricSettings, known: Sequence[str]) -> list[str]:
+        return blueprints_of_panel(asked, known)
+
+    def require_judges(self, refusals: Refusals, asked: RubricSettings, server: Settings) -> None:
+        """Refuses judges that are not written APPROACH=MODEL, or whose model is not known or cannot be, and analysts likewise."""
+        judges = Refusals()
+        for one in judges.until_enough(asked.judges):
+            with judges.kept():
+                model = one.partition("=")[2]
+                models = models_named(server, "judges", [model] if model else [])
+                with refused("judges"):
+                    named_judges([one], models)
+        with refusals.kept():
+            judges.raise_all()
+        with refusals.kept():
+            models_named(server, "analysts", asked.analysts)
+
+    def draws(self, asked: RubricSettings) -> Mapping[str, int]:
+        """Responses, and judgements of a criterion by a judge."""
+        again = {"judge_draws": asked.draws * asked.judge_draws} if asked.judge_draws > 1 else {}
+        return {"draws": asked.draws} | again
+
+    def numbers_of_prompts(self, asked: RubricSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
+        for key in keys:
+            rows = warehouse.read_or_empty("rubric_prompts", columns=["systems", "temperatures"], blueprint=key).to_pylist()
+            yield sum(max(1, len(one["systems"] or ())) * len(one["temperatures"]) for one in rows)
+
+    def stages(self, asked: RubricSettings, all_made: bool) -> Mapping[str, Sequence[str]]:
+        return super().stages(asked, all_made and not asked.extract_points)
+
+    def require_askable(self, asked: RubricSettings, named: NamedForRun, server: Settings) -> list[str]:
+        with refused("models"):
+            candidates = Candidates(named.models, asked.models)
+        # These bring pandas, which the API starts without.
+        from dtef_pipeline.rubric.extractions import extracting_model
+        from dtef_pipeline.rubric.summary_rows import chosen_analysts
+
+        with refused("analysts"):
+            analysts = chosen_analysts(asked.analysts, named.models)
+            if asked.extract_points:
+                analysts = (extracting_model(asked.analysts, named.models), *analysts)
+        specs, judges = self._specs(asked, named, candidates, self.warehouse(server))
+        given = {"models": specs, "judges": judges, "analysts": analysts if asked.analysts else ()}
+        return self.asked_within_budget(given, asked, server)
+
+    def _specs(
+        self, asked: RubricSettings, named: NamedForRun, candidates: Candidates, warehouse: Warehouse
+    ) -> tuple[list[ModelSpec], list[ModelSpec]]:
+        """The models that answer the prompts of these blueprints, at their temperatures, and those that judge; of what was made so far.
+
+        Raises UnfitManifest where nobody is named who judges.
+        """
+        from dtef_pipeline.rubric.extractions import will_be_judged
+
+        temperatures, judges = set[float](), dict[str, ModelSpec]()
+        for key in named.keys:
+            prompts = warehouse.read_or_empty("rubric_prompts", columns=["prompt", "ideal", "temperatures"], blueprint=key)
+            temperatures.update(one for each in prompts["temperatures"].to_pylist() for one in each)
+            criteria = warehouse.read_or_empty("rubric_criteria", columns=["prompt", "kind"], blueprint=key)
+            if will_be_judged(prompts, criteria, extracting=asked.extract_points):
+                heads = warehouse.read_or_empty("rubric_blueprints", columns=["judges"], blueprint=key)["judges"].to_pylist()
+                with refused("judges"):
+                    found = chosen_judges(asked.judges, heads[0] if heads else [], named.models, asked.scale)
+                judges |= {one.model.variant: one.model for one in found}
+        return candidates.at(sorted(temperatures)), list(judges.values())
+
+
+RUBRIC_PLANS = RubricPlans(
+    PlanSource("rubric", RUBRIC_SPACE, RubricSettings, RUBRIC_STAGE_SETTINGS, "rubric_blueprints", "rubric_responses")
+)

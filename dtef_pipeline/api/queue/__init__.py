@@ -1,0 +1,1 @@
+"""Evaluations as they are asked for, wait, run and end."""

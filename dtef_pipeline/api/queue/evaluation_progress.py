@@ -1,0 +1,149 @@
+"""How far an evaluation and each of its runs are, derived from its events in one place: for the API, its streams and its pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from dtef_pipeline.api.answer_schemas import AnswerBody
+from resources.evaluations.evaluation_calls import calls_told
+from resources.evaluations.evaluation_store import TERMINAL, Evaluation, EvaluationRun, EvaluationStatus, Event, EventKind
+
+ProgressStatus = EvaluationStatus
+
+
+class EvaluationSteps(AnswerBody):
+    """How far an evaluation is."""
+
+    stage: str | None
+    """The stage that was heard of last; null: none yet."""
+    done: int
+    """Partitions that the stages told are done, counted in every stage."""
+    of: int
+    """Partitions to do, counted in every stage."""
+    failed: int
+    """Partitions that failed, counted in every stage where they did."""
+    answered: int | None
+    """Requests of the present stage that are answered; null: it told of none."""
+    asked: int | None
+    """Requests that are expected of the present stage, likewise: in games they grow, as each move shows whether another follows."""
+
+
+class PartProgress(NamedTuple):
+    """How far one run of an evaluation is."""
+
+    status: ProgressStatus
+    reason: str | None = None
+    """Why it failed or was cancelled, where that was told."""
+
+
+class EvaluationProgress(NamedTuple):
+    """How far an evaluation is after its last event."""
+
+    status: ProgressStatus
+    last_event: int
+    """Its number; 0 before the first."""
+    started_at: datetime | None
+    ended_at: datetime | None
+    reason: str | None
+    """Why it failed or was cancelled, where that was told."""
+    steps: EvaluationSteps
+    calls: Mapping[str, Any] | None
+    """What became of all requests: `asked`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not told."""
+    bought: Mapping[str, Any] | None
+    """At the end, what the calls cost that were made for it, as `bought_by` has it; None: not told."""
+    warning: str | None
+    """At the end, which requests were not answered though others were."""
+    restarts: int
+    """How often Dagster has started the run once more."""
+    runs: Mapping[str, PartProgress]
+    """By run id."""
+
+
+def progress_of(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationProgress:
+    """What the events of an evaluation, in their order, say of it. Of a partition that is tried again, the last word holds."""
+    last = events[-1] if events else None
+    end = last if last is not None and last.kind in TERMINAL else None
+    status = _status_after(last.kind if last else "queued")
+    items = [event.data for event in events if event.kind == "item"]
+    stage = next((item["stage"] for item in reversed(items) if "stage" in item), None)
+    told = {(item.get("stage"), item["key"]): item for item in items if "key" in item}
+    failed = sum(item.get("status") == "failed" for item in told.values())
+    by_key: dict[Any, dict[Any, Mapping[str, Any]]] = {}
+    for (told_stage, key), item in told.items():
+        by_key.setdefault(key, {})[told_stage] = item
+    stages = list(evaluation.plan.get("config", ()))
+    answered, asked = _asking([item for item in items if item.get("stage") == stage])
+    return EvaluationProgress(
+        status=status,
+        last_event=last.seq if last else 0,
+        started_at=next((event.happened_at for event in events if event.kind in ("started", "item")), None),
+        ended_at=end.happened_at if end else None,
+        reason=_reason(end.data) if end else None,
+        steps=EvaluationSteps(
+            stage=stage,
+            done=len(told) - failed,
+            of=max(len(evaluation.plan.get("keys", ())) * len(stages), len(told)),
+            failed=failed,
+            answered=answered,
+            asked=asked,
+        ),
+        calls=_calls(end, events),
+        bought=end.data.get("bought") if end else None,
+        warning=end.data.get("warning") if end else None,
+        restarts=sum("restarted" in item for item in items),
+        runs={run.run_id: _run_progress(run, status, end, by_key.get(run.key, {}), stages) for run in evaluation.runs},
+    )
+
+
+def _status_after(kind: EventKind) -> ProgressStatus:
+    return "running" if kind in ("started", "item") else kind  # type: ignore[return-value]
+
+
+def _asking(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
+    """Of one stage: the requests that are answered and those that are expected, as it told last."""
+    expected = max((item["of"] for item in items if "answered" in item and "of" in item), default=0)
+    for item in reversed(items):
+        if "calls" in item:
+            # What a cancel left out was expected, too.
+            return item["calls"]["answered"], max(item["calls"]["asked"], expected)
+        if "answered" in item:
+            return item["answered"], item.get("of")
+    return None, None
+
+
+def _calls(end: Event | None, events: Sequence[Event]) -> Mapping[str, Any] | None:
+    """What the end tells of all requests; before it, what the stages told so far."""
+    if end is not None:
+        return end.data.get("calls")
+    told = calls_told(events)
+    return told.as_json() if told else None
+
+
+def _run_progress(
+    run: EvaluationRun,
+    status: ProgressStatus,
+    end: Event | None,
+    own: Mapping[Any, Mapping[str, Any]],
+    stages: Sequence[str],
+) -> PartProgress:
+    """The run's own fate, where its partition has one; else that of the evaluation. `own`: by stage, what was told of its partition."""
+    failures = (end.data.get("failed") or {}) if end else {}
+    if run.key in failures:
+        return PartProgress("failed", str(failures[run.key]))
+    for item in own.values():
+        if item.get("status") == "failed":
+            return PartProgress("failed", _reason(item))
+    calls = (end.data.get("calls") or {}) if end else {}
+    if calls.get("asked") and not calls.get("answered"):
+        return PartProgress(status, _reason(end.data) if end else None)
+    if stages and all(own.get(stage, {}).get("status") == "done" for stage in stages):
+        return PartProgress("completed")
+    return PartProgress(status, _reason(end.data) if end else None)
+
+
+def _reason(data: Mapping[str, Any]) -> str | None:
+    if (said := data.get("reason")) is not None:
+        return str(said)
+    return f"asked for by {data['by']}" if "by" in data else None

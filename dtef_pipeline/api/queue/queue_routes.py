@@ -1,0 +1,218 @@
+"""Evaluations as they are carried out: their list, one of them with its state, its events, and its end before its time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any
+
+import anyio
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+
+from dtef_pipeline.api.access import Operating, require_operator
+from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, header_of, matches, tagged, weak_etag
+from dtef_pipeline.api.problems import faulty
+from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus
+from dtef_pipeline.api.queue.event_stream import (
+    EVENTS_EVERY_S,
+    EventStream,
+    last_event_id,
+    resume_after,
+    server_is_closing,
+    watchers_of,
+)
+from dtef_pipeline.api.queue.queue_bodies import PageOfEvaluations, PageOfEvents, WholeEvaluation
+from dtef_pipeline.api.queue.shown_evaluations import ShownEvaluation, shown_evaluations, whole_evaluation
+from dtef_pipeline.api.services import Used
+from dtef_pipeline.errors import UnknownEvaluation
+from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
+
+QUEUE_PATH = "/api/evaluations/queue"
+LONGEST_WAIT_S = 30
+_QUEUE_ID = re.compile(r"[0-9a-f]{1,32}")
+_LARGEST_SEQ = 2**31 - 1
+
+router = APIRouter()
+_STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+    204: {"description": "All events were sent, and none will follow."},
+}
+
+
+def _queue_id(queue_id: str) -> str:
+    if not _QUEUE_ID.fullmatch(queue_id):
+        raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
+    return queue_id
+
+
+QueueId = Annotated[str, Depends(_queue_id)]
+
+
+@router.get(QUEUE_PATH, response_model=PageOfEvaluations, responses=UNCHANGED)
+def list_evaluations(
+    request: Request,
+    services: Used,
+    held: Operating,
+    status: ProgressStatus | None = None,
+    cursor: Annotated[str | None, Query(max_length=32)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> Response:
+    """The evaluations, the newest first. `next` is the cursor of the following page, or null at the end; `progress` is null after the end.
+
+    `calls` counts requests to models: asked, answered, failed, and skipped because a budget ended; `warning` says which were not answered.
+    """
+    found, rest = _listed(services.evaluations, status, cursor, limit)
+    return tagged(request, {"evaluations": found, "next": rest})
+
+
+@router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=WholeEvaluation, responses=UNCHANGED)
+async def read_evaluation(
+    held: Operating,
+    request: Request,
+    queue_id: QueueId,
+    services: Used,
+    wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False)] = 0,
+) -> Response:
+    """An evaluation with its state. With `wait` and an If-None-Match that matches: as soon as it changes, or 304 after so many seconds.
+
+    `calls` counts requests to models: asked, answered, failed, and skipped because a budget ended, and the same by `stages`; null: nobody was
+    asked, or nothing is told yet. `warning`: which were not answered. `bought`: at the end, what the calls cost that were made for it; what
+    was stored before costs nothing again. `waiting_before`: how many evaluations wait before this one; null: it waits no more. `restarts`:
+    how often Dagster has started its run once more.
+    """
+    read = partial(evaluation_body, services.evaluations, queue_id)
+    known = header_of(request, "if-none-match")
+    if not (wait and known):
+        return tagged(request, await run_in_threadpool(read))
+    body = await _changed(request, read, known, wait)
+    require_operator(request)
+    return tagged(request, body)
+
+
+@router.post(
+    f"{QUEUE_PATH}/{{queue_id}}/cancel",
+    status_code=202,
+    response_model=WholeEvaluation,
+    responses={202: {"description": "The evaluation as it is now.", "headers": TAG_TOLD}},
+)
+def cancel_evaluation(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
+    """Ask for the end of an evaluation; the event `cancelled` tells when it has ended. Asked again, nothing changes."""
+    services.evaluations.ask_to_cancel(queue_id, held.name)
+    body = evaluation_body(services.evaluations, queue_id)
+    return JSONResponse(body, 202, {"ETag": weak_etag(body), "Cache-Control": "no-store"})
+
+
+@router.get(f"{QUEUE_PATH}/{{queue_id}}/events", response_class=Response, responses=_STREAMED)
+async def stream_events(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
+    """The events as Server-Sent Events, after the one that the header Last-Event-ID names. 204: all were sent, and none will follow."""
+    after = await run_in_threadpool(resume_after, services.evaluations, queue_id, last_event_id(request))
+    if after is None:
+        return Response(status_code=204, headers={"Cache-Control": "no-store"})
+    return EventStream(request, queue_id, after)
+
+
+@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", response_model=PageOfEvents, responses=UNCHANGED)
+def list_events(
+    held: Operating,
+    request: Request,
+    queue_id: QueueId,
+    services: Used,
+    after: Annotated[int, Query(ge=0, le=_LARGEST_SEQ)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """The events with a number above `after`, in their order. `next` is what to give as `after` the next time."""
+    events = services.evaluations.events(queue_id, after, limit)
+    rows = [{"seq": one.seq, "kind": one.kind, "data": one.data, "happened_at": one.happened_at.isoformat()} for one in events]
+    return tagged(request, {"events": rows, "next": events[-1].seq if events else after})
+
+
+async def _changed(request: Request, read: Callable[[], dict[str, Any]], known: str, wait: float) -> dict[str, Any]:
+    """The evaluation as soon as its tag changes, if `known` names it; else as it is after `wait` seconds, or when the client has gone."""
+    watchers, deadline = watchers_of(request), anyio.current_time() + wait
+    with watchers.place():
+        while True:
+            body = await watchers.read(read)
+            is_over = anyio.current_time() >= deadline or server_is_closing()
+            if is_over or not matches(known, weak_etag(body)) or await request.is_disconnected():
+                return body
+            await anyio.sleep(min(EVENTS_EVERY_S, max(0.0, deadline - anyio.current_time())))
+
+
+def evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, Any]:
+    """What is said of one evaluation: the same by every server, whenever it is asked. Raises UnknownEvaluation."""
+    shown = whole_evaluation(evaluations, queue_id)
+    parts = shown.progress.runs
+    runs = [
+        {
+            "run_id": run.run_id,
+            "key": run.key,
+            "asks": run.asks,
+            "status": parts[run.run_id].status,
+            "reason": parts[run.run_id].reason,
+        }
+        for run in shown.evaluation.runs
+    ]
+    return {
+        **_summary(shown),
+        "cancel_asked_by": shown.cancelled_by,
+        "manifest": shown.evaluation.manifest,
+        "restarts": shown.progress.restarts,
+        "progress": shown.progress.steps.model_dump(),
+        "runs": runs,
+    }
+
+
+def _summary(shown: ShownEvaluation) -> dict[str, Any]:
+    evaluation, progress = shown.evaluation, shown.progress
+    here = f"{QUEUE_PATH}/{evaluation.queue_id}"
+    return {
+        "queue_id": evaluation.queue_id,
+        "family": evaluation.family,
+        "status": progress.status,
+        "waiting_before": shown.before,
+        "submitted_by": evaluation.submitted_by,
+        "submitted_at": evaluation.submitted_at.isoformat(),
+        "started_at": _said(progress.started_at),
+        "ended_at": _said(progress.ended_at),
+        "snapshot": evaluation.plan.get("snapshot"),
+        "last_event": progress.last_event,
+        "reason": progress.reason,
+        "warning": progress.warning,
+        "calls": progress.calls,
+        "bought": progress.bought,
+        "links": {"self": here, "events": f"{here}/events", "history": f"{here}/events/history"},
+    }
+
+
+def _said(time: datetime | None) -> str | None:
+    return time.isoformat() if time else None
+
+
+def _listed(
+    evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, limit: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """The evaluations of a page, and the cursor of the next."""
+    page = _older(evaluations, status, cursor, limit + 1)
+    here = page[:limit]
+    found = []
+    for shown in shown_evaluations(evaluations, here):
+        # It may have gone on since it was found.
+        if status in (None, shown.progress.status):
+            counted = None if shown.is_over else shown.progress.steps.model_dump()
+            found.append({**_summary(shown), "progress": counted, "run_count": shown.evaluation.run_count})
+    return found, here[-1].queue_id if len(page) > limit else None
+
+
+def _older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, most: int) -> list[Evaluation]:
+    """Without their runs."""
+    try:
+        if cursor is not None:
+            _queue_id(cursor)
+        return evaluations.latest(most, cursor, status)
+    except UnknownEvaluation:
+        message = f"got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page"
+        raise faulty([{"path": "query.cursor", "message": message}]) from None

@@ -1,0 +1,251 @@
+"""Results of a run, made the same way of the tables of any family. A family with more to say has a class of its own beside this file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.api.answer_schemas import in_json
+from dtef_pipeline.api.results.run_context import RunContext, Spent
+from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, Unit, counts_by, in_words
+from dtef_pipeline.api.results.trace_bodies import ResponseOfRun
+from dtef_pipeline.boards.costs import count_calls_once, spent_in_all
+from dtef_pipeline.families import FAMILY_BY_NAME, TABLES
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, estimate_ratios
+
+Row = dict[str, Any]
+Counts = Mapping[Hashable, OutcomeCounts]
+_USUAL_NAMES = ("item_id", "prompt_id", "model_variant", "draw")
+_LONG_TEXTS = ("response",)
+"""Columns that nobody reads for the cost of a call."""
+
+
+class FamilyResults:
+    """The results of one run of a family. What is said here holds for a family that says nothing else."""
+
+    unit = Unit("response", "given")
+    """What is counted."""
+    answers = ""
+    """The table with a row for each of them, and the stage that asks; empty: the family's first table of calls."""
+    status = "call_status"
+    named_by: tuple[str, ...] = ()
+    """Columns that name a row of the answers within a partition, here and in the table of scores; empty: the usual ones that both have."""
+    way: tuple[str, ...] = ("model",)
+    """Who was asked, and how: what outcomes are counted by."""
+    chosen_by: tuple[str, ...] = ("model", "draw")
+    """Columns that tell whether a row is the run's own."""
+    called: tuple[str, ...] = ()
+    """The tables whose calls the run costs; empty: all of the family's."""
+    further_tables: tuple[str, ...] = ()
+    """What results are made of beside answers, calls and scores."""
+    board = ""
+    """The table that publishes the same means of all runs; empty: none does."""
+    beside: tuple[str, ...] = ()
+    """Its columns that stand in a metric of the run."""
+    trace_columns: tuple[str, ...] = ("request_key",)
+    """What the id of a trace is made of."""
+
+    def __init__(self, run: RunContext) -> None:
+        self.run, self.family = run, FAMILY_BY_NAME[run.evaluation.family]
+        self.answers = self.answers or self.family.calls.tables[0].table
+        self.named_by = self.named_by or self._usual_names()
+        self.called = self.called or tuple(one.table for one in self.family.calls.tables)
+
+    def _usual_names(self) -> tuple[str, ...]:
+        schemas = [TABLES[table].schema for table in (self.answers, self.family.scored)]
+        return tuple(name for name in _USUAL_NAMES if all(one is None or name in one.names for one in schemas))
+
+    @property
+    def made_of(self) -> tuple[str, ...]:
+        """The tables that results are made of."""
+        return tuple(dict.fromkeys((self.answers, *self.called, self.family.scored, *self.further_tables)))
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        """What the plan gives the stage that asks."""
+        return self.run.stage_config(self.answers)
+
+    @property
+    def draws(self) -> int:
+        return int(self.config.get("draws", 1))
+
+    @cached_property
+    def models(self) -> set[str]:
+        """Those that the plan names, each by the name that it has in tables."""
+        return self.run.names(self.config.get("models", ()))
+
+    def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of a table that the run asked for: of the models and draws of the plan."""
+        rows = of_models(self.run.rows(table, self._with_choice(table, columns)), self.models)
+        return rows.filter(pc.less(rows["draw"], self.draws)) if "draw" in rows.column_names else rows
+
+    def _with_choice(self, table: str, columns: Sequence[str] | None) -> list[str] | None:
+        """The columns, and those that tell whose a row is."""
+        schema = TABLES[table].schema
+        if columns is None or schema is None:
+            return None
+        return list(dict.fromkeys((*columns, *(name for name in self.chosen_by if name in schema.names))))
+
+    def counts(self) -> dict[Hashable, OutcomeCounts]:
+        """What was asked for and what came, by who was asked and how."""
+        scored = self.scored_names()
+        rows = ((self.way_of(row), row[self.status], self.name_of(row) in scored) for row in self.counted_rows())
+        return counts_by(rows, self.planned())
+
+    def counted_rows(self) -> list[Row]:
+        """The answers by what became of them."""
+        found: list[Row] = self.own(self.answers, (*self.named_by, *self.way, self.status)).to_pylist()
+        return found
+
+    def scored_names(self) -> set[tuple[Any, ...]]:
+        """The names of rows that have a score."""
+        rows = self.run.rows(self.family.scored, [*self.named_by, "score"])
+        return {self.name_of(row) for row in rows.filter(pc.is_valid(rows["score"])).to_pylist()}
+
+    def name_of(self, row: Mapping[Any, Any]) -> tuple[Any, ...]:
+        return tuple(row[name] for name in self.named_by)
+
+    def way_of(self, row: Mapping[Any, Any]) -> tuple[Any, ...]:
+        return tuple(row[name] for name in self.way)
+
+    def planned(self) -> dict[Hashable, int] | None:
+        """How many answers the run asks for, by who is asked and how; None: not known."""
+        return None
+
+    def metrics(self, counts: Counts) -> list[Row]:
+        """A member for each model and metric, as `metric_body` makes it: the mean over items. `counts`: those of `counts`."""
+        rows = self.own(self.family.scored).to_pylist()
+        groups: dict[tuple[str, str], list[Row]] = {}
+        for row in rows:
+            groups.setdefault((row["model"], row.get("metric") or "score"), []).append(row)
+        return [self._mean(model, metric, some, counts) for (model, metric), some in groups.items()]
+
+    def _mean(self, model: str, metric: str, rows: Sequence[Row], counts: Counts) -> Row:
+        """The mean over items, with an interval over clusters, or items where there are none."""
+        sums: dict[Any, list[float]] = {}
+        for place, row in enumerate(rows):
+            if row["score"] is not None:
+                sums.setdefault(row.get("cluster") or row.get("item_id") or place, []).append(row["score"])
+        totals = np.array([[sum(some), len(some)] for some in sums.values()]).reshape(-1, 2)
+        found = estimate_ratios(totals[:, :1], totals[:, 1:])
+        (low,), (high,) = found.interval()
+        why = None if len(sums) >= MIN_CLUSTERS else f"no interval: {len(sums)} clusters, at least {MIN_CLUSTERS} are needed"
+        n = (int(totals[:, 1].sum()), len(rows))
+        return metric_body(model, metric, found.value[0], n, (low, high), why if sums else None, self.remark(counts, rows[0]))
+
+    def remark(self, counts: Counts, row: Mapping[Any, Any], *further: str | None) -> str | None:
+        """What is missing of the answers of who was asked so, and what else is to be said."""
+        own = counts.get(self.way_of(row))
+        return in_words(own.in_words(self.unit) if own else None, *further)
+
+    def further(self) -> Counter[tuple[Any, ...]]:
+        """By who was asked and how, answers that the run did not ask for, such as further draws: a board takes them in."""
+        whole = of_models(self.run.rows(self.answers, self.way), self.models)
+        own = self.own(self.answers, self.way)
+        return Counter(map(self.way_of, whole.to_pylist())) - Counter(map(self.way_of, own.to_pylist()))
+
+    def cost(self) -> Spent:
+        """What the calls cost that the rows of the run rest on, each once. What a request used may stand at a row of another run."""
+        keys = self.request_keys()
+        with duckdb.connect() as connection:
+            for table in self.called:
+                connection.register(table, self._rows_with(table, keys))
+            count_calls_once(connection, self.family.calls, self.run.stored(), self.run.unknown_costs(keys))
+            found = spent_in_all(connection)
+        usd = 0.0 if found["cost_usd"] is None and not found["calls"] else found["cost_usd"]
+        unpriced, most = max(found["unpriced"], found["unknown_cost_attempts"]), found["unknown_cost_usd_most"]
+        return Spent(usd, found["calls"], found["prompt_tokens"], found["completion_tokens"], unpriced, most)
+
+    def _rows_with(self, table: str, keys: set[str]) -> pa.Table:
+        schema, column = TABLES[table].schema, self._key_columns[table]
+        if schema is None or pa.types.is_list(schema.field(column).type):
+            return self.own(table)
+        rows = self.run.rows(table, [name for name in schema.names if name not in _LONG_TEXTS])
+        return rows.filter(is_one_of(rows[column], keys))
+
+    @cached_property
+    def _key_columns(self) -> Mapping[str, str]:
+        return {one.table: one.keys for one in self.family.calls.tables}
+
+    def request_keys(self) -> set[str]:
+        """The keys of the calls that the rows of the run rest on."""
+        found = set[str]()
+        for table in self.called:
+            column = self._key_columns[table]
+            for one in self.own(table, (column,))[column].drop_null().to_pylist():
+                found.update([one] if isinstance(one, str) else one)
+        return found
+
+    def trace_id(self, row: Mapping[str, Any]) -> str | None:
+        """Of a row of the answers; None: there is no trace of it."""
+        found: str | None = row[self.trace_columns[0]]
+        return found
+
+    def traces(self) -> list[str]:
+        """The ids of all traces, sorted."""
+        rows = self.own(self.answers, self.trace_columns).to_pylist()
+        return sorted({found for row in rows if (found := self.trace_id(row)) is not None})
+
+    def trace(self, trace_id: str) -> Row | None:
+        """What was asked and answered, as JSON; None: it is no trace of the run."""
+        rows = self.own(self.answers)
+        named = [self.trace_id(row) == trace_id for row in rows.select(self.trace_columns).to_pylist()]
+        found = rows.filter(pa.array(named, pa.bool_())).to_pylist()
+        return self.trace_of(found) if found else None
+
+    def trace_of(self, answers: Sequence[Row]) -> Row:
+        """`answers`: the rows that rest on the response."""
+        return self.response_of(answers) | {
+            "scores": [in_json(one) for row in answers for one in self.beside_rows(row, self.family.scored)]
+        }
+
+    def response_of(self, answers: Sequence[Row]) -> Row:
+        """The part of a trace that is about the response. Usage stands at one of the rows that share it."""
+        row = max(answers, key=lambda one: one["prompt_tokens"] or 0)
+        told = {"status": row["call_status"], "text": row["response"], "reason": row["error"]}
+        return ResponseOfRun.columns_of(row) | told
+
+    def beside_rows(self, row: Mapping[str, Any], table: str) -> list[Row]:
+        """The rows of another table that are about the same answer."""
+        return [one for one in self.run.rows(table).to_pylist() if self.name_of(one) == self.name_of(row)]
+
+
+def of_models(rows: pa.Table, names: set[str]) -> pa.Table:
+    """The rows of models of these names."""
+    return rows.filter(is_one_of(rows["model"], names))
+
+
+def is_one_of(column: pa.ChunkedArray, values: set[str]) -> pa.ChunkedArray:
+    """Which values of a column of texts are among these."""
+    return pc.is_in(column.cast(pa.string()), pa.array(sorted(values), pa.string()))
+
+
+def different_items(rows: pa.Table, by: Sequence[str], item: str) -> Counter[tuple[str, ...]]:
+    """How many different items the rows have, by these columns."""
+    names = zip(*(rows[name].cast(pa.string()).to_pylist() for name in (*by, item)), strict=True)
+    return Counter(name[:-1] for name in set(names))
+
+
+def metric_body(
+    model: str,
+    metric: str,
+    value: Any,
+    n: tuple[int, int | None],
+    ends: tuple[Any, Any],
+    reason: Any,
+    remark: str | None,
+    **further: Any,
+) -> Row:
+    """A member of `metrics`. `n`: what the value is a mean over, and over what it was to be. NaN and NA are None."""
+    number, low, high = map(in_json, (value, *ends))
+    why = in_json(reason) or (None if number is not None else "there is no score")
+    n_known, n_asked = (None if one is None else int(one) for one in n)
+    told = {"model": model, "metric": metric, "value": number, "n": n_known, "n_asked": n_asked, "low": low, "high": high}
+    return {**told, "reason": why, "remark": remark, **in_json(further)}

@@ -1,0 +1,140 @@
+"""A run of an evaluation, what its plan says, and where its rows are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dtef_pipeline.asking.models import Models
+from dtef_pipeline.errors import ConfigError
+from resources.evaluations.evaluation_store import Evaluation, EvaluationRun
+from resources.evaluations.run_manifests import config_hash
+from resources.known_models import known_models
+from resources.settings import Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from resources.warehouse import Warehouse
+
+
+class Spent(NamedTuple):
+    """Calls, and what is known of their cost: the members of `SpentOnCalls`."""
+
+    usd: float | None = 0.0
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    unpriced: int = 0
+    unpriced_usd_most: float | None = None
+
+
+class RunContext(NamedTuple):
+    """A run of an evaluation, and where its rows are."""
+
+    evaluation: Evaluation
+    run: EvaluationRun
+    settings: Settings
+    house: Warehouse
+
+    @property
+    def snapshot(self) -> str:
+        return str(self.evaluation.plan.get("snapshot", "base"))
+
+    def stage_config(self, stage: str) -> Mapping[str, Any]:
+        """The configuration of a stage in the plan."""
+        found: Mapping[str, Any] = self.evaluation.plan.get("config", {}).get(stage, {})
+        return found
+
+    def levels(self, table: str) -> dict[str, str]:
+        """Of the run's partition, and of its snapshot where the table is kept by snapshots."""
+        from resources.warehouse import TABLES
+
+        spec = TABLES[table]
+        levels = spec.space.levels(self.run.key) if spec.space else {}
+        return {**levels, "snapshot": self.snapshot} if "snapshot" in spec.levels else levels
+
+    def rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of the partition in a table; none where nothing was made yet."""
+        return self.house.read_or_empty(table, columns=columns, **self.levels(table))
+
+    def written(self, tables: Iterable[str]) -> tuple[Any, ...]:
+        """What tells whether results are still what they were: the run's files in these tables, and models, scenarios and settings."""
+        from pyarrow import fs
+
+        folders = [fs.FileSelector(self.house.folder(one, **self.levels(one)), allow_not_found=True) for one in tables]
+        files = [found for folder in folders for found in self.house.fs.get_file_info(folder)]
+        return (config_hash(self.settings), *((one.path, one.mtime_ns, one.size) for one in files))
+
+    @property
+    def models(self) -> Models:
+        """The models that are known now."""
+        return _read_models(self.settings, _stamp(self.settings.models))
+
+    def computed_models(self, selectors: Iterable[str]) -> set[str]:
+        """The names of those of these models that are computed, and not asked."""
+        found = set[str]()
+        for selector in selectors:
+            with suppress(ConfigError):
+                found.update(spec.name for spec in self.models.resolve([selector]) if spec.is_computed)
+        return found
+
+    def variants(self, selectors: Iterable[str]) -> Counter[str]:
+        """How many variants of each model the selectors stand for, by the name in tables. One that is not known any more stands for itself."""
+        models, found = self.models, dict[str, str]()
+        for selector in selectors:
+            try:
+                found.update((spec.variant, spec.name) for spec in models.resolve([selector]))
+            except ConfigError:
+                found[selector] = selector
+        return Counter(found.values())
+
+    def names(self, selectors: Iterable[str]) -> set[str]:
+        """The names that models have in tables which these selectors stand for, and the selectors themselves."""
+        given = list(selectors)
+        return {*given, *self.variants(given)}
+
+    def stored(self) -> Callable[[Sequence[str]], pa.Table]:
+        """Finds the stored responses to request keys, where rows share some of their calls."""
+        from resources.responses.store import ResponseStore
+
+        def found(keys: Sequence[str]) -> pa.Table:
+            with ResponseStore(self.settings.responses_url) as store:
+                return store.responses(keys)
+
+        return found
+
+    def bought(self, keys: Iterable[str]) -> Spent:
+        """What those of the calls cost that were answered in a Dagster run of this evaluation."""
+        from resources.responses.store import ResponseStore
+
+        with ResponseStore(self.settings.responses_url) as store:
+            found = store.bought(keys, self.run.queue_id)
+        return Spent(found.cost_usd, found.calls, found.prompt_tokens, found.completion_tokens, found.unpriced, found.most_usd)
+
+    def unknown_costs(self, keys: Iterable[str]) -> pa.Table:
+        """UNKNOWN_COSTS of these requests."""
+        from resources.responses.store import ResponseStore
+
+        with ResponseStore(self.settings.responses_url) as store:
+            return store.unknown_costs(keys)
+
+
+def _stamp(path: Path | None) -> tuple[str, int, int] | None:
+    try:
+        status = path.stat() if path else None
+    except OSError:
+        return None
+    return (str(path), status.st_mtime_ns, status.st_size) if status else None
+
+
+@lru_cache(maxsize=4)
+def _read_models(settings: Settings, stamp: object) -> Models:
+    """`stamp`: of the file of models, which is read again when it changes."""
+    from dtef_pipeline.families import COMPUTED_MODELS
+
+    return known_models(settings, COMPUTED_MODELS)

@@ -1,0 +1,97 @@
+"""How much of what a run was to ask came, in counts and in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.shortfall import shortfall
+
+ItemOutcome = Literal["answered", "failed", "skipped"]
+"""`skipped`: a budget ended before it."""
+ITEM_OUTCOMES: Mapping[str, ItemOutcome] = {
+    **dict.fromkeys(("answered", "played", "ok", "empty"), "answered"),
+    **dict.fromkeys(("budget", "skipped_budget"), "skipped"),
+}
+"""By the status that a row has; every other one has failed."""
+
+
+class Unit(NamedTuple):
+    """What a family counts."""
+
+    noun: str
+    done: str
+    """What became of one that was answered, as in `were played`."""
+
+
+class OutcomeCounts(NamedTuple):
+    """What was asked for, and what came of it."""
+
+    asked: int | None
+    """None: not known yet."""
+    answered: int = 0
+    failed: int = 0
+    skipped: int = 0
+    scored: int = 0
+
+    def in_words(self, unit: Unit) -> str | None:
+        """How much is missing and why, in words; None where all that was asked for was answered, and something of it is scored."""
+        unscored = f"none of {counted(self.answered, unit.noun)} has a score" if self.answered and not self.scored else None
+        return in_words(shortfall(self.asked or 0, self.answered, self.skipped, self.failed, unit), unscored)
+
+
+def counts_by(
+    rows: Iterable[tuple[Hashable, str, bool]], planned: Mapping[Hashable, int] | None
+) -> dict[Hashable, OutcomeCounts]:
+    """Of each group: `rows` are its name, the status of a row, and whether it is scored. `planned`: rows of each group; None: not known.
+
+    More rows than planned were asked for at another time, and count.
+    """
+    came: dict[Hashable, Counter[str]] = {group: Counter() for group in planned or ()}
+    for group, status, is_scored in rows:
+        own = came.setdefault(group, Counter())
+        own[ITEM_OUTCOMES.get(status, "failed")] += 1
+        own["scored"] += is_scored
+    return {
+        group: OutcomeCounts(
+            max((planned or {}).get(group, 0), sum(own[name] for name in ("answered", "failed", "skipped"))), **own
+        )
+        for group, own in came.items()
+    }
+
+
+def counts_in_all(counts: Mapping[Hashable, OutcomeCounts]) -> OutcomeCounts:
+    """The sum of the groups."""
+    if not counts:
+        return OutcomeCounts(None)
+    return OutcomeCounts(*(sum(one[place] or 0 for one in counts.values()) for place in range(len(OutcomeCounts._fields))))
+
+
+def outcomes_body(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) -> dict[str, Any]:
+    """The member `outcomes` of a run."""
+    found = counts_in_all(counts)
+    nothing = (
+        f"no {unit.noun} is asked for here: the sample, or what the models go by, leaves none" if found.asked == 0 else None
+    )
+    return {"unit": unit.noun, **found._asdict(), "warning": nothing or found.in_words(unit)}
+
+
+def further_in_words(further: int, noun: str) -> str | None:
+    """That a value rests on more than the run asked for: rows of its models that another run of the snapshot has added."""
+    return (
+        f"the value takes in {counted(further, f'further {noun}')} that another run of this snapshot asked for"
+        if further
+        else None
+    )
+
+
+def in_words(*parts: str | None) -> str | None:
+    """What is to be said, behind each other; None: nothing."""
+    return "; ".join(filter(None, parts)) or None
+
+
+def percent(share: float) -> str:
+    """`12 %`, with two digits: small shares are not 0."""
+    return f"{100 * share:.2g} %" if share < 1 else "100 %"

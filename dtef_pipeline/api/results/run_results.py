@@ -1,0 +1,108 @@
+"""All that is shown of the runs of evaluations, kept until something changes that it is made of."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
+
+from dtef_pipeline.api.answer_schemas import column_schema
+from dtef_pipeline.api.results.run_context import RunContext, Spent
+from dtef_pipeline.api.results.run_outcomes import outcomes_body
+
+if TYPE_CHECKING:
+    from dtef_pipeline.api.results.family_results import FamilyResults
+
+_OWN_CLASSES = {"games": "GamesResults", "qa": "QaResults", "rubric": "RubricResults", "survey": "SurveyResults"}
+"""By family, the class that knows more of its results than `FamilyResults`."""
+_MOST_KEPT_MEMBERS = 500_000
+"""Metrics and traces of all runs whose results are kept."""
+
+
+def results_for(run: RunContext) -> FamilyResults:
+    """The results of a run. The module of the family is loaded here: it loads what computes them."""
+    return _results_class(run.evaluation.family)(run)
+
+
+def _results_class(family: str) -> type[FamilyResults]:
+    module = f"run_results_{family}" if family in _OWN_CLASSES else "family_results"
+    found = importlib.import_module(f"dtef_pipeline.api.results.{module}")
+    made: type[FamilyResults] = getattr(found, _OWN_CLASSES.get(family, "FamilyResults"))
+    return made
+
+
+def add_board_columns(schema: dict[str, Any]) -> None:
+    """Adds to the schema of a metric what the families' boards say of it, as the tables describe it."""
+    from dtef_pipeline.families import TABLES
+
+    columns: dict[str, dict[str, Any]] = {}
+    for family in _OWN_CLASSES:
+        made = _results_class(family)
+        for name in made.beside:
+            schema_of_board = TABLES[made.board].schema
+            assert schema_of_board is not None, made.board
+            found = column_schema(schema_of_board.field(name))
+            known = columns.setdefault(name, found | {"description": ""})
+            known["description"] += f"{'; ' if known['description'] else ''}{found['description']} ({family})"
+    schema["properties"] |= {name: one for name, one in columns.items() if name not in schema["properties"]}
+
+
+class Results(NamedTuple):
+    """All that is shown of a run."""
+
+    metrics: list[dict[str, Any]]
+    outcomes: dict[str, Any]
+    cost: Spent
+    bought: Spent
+    """Of these calls, those that were answered in a Dagster run of this evaluation."""
+    traces: list[str]
+
+    @property
+    def size(self) -> int:
+        """Members."""
+        return len(self.metrics) + len(self.traces) + 1
+
+
+def make_results(family: FamilyResults) -> Results:
+    """All that is shown of a run, made of the tables as they are now."""
+    counts, traces = family.counts(), family.traces()
+    # What was bought for rows that are not there yet is nobody's cost: the evaluation as a whole knows it.
+    unknown = Spent(usd=None)
+    cost, bought = (family.cost(), family.run.bought(family.request_keys())) if traces else (unknown, unknown)
+    return Results(family.metrics(counts), outcomes_body(counts, family.unit), cost, bought, traces)
+
+
+class ResultsKept:
+    """The results of the runs that were asked for last: made again when something that they are made of changes, and by one caller at a time."""
+
+    def __init__(self, most: int = _MOST_KEPT_MEMBERS, make: Callable[[FamilyResults], Results] = make_results) -> None:
+        """`most`: members of all results that are kept; those of the last run are, however many."""
+        self._most, self._make, self._lock = most, make, threading.Lock()
+        self._found: OrderedDict[str, tuple[tuple[Any, ...], Results]] = OrderedDict()
+        self._at_work: WeakValueDictionary[str, Any] = WeakValueDictionary()
+
+    def of(self, run: RunContext) -> Results:
+        """Those of a run."""
+        run_id = run.run.run_id
+        with self._lock:
+            alone = self._at_work.setdefault(run_id, threading.Lock())
+        with alone:
+            family = results_for(run)
+            written = run.written(family.made_of)
+            before, found = self._found.get(run_id, ((), None))
+            if found is None or before != written:
+                found = self._make(family)
+            with self._lock:
+                self._keep(run_id, written, found)
+        return found
+
+    def _keep(self, run_id: str, written: tuple[Any, ...], found: Results) -> None:
+        self._found[run_id] = written, found
+        self._found.move_to_end(run_id)
+        size = sum(one.size for _, one in self._found.values())
+        while size > self._most and len(self._found) > 1:
+            _, (_, dropped) = self._found.popitem(last=False)
+            size -= dropped.size

@@ -1,0 +1,135 @@
+"""Results of a run of questions with expected answers: a part of a suite."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.api.answer_schemas import RowBody
+from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, different_items, is_one_of, metric_body
+from dtef_pipeline.api.results.trace_bodies import JudgementOfItem, ScoreOfItem
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.answering import prompts_of
+from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE
+from dtef_pipeline.qa.latest_scores import qa_scores
+from dtef_pipeline.qa.model import NULL_STATUSES, UNPARSEABLE_STATUS
+from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.suite_boards import qa_results
+from dtef_pipeline.qa.transcripts.metadata import written_filter
+from dtef_pipeline.text.counted import counted
+
+_OF_A_METRIC = ("model_variant", "condition", "metric", "measured_by")
+_READ_OF_SCORES = (
+    *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "draw"),
+    *("cluster", "type", "status", "value", "score", "reason"),
+)
+_SAID_OF_CALLS = ("error", "budget")
+_IN_PLAIN_WORDS = {
+    "missing": "with nothing to score",
+    "skipped_sample": "not drawn to be judged",
+    "skipped_budget": "as the budget of judging ended",
+}
+"""By status, where its name says little."""
+_HOW_SHOWN = ("template", "few_shot", "few_shot_as", "order", "retriever", "k")
+
+
+class QaResults(FamilyResults):
+    """A part of a suite."""
+
+    answers = "qa_responses"
+    named_by = ("item_id", "condition", "model_variant", "draw")
+    chosen_by = ("model", "draw", "condition", "item_id")
+    called = ("qa_responses", "qa_judgements")
+    further_tables = ("qa_prompts", "qa_items", "qa_documents")
+    board = "qa_board"
+    beside = ("condition", "measured_by", "interval_kind", "parse_rate")
+
+    def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Those asked so and of these items."""
+        rows, prompts = super().own(table, columns), self.prompts
+        rows = rows.filter(is_one_of(rows["condition"], set(prompts["condition"].to_pylist())))
+        return rows.filter(is_one_of(rows["item_id"], set(prompts["item_id"].to_pylist())))
+
+    @cached_property
+    def prompts(self) -> pa.Table:
+        """`item_id` and `condition` of the prompts of the plan; none where they are not made, or the settings fit the part no more."""
+        run, config = self.run, self.config
+        prompts, types = run.rows("qa_prompts", ["item_id", "condition"]), run.rows("qa_items", ["type"])
+        about_documents = bool(len(run.rows("qa_documents", ["doc_id"])))
+        try:
+            shown = {name: config[name] for name in _HOW_SHOWN if name in config}
+            how = AskedHow(**shown, filter=written_filter(config.get("filter", [])))
+            condition = how.condition(types["type"].to_pylist(), about_documents=about_documents)
+        except ConfigError:
+            return prompts.slice(0, 0)
+        return prompts_of(prompts, condition, config.get("limit"))
+
+    def planned(self) -> dict[Hashable, int] | None:
+        if not len(self.prompts):
+            return None
+        each = len(self.prompts) * self.draws
+        return {(name,): number * each for name, number in self.run.variants(self.config.get("models", ())).items()}
+
+    def metrics(self, counts: Counts) -> list[Row]:
+        """As in `dtef qa board --by part`."""
+        rows = self.own("qa_scores", _READ_OF_SCORES)
+        if not len(rows):
+            return []
+        with duckdb.connect() as connection:
+            connection.execute("SET threads = 1")
+            connection.register("qa_scores", rows)
+            found = qa_results(qa_scores(connection))
+        # A random sample leaves out items that the metric is not to be measured of.
+        left_out = pc.and_(pc.equal(rows["status"].cast(pa.string()), SKIPPED_SAMPLE), pc.is_null(rows["score"]))
+        n_asked = different_items(rows.filter(pc.invert(left_out)), _OF_A_METRIC, "item_id")
+        return [self._metric(row, n_asked, counts) for row in found.to_dict("records")]
+
+    def _metric(self, row: Mapping[Any, Any], n_asked: Counter[tuple[str, ...]], counts: Counts) -> Row:
+        return metric_body(
+            row["model"],
+            row["metric"],
+            row["score"],
+            (row["n_items"], n_asked.get(tuple(row[name] for name in _OF_A_METRIC))),
+            (row["score_low"], row["score_high"]),
+            row["note"],
+            self.remark(counts, row, *_unread_in_words(row)),
+            direction="higher",
+            **{name: row[name] for name in self.beside},
+        )
+
+    def trace_of(self, answers: Sequence[Row]) -> Row:
+        """The response, and of each item that it answers the scores and what a judge said."""
+        items = [
+            {
+                "item_id": row["item_id"],
+                "condition": row["condition"],
+                "scores": self._told(row, "qa_scores", ScoreOfItem),
+                "judgements": self._told(row, "qa_judgements", JudgementOfItem),
+            }
+            for row in answers
+        ]
+        return self.response_of(answers) | {"items": items}
+
+    def _told(self, row: Row, table: str, body: type[RowBody]) -> list[Row]:
+        return [body.columns_of(one) for one in self.beside_rows(row, table)]
+
+
+def _unread_in_words(row: Mapping[Any, Any]) -> list[str]:
+    """What counts 0 for want of an answer that can be read, and what has no score."""
+    unread, whole = int(row[f"n_{UNPARSEABLE_STATUS}"]), counted(int(row["n_total"]), "response")
+    why = {status: int(row[f"n_{status}"]) for status in NULL_STATUSES if status not in _SAID_OF_CALLS}
+    unscored = [
+        f"{number:,} {_IN_PLAIN_WORDS.get(status, status.replace('_', ' '))}" for status, number in why.items() if number
+    ]
+    said = []
+    if unread:
+        said.append(f"{unread:,} of {whole} could not be read and {'counts' if unread == 1 else 'count'} 0")
+    if unscored:
+        said.append(f"{sum(why.values()):,} of {whole} without a score: {', '.join(unscored)}")
+    return said

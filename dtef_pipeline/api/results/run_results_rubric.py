@@ -1,0 +1,157 @@
+"""Results of a run of rubrics: a blueprint."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import duckdb
+
+from dtef_pipeline.api.answer_schemas import RowBody, in_json
+from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, metric_body
+from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, further_in_words
+from dtef_pipeline.api.results.stored_judges import judged_by_others, own_judgement_keys
+from dtef_pipeline.api.results.trace_bodies import PointOfRubric, ResponseOfRun, VerdictOfRubric
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
+from dtef_pipeline.rubric.board import board
+from dtef_pipeline.rubric.candidates import Candidates, known_selector
+from dtef_pipeline.rubric.conversations import scripts
+from dtef_pipeline.rubric.space import RUBRIC_RESPONSE
+from dtef_pipeline.rubric.tables import RUBRIC_SCORES
+from dtef_pipeline.text.counted import counted
+
+_ANALYSTS_TABLES = ("rubric_summaries", "rubric_extractions")
+_ALONE = "no interval is made of this part of the score"
+
+
+class RubricResults(FamilyResults):
+    """A blueprint. What embedders cost is known of the whole store alone."""
+
+    answers = "rubric_responses"
+    status = "status"
+    named_by = ("blueprint", *RUBRIC_RESPONSE, "snapshot")
+    trace_columns = named_by
+    further_tables = ("rubric_prompts", "rubric_blueprints", "rubric_runs", "rubric_points")
+    board = "rubric_board"
+    beside = ("n_planned",)
+
+    @cached_property
+    def models(self) -> set[str]:
+        """Those that the manifest names; a litellm string stands for the model of the models file that has it."""
+        selectors = [str(one) for one in self.config.get("models", ())]
+        return self.run.names([*selectors, *(known_selector(one, self.run.models) for one in selectors)])
+
+    @cached_property
+    def others(self) -> str | None:
+        """Which other judges judged the responses since, in words; None: those of the run did, or nobody."""
+        return judged_by_others(self.run)
+
+    def own(self, table: str, columns: Sequence[str] | None = None) -> Any:
+        """Whole tables of analysts, and no judgement where others judged since."""
+        if table in _ANALYSTS_TABLES:
+            return self.run.rows(table, columns)
+        found = super().own(table, columns)
+        return found.slice(0, 0) if table == "rubric_judgements" and self.others else found
+
+    def counts(self) -> dict[Hashable, OutcomeCounts]:
+        """Which responses are scored is told of models alone: as many of those that came."""
+        scored = Counter[Hashable]()
+        for row in [] if self.others else self._of_models("n_responses_scored"):
+            scored[self.way_of(row)] += row["n_responses_scored"]
+        return {way: own._replace(scored=scored[way]) for way, own in super().counts().items()}
+
+    def scored_names(self) -> set[tuple[Any, ...]]:
+        return set()
+
+    def _of_models(self, column: str) -> list[Row]:
+        rows = self.run.rows("rubric_scores", ["level", "model", column]).to_pylist()
+        return [row for row in rows if row["level"] == MODEL_LEVEL and row["model"] in self.models]
+
+    def planned(self) -> dict[Hashable, int] | None:
+        """None where prompts are not made yet, or a model is not known any more."""
+        prompts = self.run.rows("rubric_prompts")
+        if not len(prompts):
+            return None
+        try:
+            candidates = Candidates(self.run.models, self.config.get("models", ()))
+        except ConfigError:
+            return None
+        variants = [spec.name for _, temperatures in scripts(prompts) for spec in candidates.at(temperatures)]
+        return {(name,): number * self.draws for name, number in Counter(variants).items()}
+
+    def metrics(self, counts: Counts) -> list[Row]:
+        """The hybrid score and its parts, as in `dtef rubric board --by blueprint`."""
+        rows = self.run.rows("rubric_scores", [name for name in RUBRIC_SCORES.names if name != "reasons"])
+        if not len(rows):
+            return []
+        with duckdb.connect() as connection:
+            connection.execute("SET threads = 1")
+            connection.register("rows_of_run", rows)
+            frame = connection.execute("FROM rows_of_run").df()
+        found = board(frame, [self.run.snapshot], {}, "blueprint").to_dict("records")
+        reasons = {
+            row["model"]: ", ".join(f"{reason}: {counted(n, 'response')}" for reason, n in row["reasons"] or ())
+            for row in self._of_models("reasons")
+        }
+        further = self.further()
+        return [
+            one
+            for row in found
+            if row["model"] in self.models
+            for one in self._parts(row, reasons, self._remark(row, counts, further))
+        ]
+
+    def _remark(self, row: Mapping[Any, Any], counts: Counts, further: Counter[tuple[Any, ...]]) -> str | None:
+        unscored, whole = int(row["n_responses"] - row["n_responses_scored"]), counted(int(row["n_responses"]), "response")
+        said = f"{unscored:,} of {whole} without a score" if unscored else None
+        return self.remark(counts, row, said, further_in_words(further[self.way_of(row)], "response"))
+
+    def _parts(self, row: Mapping[Any, Any], reasons: Mapping[str, str], remark: str | None) -> Iterator[Row]:
+        """A member for the score and for each part of it; without numbers where others judged since."""
+        for part in ("score", "coverage", "similarity"):
+            has_ends = part == "score" and not self.others
+            yield metric_body(
+                row["model"],
+                part,
+                None if self.others else row[part],
+                (0 if self.others else row["n_parts"], row["n_planned"]),
+                (row["low"], row["high"]) if has_ends else (None, None),
+                self.others or _why(row, part, reasons),
+                remark,
+                direction="higher",
+                n_planned=int(row["n_planned"]),
+                n_responses=0 if self.others else int(row["n_responses_scored"]),
+            )
+
+    def request_keys(self) -> set[str]:
+        """Where others judged since, those of what the run's own judges said too."""
+        return super().request_keys() | (own_judgement_keys(self.run) if self.others else set())
+
+    def trace_id(self, row: Mapping[str, Any]) -> str:
+        """A hash of what names the response."""
+        return digest("response of a rubric", *(row[name] for name in self.named_by))
+
+    def trace_of(self, answers: Sequence[Row]) -> Row:
+        """The response with its conversation, its points and what each judge said."""
+        (row,) = answers
+        told = {"status": row["status"], "text": row["text"], "reason": row["error"]}
+        told |= {name: in_json(row[name]) for name in ("prompt", "system_index", "transcript")}
+        beside = {
+            "points": self._told(row, "rubric_points", PointOfRubric),
+            "judgements": self._told(row, "rubric_judgements", VerdictOfRubric),
+        }
+        return ResponseOfRun.columns_of({**row, "prompt_id": row["asked_hash"]}) | told | beside | {"remark": self.others}
+
+    def _told(self, row: Row, table: str, body: type[RowBody]) -> list[Row]:
+        return [] if self.others else [body.columns_of(one) for one in self.beside_rows(row, table)]
+
+
+def _why(row: Mapping[Any, Any], part: str, reasons: Mapping[str, str]) -> str | None:
+    """Why there is no value, or no interval. `reasons`: of models whose responses have no score."""
+    if in_json(row[part]) is None:
+        return reasons.get(row["model"]) or f"there is no {part}"
+    return row["note"] if part == "score" else _ALONE

@@ -1,0 +1,161 @@
+"""What traces look like in answers: of games an episode with its turns, elsewhere a response and how it was scored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from dtef_pipeline.api.answer_schemas import AnswerBody, RowBody, row_of
+from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
+from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_SCORES
+from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINTS
+from dtef_pipeline.survey.tables import SCORES
+from dtef_pipeline.tables import CALL
+
+_TRACED_COLUMNS = (
+    *("model", "model_variant", "temperature", "draw", "snapshot", "prompt_id", "finish_reason", "served_model"),
+    *("prompt_tokens", "completion_tokens", "cost_usd", "latency_s", "attempts", "answered_at"),
+)
+
+
+class _TraceOfRun(RowBody):
+    trace_id: str
+    run_id: str
+
+
+class SpokenMessage(AnswerBody):
+    """A message of a conversation."""
+
+    role: str
+    """system, user or assistant."""
+    text: str
+
+
+class TurnOfGame(RowBody):
+    """A text of a model in an episode, the opponent's too."""
+
+    model_config = row_of(EPISODE_TURNS, never_null=("episode_id", "seat", "turn", "attempt"))
+
+
+class TraceOfGame(_TraceOfRun):
+    """A whole episode: a game as one player played it."""
+
+    model_config = row_of(EPISODES, never_null=("episode_id", "item_id", "status"))
+
+    opening: list[SpokenMessage]
+    """The messages before the first text of the player; none: another seat moves first, or the table does not have them any more."""
+    turns: list[TurnOfGame]
+    """In the order of play."""
+
+
+class ResponseOfRun(_TraceOfRun):
+    """A response of a model, and how it was scored."""
+
+    model_config = row_of(pa.schema(CALL), _TRACED_COLUMNS, never_null=("model", "model_variant", "draw", "snapshot"))
+
+    status: str
+    """answered or ok: there is a response; empty: it is blank; error, missing or budget: there is none, see `reason`."""
+    text: str | None
+    """The response as it was served; null: there is none."""
+    reason: str | None
+    """Why there is no response."""
+
+
+class PredictedQuestion(RowBody):
+    """A question that the response answers: what was read of it, and its score."""
+
+    model_config = row_of(
+        SCORES,
+        ("question_id", "condition", "context_level", "status", "reason", "metric", "score", "predicted"),
+        never_null=("question_id", "condition", "context_level"),
+    )
+
+    prompt_id: str | None
+    """Hash of all that the model was sent, and of the target."""
+
+
+class TraceOfSurvey(ResponseOfRun):
+    """A response to a prompt of a survey, which may ask several questions."""
+
+    questions: list[PredictedQuestion]
+
+
+class ScoreOfItem(RowBody):
+    """What one metric says of the response to an item."""
+
+    model_config = row_of(
+        QA_SCORES, ("metric", "measured_by", "status", "value", "score", "reason"), never_null=("metric", "status")
+    )
+
+
+class JudgementOfItem(RowBody):
+    """What a judge said of the response to an item."""
+
+    model_config = row_of(
+        QA_JUDGEMENTS, ("evaluator", "judge_model", "score", "reason", "explanation"), never_null=("evaluator",)
+    )
+
+
+class AnsweredItem(AnswerBody):
+    """An item that the response answers."""
+
+    item_id: str
+    condition: str
+    """How it was asked."""
+    scores: list[ScoreOfItem]
+    judgements: list[JudgementOfItem]
+
+
+class TraceOfQa(ResponseOfRun):
+    """A response to questions with expected answers."""
+
+    items: list[AnsweredItem]
+
+
+class PointOfRubric(RowBody):
+    """A criterion of the response: what its judges agree on, or what its function found."""
+
+    model_config = row_of(
+        RUBRIC_POINTS,
+        ("block", "path", "position", "kind", "weight", "score", "reason", "explanation"),
+        never_null=("block", "position", "kind"),
+    )
+
+
+class VerdictOfRubric(RowBody):
+    """What one judge said of a criterion of the response."""
+
+    model_config = row_of(
+        RUBRIC_JUDGEMENTS,
+        ("block", "path", "position", "judge", "judge_draw", "class", "score", "reason", "reflection"),
+        never_null=("block", "position", "judge", "judge_draw"),
+    )
+
+
+class TraceOfRubric(ResponseOfRun):
+    """A response to a prompt of a blueprint."""
+
+    prompt: str
+    """Id of the prompt, unique within its blueprint."""
+    system_index: int | None
+    """Place of the system prompt in the list of the prompt's, from 0."""
+    transcript: list[SpokenMessage] | None
+    """The whole conversation as it was sent and answered."""
+    points: list[PointOfRubric]
+    """None where other judges have judged since: see `remark`."""
+    judgements: list[VerdictOfRubric]
+    """Likewise."""
+    remark: str | None
+    """Why there are no points: other judges have judged the response since. null: its own judges' verdicts are there."""
+
+
+class TraceOfOther(ResponseOfRun):
+    """A response of another family."""
+
+    scores: list[dict[str, Any]]
+    """The rows of the family's table of scores that are about it."""
+
+
+TraceBody = TraceOfGame | TraceOfSurvey | TraceOfQa | TraceOfRubric | TraceOfOther
+"""By the family of the run."""

@@ -1,0 +1,1 @@
+"""Pairs, votes and the preference board over HTTP."""

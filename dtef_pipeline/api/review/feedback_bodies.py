@@ -1,0 +1,131 @@
+"""What votes look like when they are sent, and scores of votes and the log of actions in answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, RowBody, row_of
+from dtef_pipeline.api.plans.plan import checked_snapshot
+from dtef_pipeline.documents import Part
+from dtef_pipeline.preference.ballots import BALLOT_FIELDS, LONGEST_ID
+from dtef_pipeline.preference.paired_csv import ELSEWHERE
+from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
+from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION, MOST_CONFIDENT
+
+ID_SENT: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_ID, "pattern": r"\S"}
+"""The schema of an id of a pair or reviewer. That its characters are printable is said in words: patterns have no name for these."""
+_PRINTABLE = "printable characters, not blanks alone"
+_BALLOT_MEMBERS: dict[str, dict[str, Any]] = {
+    "pair_id": {**ID_SENT, "description": f"As it was served with the pair: {_PRINTABLE}."},
+    "reviewer_id": {**ID_SENT, "description": f"Whose vote it is; of a reviewer's token its name: {_PRINTABLE}."},
+    "choice": {"type": "string", "enum": list(CHOICES), "description": "Which response is better."},
+    "confidence": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": MOST_CONFIDENT,
+        "description": "Higher is more certain.",
+    },
+    "justification": {
+        "type": ["string", "null"],
+        "maxLength": LONGEST_JUSTIFICATION,
+        "description": "Why, in the reviewer's words. Left out or null: none.",
+    },
+}
+BALLOT_SENT: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "title": "Ballot",
+                    "type": "object",
+                    "properties": {name: _BALLOT_MEMBERS[name] for name in BALLOT_FIELDS},
+                    "required": list(BALLOT_FIELDS[:-1]),
+                    "additionalProperties": False,
+                }
+            }
+        },
+    }
+}
+"""The part `openapi_extra` of the route that takes a vote."""
+
+
+class NotedAction(AnswerBody):
+    """Something that an administrator or operator did."""
+
+    place: int
+    """Counts from 1."""
+    who: str
+    """The name of a token, or of a user on the server; empty: not known."""
+    done_at: datetime
+    what: str
+    """Such as pairs, void, import, export, reviewer, persona_version, scenario_status, cancel evaluation."""
+    before: dict[str, Any]
+    """What was there before."""
+    after: dict[str, Any]
+    """What was there afterwards, or what was done."""
+
+
+class PageOfActions(AnswerBody):
+    """Actions, the first first."""
+
+    actions: list[NotedAction]
+    next: int | None
+    """What to give as `after` for those that follow; null: these are all."""
+
+
+class BoardRow(RowBody):
+    """A player by the votes of people, or of one judge, on the responses of a family."""
+
+    model_config = row_of(PREFERENCE_SCORES, never_null=("family", "partition", "reviewer_kind", "player"))
+
+
+class PreferenceBoard(AnswerBody):
+    """The rows of the preference board; none before votes were rolled up."""
+
+    scores: list[BoardRow]
+    votes_version: str
+    """That of all votes that count now; each row has that of the votes which it was made of."""
+    note: str | None
+    """That votes have come, or were voided, since the rows were made, or that none were made of them yet; null: neither is so."""
+
+
+_Pattern = Annotated[str, StringConstraints(min_length=1, max_length=300)]
+_Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+
+
+def known_family(family: str) -> str:
+    """For validators. Raises ValueError for a name of none."""
+    from dtef_pipeline.families import FAMILIES
+
+    return _one_of([one.name for one in FAMILIES], family)
+
+
+def known_voted_family(family: str) -> str:
+    """Likewise, for votes: those of other tools have a family of their own."""
+    from dtef_pipeline.families import FAMILIES
+
+    return _one_of([*(one.name for one in FAMILIES), ELSEWHERE], family)
+
+
+def _one_of(names: list[str], family: str) -> str:
+    if family not in names:
+        raise ValueError(f"got {repr(family)[:80]}; allowed: {', '.join(names)}")
+    return family
+
+
+class PairsWanted(Part):
+    """Which stored responses are paired, as of `dtef preference pairs`."""
+
+    family: Annotated[FamilyName, AfterValidator(known_family)]
+    only: Annotated[list[_Pattern], Field(max_length=100)] = []
+    """Patterns of partitions; none: all."""
+    models: Annotated[list[_Pattern], Field(max_length=100)] = []
+    """Names of models; none: all."""
+    snapshot: Annotated[str, AfterValidator(checked_snapshot)] = "base"
+    baselines: Annotated[bool, Field(strict=True)] = False
+    most: _Count | None = None
+    per_item: _Count | None = None

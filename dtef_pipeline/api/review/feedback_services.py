@@ -1,0 +1,46 @@
+"""What votes over HTTP need beside the stores: which pair comes next, and how fast a reviewer may vote."""
+
+from __future__ import annotations
+
+import threading
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from dtef_pipeline.api.rate_limit import RateLimit
+from dtef_pipeline.api.services import services_of
+from dtef_pipeline.preference.blinded_pair import BlindedPair
+from resources.votes.vote_store import VoteStore
+from resources.votes.waiting_pairs import WaitingPairs
+
+VOTES_A_MINUTE = 60
+"""Of one reviewer: a person reads before voting, and a program that guesses does not."""
+
+
+class Feedback:
+    """Made once per application."""
+
+    def __init__(self, votes: VoteStore) -> None:
+        self.waiting = WaitingPairs(votes, _for_people)
+        self.rate = RateLimit(VOTES_A_MINUTE)
+        self.pairing = threading.Lock()
+        """Held while pairs are made, so that two requests at once do not both name the same pairs as their own."""
+
+
+def _for_people(family: str, pair: BlindedPair) -> BlindedPair:
+    # The families bring pandas, which the API starts without.
+    from dtef_pipeline.api.review.paired_responses import for_people
+
+    return for_people(family, pair)
+
+
+async def feedback_of(request: Request) -> Feedback:
+    """Those of the application that serves the request."""
+    state = request.app.state
+    if not hasattr(state, "feedback"):
+        state.feedback = Feedback(services_of(request).votes)
+    found: Feedback = state.feedback
+    return found
+
+
+UsedForVotes = Annotated[Feedback, Depends(feedback_of)]

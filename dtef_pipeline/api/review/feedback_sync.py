@@ -1,0 +1,115 @@
+"""Votes in bulk over HTTP, for research infrastructure: export, import, voids, the log of what administrators did, and scores."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import StringConstraints
+from starlette.concurrency import run_in_threadpool
+
+from dtef_pipeline.api.access import Administering, Operating
+from dtef_pipeline.api.documents.document_routes import LINES_ANSWERED, LINES_SENT
+from dtef_pipeline.api.documents.versioned_documents import AddedRecords
+from dtef_pipeline.api.etags import UNCHANGED, tagged
+from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, fault_of_line
+from dtef_pipeline.api.review.feedback_bodies import PageOfActions, PreferenceBoard
+from dtef_pipeline.api.review.feedback_routes import FamilyAsked, TakenVote
+from dtef_pipeline.api.review.feedback_services import UsedForVotes
+from dtef_pipeline.api.services import Used
+from dtef_pipeline.documents import Part
+from dtef_pipeline.errors import SourceError, UnknownVote
+from resources.votes.vote_files import add_lines, checked_lines, exported_lines
+from resources.votes.vote_tables import time_of
+
+router = APIRouter()
+LARGEST_PLACE = 2**31 - 1
+"""Of the log of actions."""
+_VOTE_ID = re.compile(r"[0-9a-f]{32}")
+_LINES_SENT_TOGETHER = 1_000
+
+
+class VoidReason(Part):
+    """Why a vote counts no more."""
+
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=r"\S")]
+
+
+@router.get("/api/feedback/export", response_class=StreamingResponse, responses=LINES_ANSWERED)
+def export_over_http(held: Administering, services: Used, justifications: bool = True) -> Response:
+    """All pairs, responses and votes, the same bytes as of `dtef export votes`. Reviewers without consent stand under pseudonyms."""
+    lines = exported_lines(services.votes, OVER_HTTP, held.name, justifications=justifications)
+    sent = {"Cache-Control": "no-store", "Content-Disposition": 'attachment; filename="votes.jsonl"'}
+    return StreamingResponse(_in_blocks(lines), headers=sent, media_type="application/jsonl")
+
+
+@router.post(
+    "/api/feedback/import",
+    status_code=201,
+    response_model=AddedRecords,
+    openapi_extra=LINES_SENT,
+)
+async def import_over_http(request: Request, held: Administering, services: Used, feedback: UsedForVotes) -> Response:
+    """Add the records of JSON lines, all or none of them. 422 names the first line with a fault."""
+    lines = (await request.body()).split(b"\n")
+
+    def add() -> dict[str, Any]:
+        try:
+            done = add_lines(services.votes, list(checked_lines(SENT_BODY, lines)), held.name, OVER_HTTP)
+        except SourceError as error:
+            raise fault_of_line(error) from None
+        feedback.waiting.look_again()
+        return done._asdict()
+
+    return JSONResponse(await run_in_threadpool(add), 201)
+
+
+@router.post("/api/feedback/votes/{vote_id}/void", status_code=201, response_model=TakenVote)
+def void_over_http(vote_id: str, given: VoidReason, held: Administering, services: Used) -> dict[str, str]:
+    """Let a vote count no more. It stays where it is, and its reviewer cannot vote on the pair again. 409: it is voided already."""
+    if not _VOTE_ID.fullmatch(vote_id):
+        raise UnknownVote(f"there is no vote {vote_id[:80]!r}")
+    services.votes.void(vote_id, held.name, given.reason)
+    return {"vote_id": vote_id}
+
+
+@router.get("/api/feedback/actions", response_model=PageOfActions)
+def list_actions_over_http(
+    held: Administering,
+    services: Used,
+    after: Annotated[int, Query(ge=0, le=LARGEST_PLACE)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> Response:
+    """What administrators and operators did, the first first. `next`: what to give as `after` for those that follow; null: these are all."""
+    rows = services.votes.actions(after, limit + 1)
+    told = [
+        {
+            "place": row["place"],
+            "who": row["who"],
+            "done_at": str(time_of(row["done_at"]).isoformat()),  # type: ignore[union-attr]
+            "what": row["what"],
+            "before": json.loads(row["before"]),
+            "after": json.loads(row["after"]),
+        }
+        for row in rows[:limit]
+    ]
+    return JSONResponse({"actions": told, "next": told[-1]["place"] if len(rows) > limit else None})
+
+
+@router.get("/api/feedback/scores", response_model=PreferenceBoard, responses=UNCHANGED)
+def list_scores(
+    request: Request, held: Operating, services: Used, family: FamilyAsked = None, partition: str = "all"
+) -> Response:
+    """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
+    from dtef_pipeline.api.review.scores_response import scores_response
+
+    return tagged(request, scores_response(services, family, partition))
+
+
+def _in_blocks(lines: list[str]) -> Iterator[bytes]:
+    for start in range(0, len(lines), _LINES_SENT_TOGETHER):
+        yield "".join(f"{line}\n" for line in lines[start : start + _LINES_SENT_TOGETHER]).encode()

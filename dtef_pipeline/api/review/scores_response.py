@@ -1,0 +1,41 @@
+"""The rows of the preference board, as JSON can say them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dtef_pipeline.api.review.votes_version import version_of_votes_now, why_not_of_now
+from dtef_pipeline.api.services import Services
+from dtef_pipeline.errors import WarehouseError
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+_SCORES_TABLE = "preference_scores"
+_SCORES_FOLLOW = "Dagster makes them, usually within a quarter of an hour"
+
+
+def scores_response(services: Services, family: str | None, partition: str) -> dict[str, Any]:
+    """The rows of `preference_scores`, of one family if it is named, each with a `note` on the limit of its interval.
+
+    `votes_version`: that of the votes that count now; `note`: that the rows were made of others. No rows where no table was made yet. Raises
+    WarehouseError where there is one that cannot be read.
+    """
+    rows, now = _stored_rows(services.settings), version_of_votes_now(services.votes)
+    changed = why_not_of_now([row["votes_version"] for row in rows], now)
+    scores = [_finite_values(row) for row in rows if row["partition"] == partition and family in (None, row["family"])]
+    return {"scores": scores, "votes_version": now, "note": f"{changed}; {_SCORES_FOLLOW}" if changed else None}
+
+
+def _stored_rows(settings: Settings) -> list[dict[str, Any]]:
+    warehouse = Warehouse(settings.warehouse)
+    if not warehouse.tables([_SCORES_TABLE]):
+        return []
+    rows: list[dict[str, Any]] = warehouse.rows(_SCORES_TABLE).to_pylist()
+    if not rows and warehouse.skipped:
+        raise WarehouseError(f"{_SCORES_TABLE} cannot be read: {'; '.join(warehouse.skipped.values())}")
+    return rows
+
+
+def _finite_values(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}

@@ -1,0 +1,204 @@
+"""Scenarios over HTTP: from a template to production, refused where no engine can play them, and never a danger to the server."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from assets.games.known_games import known_scenarios
+from dtef_pipeline.api.documents import document_kinds, engine_check
+from dtef_pipeline.api.documents.engine_check import engine_faults
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
+from dtef_pipeline.games.manifest_faults import manifest_faults
+from dtef_pipeline.games.packs import adapters, pack
+from dtef_pipeline.games.trial_play import trial_faults
+from tests.conftest import ROOT
+from tests.dtef_pipeline.api.made import client_in, settings_in
+
+SCENARIOS = "/api/scenarios"
+KUHN = read_manifest(ROOT / "data" / "scenarios" / "poker" / "kuhn.yaml")
+FAST: dict[str, Any] = {
+    **{name: value for name, value in KUHN.model_dump(mode="json").items() if name not in ("version", "status")},
+    "id": "poker/fast",
+    "adapter": "poker/kuhn",
+}
+PATH = f"{SCENARIOS}/poker/fast"
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Iterator[TestClient]:
+    """With engines that are asked."""
+    with client_in(tmp_path, "operator") as found:
+        yield found
+
+
+@pytest.fixture
+def client(asked: TestClient, monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    """With engines that find nothing wrong: each takes half a second to ask."""
+    monkeypatch.setattr(document_kinds, "engine_faults", lambda _: [])
+    return asked
+
+
+def test_a_template_is_made_approved_and_played(asked: TestClient, tmp_path: Path) -> None:
+    templates = asked.get(f"{SCENARIOS}/templates").json()["templates"]
+    assert [one["adapter"] for one in templates] == sorted(adapters())
+    (kuhn,) = [one["manifest"] for one in templates if one["adapter"] == "poker/kuhn"]
+    made = asked.post(SCENARIOS, json={**kuhn, "id": "poker/fast"})
+    assert (made.status_code, made.headers["location"]) == (201, PATH)
+    assert (made.json()["version"], made.json()["status"]) == (1, "experimental")
+    assert asked.post(f"{PATH}/status", json={"status": "production"}).json()["status"] == "production"
+    found = known_scenarios(settings_in(tmp_path))
+    assert found["poker/fast"].status == "production"
+    assert list(trial_faults(pack("poker/fast", found))) == []
+
+
+def test_every_template_is_a_manifest_that_can_be_sent(client: TestClient) -> None:
+    for one in client.get(f"{SCENARIOS}/templates").json()["templates"]:
+        assert client.post(SCENARIOS, json=one["manifest"]).status_code == 201
+    again = client.get(f"{SCENARIOS}/templates").json()["templates"]
+    assert {one["manifest"]["id"][-2:] for one in again} == {"-3"}
+
+
+def test_an_unknown_engine_is_told_by_the_server(asked: TestClient) -> None:
+    answer = asked.post(SCENARIOS, json={**FAST, "adapter": "poker/bridge"})
+    assert answer.status_code == 422
+    (fault,) = answer.json()["errors"]
+    assert fault["path"] == "adapter"
+    assert "poker/kuhn" in fault["message"]
+    assert "no engine is called poker/bridge; allowed: " in fault["message"]
+
+
+UNPLAYABLE: dict[str, tuple[dict[str, Any], str, str]] = {
+    "an engine nobody has": ({"adapter": None}, "adapter", "no engine is called poker/fast"),
+    "settings": ({"settings": {"price": "first"}}, "settings", "allowed: no settings"),
+    "seats": ({"seats": ["A", "B", "C"]}, "seats", "two seats"),
+    "an opponent": ({"opponents": ["shark"]}, "opponents", "the opponent shark; allowed: always-bet"),
+    "no opponent": ({"opponents": []}, "opponents", "none for 2 seats"),
+    "a weight": ({"evaluation": {"algorithmic": {"luck": 1}}}, "evaluation.algorithmic", "luck: not a metric"),
+    "a severity": ({"severities": {"swearing": "low"}}, "severities", "swearing: no flag of the scenario"),
+}
+
+
+@pytest.mark.parametrize("case", UNPLAYABLE)
+def test_what_the_engine_does_not_take_is_told_with_its_field(case: str) -> None:
+    fields, path, message = UNPLAYABLE[case]
+    manifest = ScenarioManifest.model_validate({**FAST, "version": 1, "status": "experimental", **fields})
+    (fault,) = manifest_faults(manifest)
+    assert ".".join(map(str, fault.place)) == path
+    assert message in fault.message
+
+
+FAULTY: dict[str, tuple[Any, str, str]] = {
+    "an id without a league": ({**FAST, "id": "fast"}, "id", "allowed: text that matches"),
+    "no seats": ({**FAST, "seats": []}, "seats", "at least 1"),
+    "a seat twice": ({**FAST, "seats": ["A", "A"]}, "seats", "allowed: each once"),
+    "a limit": ({**FAST, "turn_limit": 0}, "turn_limit", "got 0; allowed: 1 to 1,000"),
+    "a word of two": ({**FAST, "on_illegal": "cry"}, "on_illegal", "allowed: forfeit, default"),
+    "a version": ({**FAST, "version": 2}, "version", "unknown key; known: id, description"),
+    "seeds beyond all": ({**FAST, "seeds": {"first": 10**30, "count": 1}}, "seeds.first", "allowed: at most 2147483647"),
+    "too many seeds": ({**FAST, "seeds": {"first": 1, "count": 10**7}}, "seeds.count", "allowed: at most 100000"),
+    "part of a part": ({**FAST, "evaluation": {"robot": 1}}, "evaluation.robot", "unknown key; known: algorithmic, human"),
+    "a text": ("poker/fast", "body", 'got "poker/fast"'),
+}
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_faults_are_told_with_path_and_what_is_allowed(client: TestClient, case: str) -> None:
+    body, path, message = FAULTY[case]
+    answer = client.post(SCENARIOS, json=body)
+    assert answer.status_code == 422
+    assert any(one["path"] == path and message in one["message"] for one in answer.json()["errors"]), answer.json()
+
+
+def test_a_scenario_is_changed_as_a_persona_is(client: TestClient) -> None:
+    made = client.post(SCENARIOS, json=FAST)
+    current = {"If-Match": made.headers["etag"]}
+    second = client.put(PATH, json={**FAST, "turn_limit": 7}, headers=current)
+    assert (second.status_code, second.json()["version"], second.json()["status"]) == (200, 2, "experimental")
+    assert client.get(PATH, params={"version": 1}).json() == made.json()
+    assert client.put(PATH, json=FAST, headers=current).status_code == 412
+    assert client.post(f"{PATH}/status", json={"status": "retired"}).json()["allowed"] == ["production"]
+
+
+def test_a_changed_scenario_is_the_one_that_is_played(client: TestClient, tmp_path: Path) -> None:
+    etag = client.get(f"{SCENARIOS}/poker/kuhn").headers["etag"]
+    body = {**FAST, "id": "poker/kuhn", "turn_limit": 9}
+    assert client.put(f"{SCENARIOS}/poker/kuhn", json=body, headers={"If-Match": etag}).status_code == 200
+    found = known_scenarios(settings_in(tmp_path))["poker/kuhn"]
+    assert (found.version, found.turn_limit) == (KUHN.version + 1, 9)
+
+
+def test_an_id_may_be_sent_with_its_slash_encoded(client: TestClient) -> None:
+    plain = client.get(f"{SCENARIOS}/poker/kuhn")
+    encoded = client.get(f"{SCENARIOS}/poker%2Fkuhn")
+    assert (encoded.status_code, encoded.json()) == (200, plain.json())
+    assert client.get(f"{SCENARIOS}/poker%2Fkuhn/versions").status_code == 200
+    assert client.get(f"{SCENARIOS}/poker").status_code == 404
+
+
+def worker(program: str) -> list[str]:
+    return [sys.executable, "-c", program]
+
+
+def test_an_engine_that_never_ends_is_ended() -> None:
+    begun = time.monotonic()
+    (fault,) = engine_faults(KUHN, 0.5, worker("while True: pass"))
+    assert (fault["path"], "took longer than 0.5 s" in fault["message"]) == ("adapter", True)
+    assert time.monotonic() - begun < 20
+
+
+@pytest.mark.parametrize("program", ["import os; os.abort()", "print('{')", "print('[1]')", "print('{}'[:1] * 10**6)"])
+def test_an_engine_that_takes_its_process_down_is_a_fault_of_the_manifest(program: str) -> None:
+    (fault,) = engine_faults(KUHN, 20, worker(program))
+    assert "failed" in fault["message"]
+
+
+def test_what_an_engine_says_at_length_is_cut() -> None:
+    told = json.dumps([["adapter", "x" * 100_000]])
+    (fault,) = engine_faults(KUHN, 20, worker(f"print({told!r})"))
+    assert len(fault["message"]) <= 1000
+
+
+def test_a_server_that_checks_others_says_when_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_check, "_WAITED_FOR_A_PLACE_S", 0.01)
+    held = [engine_check._places.acquire(timeout=60) for _ in range(engine_check._ASKED_AT_ONCE)]
+    assert all(held)
+    try:
+        with pytest.raises(Problem) as problem:
+            engine_faults(KUHN)
+    finally:
+        for _ in held:
+            engine_check._places.release()
+    assert (problem.value.status, "Retry-After" in problem.value.headers) == (503, True)
+
+
+def test_few_wait_until_others_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each that waited kept a thread of the server, and there was no end to how many."""
+    monkeypatch.setattr(engine_check, "_threads", threading.BoundedSemaphore(1))
+    with engine_check._threads, pytest.raises(Problem) as problem:
+        engine_faults(KUHN)
+    assert (problem.value.status, "Retry-After" in problem.value.headers) == (503, True)
+
+
+def described(client: TestClient) -> Any:
+    app: Any = client.app
+    return app.openapi()["paths"]
+
+
+def test_the_description_says_what_is_sent(client: TestClient) -> None:
+    told = described(client)
+    for path, model in ((SCENARIOS, "ScenarioManifest"), ("/api/personas", "Persona")):
+        schema = told[path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        assert (schema["title"], {"version", "status"} & {*schema["properties"], *schema["required"]}) == (model, set())
+        assert "$ref" not in json.dumps(schema)
+    put = told[f"{SCENARIOS}/{{league}}/{{name}}"]["put"]
+    assert {one["name"] for one in put["parameters"]} == {"league", "name", "If-Match"}

@@ -1,0 +1,314 @@
+"""Pages of operators: closed to others, safe with hostile texts, and changing nothing for pages of other sites."""
+
+from __future__ import annotations
+
+import html
+import json
+from itertools import pairwise, product
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.api.documents import versioned_documents
+from dtef_pipeline.errors import ConfigError, StoreError
+from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
+from tests.dtef_pipeline.api.browsed import HOSTILE, OPERATOR_PAGES, OWN_ORIGIN, assert_inert, browsing, hidden_fields, tags_of
+from tests.dtef_pipeline.api.made import PINNED_GAME, settings_in
+from tests.made.told_runs import TOLD_LOG, tell
+
+PLANNED = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": "base"}
+FORMS = (
+    "/votes",
+    "/new",
+    "/new/manifest",
+    "/personas",
+    "/personas/bold",
+    "/personas/bold/status",
+    "/scenarios",
+    "/scenarios/poker/kuhn",
+    "/scenarios/poker/kuhn/status",
+)
+
+
+def submitted(folder: Path, words: str = "poker/kuhn") -> str:
+    """An evaluation whose texts are all `words`."""
+    manifest = {"persona_ids": [words], "scenario_ids": [words], "models": [words]}
+    with EvaluationStore(settings_in(folder).responses_url, TOLD_LOG) as store:
+        found, _ = store.submit(
+            "games", manifest, PLANNED, [AskedRun("poker/kuhn", {"persona_id": words, **PINNED_GAME})], words
+        )
+        tell(store, found.queue_id, "started", {"said": words})
+    return found.queue_id
+
+
+def test_who_is_not_known_is_asked_to_log_in_and_comes_back(tmp_path: Path) -> None:
+    with browsing(tmp_path, None) as client:
+        for path in (*OPERATOR_PAGES, "/actions", "/queue/0a"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.headers["location"]) == (303, f"/login?next={path}")
+
+
+def test_a_reviewer_sees_none_of_these_pages(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    with browsing(tmp_path, "reviewer") as client:
+        for path in (*OPERATOR_PAGES, "/actions", f"/queue/{queue_id}", "/queue/now", f"/queue/{queue_id}/now"):
+            answer = client.get(path)
+            assert answer.status_code == 403
+            assert answer.headers["content-type"].startswith("text/html")
+            assert "this takes the role" in answer.text
+            assert "poker" not in answer.text
+            assert '<a href="/review">To the page Review</a>' in answer.text
+        for path in (*FORMS, f"/queue/{queue_id}/cancel"):
+            assert client.post(path, headers=OWN_ORIGIN).status_code == 403
+
+
+def test_an_operator_sees_all_but_the_log_of_actions(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        for path in OPERATOR_PAGES:
+            answer = client.get(path)
+            assert answer.status_code == 200, path
+            assert answer.headers["cache-control"] == "no-store"
+            assert '"/actions"' not in answer.text
+            assert_inert(answer.text)
+            levels = [int(tag[1]) for tag, _ in tags_of(answer.text) if tag in ("h1", "h2", "h3", "h4")]
+            assert all(below <= above + 1 for above, below in pairwise([0, *levels])), path
+        assert client.get("/actions").status_code == 403
+    with browsing(tmp_path, "admin") as client:
+        assert client.get("/actions").status_code == 200
+
+
+def test_pages_say_what_was_answered_and_how_many_wait(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    counts = {"asked": 24, "answered": 21, "failed": 2, "skipped": 1}
+    warning = "3 of 24 requests were not answered: 2 failed, 1 was left out as the budget ended"
+    with browsing(tmp_path) as client, EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+        waiting = [store.submit("qa", {"n": n}, PLANNED, [], "operator")[0].queue_id for n in range(3)]
+        assert "the next to start" in client.get(f"/queue/{waiting[0]}").text
+        assert "2 evaluations before it" in client.get(f"/queue/{waiting[2]}/now").text
+        tell(store, queue_id, "item", {"restarted": True, "reason": "the worker is gone"})
+        tell(store, queue_id, "completed", {"calls": {**counts, "stages": {"a": counts, "b": counts}}, "warning": warning})
+        for path in ("/queue", f"/queue/{queue_id}", f"/queue/{queue_id}/now"):
+            shown = client.get(path).text
+            assert warning in shown, path
+            assert 'class="badge partly">completed' in shown
+            assert "21 of 24 calls answered, 2 failed, 1 left out" in shown
+        page = client.get(f"/queue/{queue_id}").text
+    assert "b: 21 of 24 calls answered" in page
+    assert "1 time; the events say why" in page
+    assert "the worker is gone" in page
+
+
+def test_forms_of_other_sites_change_nothing(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    foreign: tuple[dict[str, str], ...] = ({}, {"Origin": "https://elsewhere.org"}, {"Origin": "null"})
+    with browsing(tmp_path, "admin") as client:
+        for path, origin in product((*FORMS, f"/queue/{queue_id}/cancel"), foreign):
+            assert client.post(path, headers=origin).status_code == 403
+    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+        assert store.cancels([queue_id]) == {}
+
+
+def test_hostile_texts_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path, HOSTILE)
+    with browsing(tmp_path, "admin") as client:
+        for path in ("/queue", f"/queue/{queue_id}", "/queue/now", f"/queue/{queue_id}/now"):
+            answer = client.get(path)
+            assert answer.status_code == 200
+            assert "&lt;script&gt;" in answer.text
+            assert "<script>alert" not in answer.text
+            assert "\x00" not in answer.text
+            assert_inert(answer.text)
+
+
+def test_names_of_nothing_are_not_found(tmp_path: Path) -> None:
+    names = ("%00", "%F0%9F%98%80", "..%2f..", "<script>", "x" * 5000, "%ED%A0%80")
+    with browsing(tmp_path) as client:
+        for name, place in product(
+            names, ("/queue/{}", "/queue/{}/now", "/queue?before={}", "/personas/{}", "/scenarios/poker/{}")
+        ):
+            answer = client.get(place.format(name))
+            assert answer.status_code == 404
+            assert "<script>" not in answer.text
+        for name in names:
+            assert client.post(f"/personas/{name}", headers=OWN_ORIGIN, data={"id": "x"}).status_code == 404
+
+
+def test_an_evaluation_shows_its_events_and_is_cancelled_by_a_button(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    with browsing(tmp_path) as client:
+        before = client.get(f"/queue/{queue_id}").text
+        assert f'data-events="/api/evaluations/queue/{queue_id}/events"' in before
+        assert "Cancel this evaluation" in before
+        answer = client.post(f"/queue/{queue_id}/cancel", headers=OWN_ORIGIN)
+        assert answer.headers["location"] == f"/queue/{queue_id}"
+        after = client.get(f"/queue/{queue_id}").text
+        assert "cancelling" in after
+        assert "Cancel this evaluation" not in after
+        with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+            assert store.cancels([queue_id]) == {queue_id: "operator"}
+            tell(store, queue_id, "failed", {"reason": "no budget <b>left</b>"})
+        ended = client.get(f"/queue/{queue_id}").text
+        assert "no budget &lt;b&gt;left&lt;/b&gt;" in ended
+        assert "data-events" not in ended
+
+
+def test_a_run_without_results_says_that_nothing_is_scored(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path, "cautious")
+    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+        (run,) = store.evaluation(queue_id).runs
+    with browsing(tmp_path) as client:
+        assert f"/runs/{run.run_id}" in client.get(f"/queue/{queue_id}").text
+        shown = client.get(f"/runs/{run.run_id}")
+        assert shown.status_code == 200
+        assert "Nothing is scored yet." in shown.text
+        assert_inert(shown.text)
+        assert client.get("/runs/0a").status_code == 404
+    with browsing(tmp_path, "reviewer") as client:
+        assert client.get(f"/runs/{run.run_id}").status_code == 403
+
+
+def test_older_evaluations_are_on_a_further_page(tmp_path: Path) -> None:
+    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+        ids = [store.submit("qa", {"n": n}, PLANNED, [], "operator")[0].queue_id for n in range(51)]
+    with browsing(tmp_path) as client:
+        first = client.get("/queue").text
+        assert ids[-1] in first
+        assert ids[0] not in first
+        assert ids[0] in client.get(f"/queue?before={ids[1]}").text
+        assert f"/queue?before={ids[1]}" in first
+
+
+class TestNewEvaluations:
+    def test_games_are_started_by_fields(self, tmp_path: Path) -> None:
+        fields = {
+            "persona_ids": ["cautious", "none"],
+            "scenario_ids": "poker/kuhn",
+            "models": ["local/smollm2-135m", "baselines"],
+            "seeds": "1-3",
+            "max_cost_usd": "2.5",
+            "once": "one",
+        }
+        with browsing(tmp_path) as client:
+            answer = client.post("/new", data=fields, headers=OWN_ORIGIN)
+            assert answer.status_code == 303, answer.text
+            again = client.post("/new", data=fields, headers=OWN_ORIGIN)
+            assert again.headers["location"] == answer.headers["location"]
+            shown = client.get(answer.headers["location"]).text
+        assert "cautious" in shown
+        with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+            (found,) = store.latest()
+        assert (found.submitted_by, found.run_count) == ("operator", 2)
+        assert found.manifest["budget"]["max_cost_usd"] == pytest.approx(2.5)
+
+    def test_what_is_wrong_stands_beside_the_field_and_what_was_typed_stays(self, tmp_path: Path) -> None:
+        fields = {
+            "persona_ids": "cautious",
+            "scenario_ids": "poker/kuhn",
+            "further_models": HOSTILE,
+            "draws": "many",
+            "max_calls": "-1",
+        }
+        with browsing(tmp_path) as client:
+            answer = client.post("/new", data=fields, headers=OWN_ORIGIN)
+        assert answer.status_code == 422
+        assert 'id="draws-fault"' in answer.text
+        assert 'id="max_calls-fault"' in answer.text
+        assert 'value="many"' in answer.text
+        assert "<script>alert" not in answer.text
+        assert_inert(answer.text)
+
+    def test_any_family_is_started_by_its_manifest(self, tmp_path: Path) -> None:
+        manifest = {"family": "games", "persona_ids": ["none"], "scenario_ids": ["poker/kuhn"], "models": ["baselines"]}
+        with browsing(tmp_path) as client:
+            answer = client.post("/new/manifest", data={"manifest": json.dumps(manifest)}, headers=OWN_ORIGIN)
+            assert answer.status_code == 303
+            assert client.get(answer.headers["location"]).status_code == 200
+
+    def test_a_manifest_that_is_none_is_told_and_stays(self, tmp_path: Path) -> None:
+        wrong = (
+            "",
+            "{",
+            "[]",
+            "[" * 100_000,
+            '{"family": "chess"}',
+            '{"family": 1e999}',
+            '{"x": "\\ud800"}',
+            '{"family": "qa"}',
+            "\x00",
+        )
+        with browsing(tmp_path) as client:
+            for manifest in wrong:
+                answer = client.post("/new/manifest", data={"manifest": manifest}, headers=OWN_ORIGIN)
+                assert answer.status_code in (404, 422)
+                assert 'role="alert"' in answer.text
+                assert_inert(answer.text)
+
+
+def test_why_a_partition_failed_stands_beside_it_and_a_long_reason_is_folded(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+        item = {"stage": "episodes", "key": "poker/kuhn", "status": "failed", "reason": "no key " * 10_000}
+        tell(store, queue_id, "item", item)
+    with browsing(tmp_path) as client:
+        shown = client.get(f"/queue/{queue_id}").text
+        assert "What failed" in shown
+        assert "1 run failed" in shown
+        assert "…</bdi></summary>" in shown
+        listed = client.get("/queue").text
+        assert len(listed) < 20_000
+
+
+def test_the_script_is_sent_a_part_again_only_when_it_has_changed(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    with browsing(tmp_path) as client:
+        for path in ("/queue/now", f"/queue/{queue_id}/now"):
+            tag = client.get(path).headers["etag"]
+            assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
+            with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+                tell(store, queue_id, "item", {"stage": path, "answered": 1, "of": 2})
+            assert client.get(path, headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_what_is_wrong_is_a_page_with_a_way_back_and_for_programs_a_problem(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        for method, path, status in (("GET", "/nothing", 404), ("POST", "/queue", 405), ("GET", "/personas?status=odd", 422)):
+            answer = client.request(method, path, headers=OWN_ORIGIN)
+            assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
+            assert "To the first page" in answer.text
+            assert 'href="/health"' in answer.text
+            assert_inert(answer.text)
+        assert "There is no page at &#x27;/nothing&#x27;" in client.get("/nothing").text
+        for path in ("/api/nothing", "/static/nothing"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(ZeroDivisionError("secret"), 500), (StoreError("secret"), 503), (ConfigError("secret"), 503)]
+)
+def test_a_fault_of_the_server_is_a_page_that_keeps_what_was_typed(
+    error: Exception, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(*_: object) -> None:
+        raise error
+
+    typed = {"id": "calm", "system_prompt": f"  {HOSTILE}".replace("\x00", "")}
+    with browsing(tmp_path) as client:
+        monkeypatch.setattr(versioned_documents, "make", fault)
+        answer = client.post(
+            "/personas", data=typed, headers={**OWN_ORIGIN, "Referer": "http://testserver/personas?status=draft"}
+        )
+        assert answer.status_code == status
+        assert "secret" not in answer.text
+        assert "content-security-policy" in answer.headers
+        assert html.unescape(hidden_fields(answer.text, "/personas")["system_prompt"]) == typed["system_prompt"]
+        assert_inert(answer.text)
+
+
+def test_a_form_sent_after_the_login_has_ended_is_kept(tmp_path: Path) -> None:
+    with browsing(tmp_path, None) as client:
+        answer = client.post("/personas", data={"id": "calm"}, headers=OWN_ORIGIN)
+        assert answer.status_code == 401
+        assert "Log in in another tab" in answer.text
+        assert hidden_fields(answer.text, "/personas") == {"id": "calm"}
+        assert 'value="calm"' not in client.post("/personas", data={"id": "calm"}).text

@@ -1,0 +1,116 @@
+"""The operator's pages in a browser: logging in, the queue live, on a phone, with nothing that the policy of the pages refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dtef_pipeline.api.access import SESSION_COOKIE
+from dtef_pipeline.api.services import Services
+from resources.evaluations.evaluation_store import AskedRun
+from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES, log_in
+from tests.dtef_pipeline.api.made import PINNED_GAME, ROLE_TOKENS, services_in, session_in
+from tests.dtef_pipeline.api.served import served
+from tests.dtef_pipeline.api.voted import with_board, with_votes
+from tests.dtef_pipeline.report.browser import Browser, until
+from tests.made.told_runs import tell
+
+PLANNED_IN_BROWSER = {"keys": ["poker/kuhn"], "config": {"episodes": {}, "scores": {}}, "snapshot": "base"}
+
+
+def submitted_to(services: Services, model: str = "gpt-4.1") -> str:
+    manifest = {"persona_ids": ["cautious"], "scenario_ids": ["poker/kuhn"], "models": [model]}
+    asked = [AskedRun("poker/kuhn", {"persona_id": "cautious", **PINNED_GAME})]
+    found, _ = services.evaluations.submit("games", manifest, PLANNED_IN_BROWSER, asked, "maria")
+    return found.queue_id
+
+
+def test_the_pages_work_in_a_browser(browser: Browser, tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    with_votes(services, 3)
+    with_board(services)
+    queue_id = submitted_to(services)
+    many = [submitted_to(services, "x" * 200) for _ in range(5)]
+    with served(services) as api:
+        browser.call("Network.clearBrowserCookies")
+        browser.visits(f"{api.address}/queue")
+        assert browser.does("location.pathname + location.search") == "/login?next=/queue"
+        browser.does(f"document.querySelector('[name=token]').value = {ROLE_TOKENS['admin']!r}")
+        browser.does("document.querySelector('form').requestSubmit()")
+        until(lambda: browser.does("location.pathname") == "/queue")
+
+        row = f"#evaluation-{queue_id}"
+        browser.visits(f"{api.address}/queue")
+        browser.does("window.isSamePage = true")
+        for one in many:
+            tell(services.evaluations, one, "cancelled", {})
+        tell(services.evaluations, queue_id, "started", {})
+        until(lambda: "running" in browser.texts(row)[0])
+        item = {"stage": "episodes", "key": "poker/kuhn", "status": "done", "done": 1, "of": 1}
+        tell(services.evaluations, queue_id, "item", item)
+        until(lambda: "1 of 2" in browser.texts(row)[0])
+        tell(services.evaluations, queue_id, "failed", {"reason": "<b>no key</b>"})
+        until(lambda: "<b>no key</b>" in browser.texts(row)[0])
+        assert browser.does("window.isSamePage")
+        assert browser.does("document.getElementById('lost').hidden")
+        assert browser.said == []
+
+        for path in (*OPERATOR_PAGES, f"/queue/{queue_id}", "/actions"):
+            browser.visits(f"{api.address}{path}", 400)
+            assert browser.does("document.documentElement.scrollWidth") <= 400, path
+            heights = browser.does(
+                "[...document.querySelectorAll('main summary')].map(one => one.offsetHeight).filter(Boolean)"
+            )
+            assert min(heights, default=44) >= 44, path
+            assert browser.said == [], path
+
+        browser.visits(f"{api.address}/queue/{submitted_to(services)}")
+        browser.does("document.querySelector('#cancel summary').click()")
+        browser.does("document.querySelector('form[action$=cancel] button').click()")
+        until(lambda: "cancelling" in (browser.texts("dl") or [""])[0])
+
+
+def test_what_runs_has_a_stream_and_the_rest_of_the_list_comes_too(browser: Browser, tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    runs, *waiting = [submitted_to(services) for _ in range(5)]
+    tell(services.evaluations, runs, "started", {})
+    with served(services) as api:
+        log_in(browser, api.address)
+        until(lambda: browser.does("typeof streams === 'object' && streams.size") == 2)
+        assert runs in browser.does("[...streams.keys()][0]")
+        new = submitted_to(services)
+        tell(services.evaluations, waiting[0], "failed", {"reason": "no key"})
+        until(lambda: browser.texts(f"#evaluation-{new}") != [])
+        assert "no key" in browser.texts(f"#evaluation-{waiting[0]}")[0]
+
+
+def test_a_stream_that_is_away_is_said_and_taken_up_again(browser: Browser, tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    queue_id = submitted_to(services)
+    with served(services) as api:
+        log_in(browser, api.address)
+        browser.visits(f"{api.address}/queue/{queue_id}")
+        browser.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+        browser.does("for (const one of [...streams.keys()]) end(one); refresh();")
+        until(lambda: not browser.does("document.getElementById('lost').hidden"))
+        tell(services.evaluations, queue_id, "started", {})
+        browser.call("Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+        until(lambda: "running" in browser.texts("#live")[0])
+        until(lambda: browser.does("document.getElementById('lost').hidden"))
+
+
+def test_a_live_page_says_that_the_login_has_ended_and_goes_on_after_a_new_one(browser: Browser, tmp_path: Path) -> None:
+    """It said for ever that the connection was lost."""
+    services = services_in(tmp_path)
+    queue_id = submitted_to(services)
+    with served(services) as api:
+        log_in(browser, api.address)
+        for path in ("/queue", f"/queue/{queue_id}"):
+            browser.visits(f"{api.address}{path}")
+            browser.call("Network.clearBrowserCookies")
+            browser.does("for (const one of [...streams.keys()]) end(one); refresh();")
+            until(lambda: not browser.does("document.getElementById('logged-out').hidden"))
+            assert browser.does("document.getElementById('lost').hidden")
+            assert browser.does("document.querySelector('#logged-out a').getAttribute('href')") == f"/login?next={path}"
+            browser.call("Network.setCookie", name=SESSION_COOKIE, value=session_in(services, "operator"), url=api.address)
+            until(lambda: browser.does("document.getElementById('logged-out').hidden"))
+            assert browser.does("document.getElementById('lost').hidden")

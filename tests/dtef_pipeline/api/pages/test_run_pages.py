@@ -1,0 +1,94 @@
+"""The page of a run."""
+
+from __future__ import annotations
+
+import json
+from html import unescape
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from dtef_pipeline.api.pages.run_pages import four_digits, readable_episode, trace_members
+from tests.dtef_pipeline.api.made import client_in
+from tests.dtef_pipeline.api.results.test_results_of_runs import ASKED
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.00037361, "0.0003736"),
+        (-9.0714e-05, "-0.00009071"),
+        (0.5, "0.5"),
+        (12, "12"),
+        (828.25, "828.2"),
+        (12_345.6, "12,346"),
+        (None, "–"),
+        ("none", "none"),
+    ],
+)
+def test_numbers_are_shown_as_people_write_them(value: object, shown: str) -> None:
+    """Small amounts had an exponent."""
+    assert four_digits(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ({"latency_s": 1.25}, "<dt>Latency (s)</dt><dd><bdi>1.25</bdi></dd>"),
+        ({"cost_usd": 0.5}, "<dt>Cost (US dollars)</dt><dd><bdi>0.5</bdi></dd>"),
+        ({"prompt_id": "ab"}, "<dt>Prompt id</dt>"),
+        ({"answered_at": "2026-01-01T00:00:00.5+00:00"}, ">2026-01-01 00:00:00</time>"),
+    ],
+)
+def test_values_of_traces_have_units_and_times_are_read_as_on_other_pages(told: dict[str, object], shown: str) -> None:
+    assert shown in trace_members(told)
+
+
+TEXT_OF_TRACE = {"games": "ACTION: bet", "qa": "The answer is law/0", "rubric": "I sleep badly.", "survey": "[0.5, 0.3, 0.2]"}
+
+
+def asked_trace(client: TestClient, run_id: str, text: str) -> str:
+    """The id of a trace of the run in which a text stands."""
+    traces = client.get(f"/api/evaluations/{run_id}").json()["traces"]
+    return next(uri.rpartition("/")[2] for uri in traces if text in client.get(uri).text)
+
+
+@pytest.mark.parametrize("family", ASKED)
+def test_a_trace_opens_as_a_page_and_its_json_stays_where_it_was(tmp_path: Path, family: str) -> None:
+    """The page of a run led to raw JSON."""
+    run_id = ASKED[family](tmp_path).runs[0].run_id
+    text = TEXT_OF_TRACE[family]
+    with client_in(tmp_path, "operator") as client:
+        trace_id = asked_trace(client, run_id, text)
+        of_run = client.get(f"/runs/{run_id}").text
+        shown = client.get(f"/runs/{run_id}/traces/{trace_id}")
+        absent = client.get(f"/runs/{run_id}/traces/nothing")
+    assert f'href="/runs/{run_id}/traces/' in of_run
+    assert f"/api/evaluations/{run_id}/traces/" not in of_run
+    assert (shown.status_code, shown.headers["content-type"].partition(";")[0]) == (200, "text/html")
+    assert text in unescape(shown.text)
+    assert f'href="/api/evaluations/{run_id}/traces/{trace_id}"' in shown.text
+    assert "<nav" in shown.text
+    # An id of 32 characters in the heading was wider than a telephone.
+    assert f"<h1>Trace {trace_id[:8]}</h1>" in shown.text
+    assert trace_id in unescape(shown.text).partition("</h1>")[2]
+    assert (absent.status_code, absent.headers["content-type"].partition(";")[0]) == (404, "text/html")
+
+
+def test_moves_of_a_game_are_laid_out_and_its_turns_repeat_nothing_of_the_episode() -> None:
+    """The moves were JSON with escaped line breaks, and each turn began with what all of them have in common."""
+    reaction = "Nothing was played.\n\nIt is your turn."
+    moves = [{"seat": 0, "command": "bet", "by_default": True, "reaction": reaction}, {"seat": 1, "command": "fold"}]
+    turns = [{"scenario": "kuhn", "seat": 0, "response": "ACTION: bet"}, {"scenario": "kuhn", "seat": 1, "response": "I fold."}]
+    trace = json.dumps({"measured": [], "moves": moves})
+    shown = unescape(str(trace_members(readable_episode({"scenario": "kuhn", "trace": trace, "turns": turns}))))
+    assert "{" not in shown
+    assert all(text in shown for text in (">Moves: 2", ">Command<", reaction, ">Turns: 2", "I fold."))
+    assert ">Scenario<" not in shown[shown.index(">Turns: 2") :]
+
+
+def test_a_trace_is_for_operators(tmp_path: Path) -> None:
+    run_id = ASKED["qa"](tmp_path).runs[0].run_id
+    with client_in(tmp_path, "reviewer") as client:
+        assert client.get(f"/runs/{run_id}/traces/x").status_code == 403

@@ -1,0 +1,305 @@
+"""Pages for those who watch the service: votes, the preference board, the log of actions, and health."""
+
+from __future__ import annotations
+
+import html
+import shutil
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+
+import pytest
+from fastapi.testclient import TestClient
+
+from assets.daemon_state import DaemonState, SensorTicks, daemon_state
+from dtef_pipeline.api import service_health
+from dtef_pipeline.api.pages.health_pages import bytes_in_words
+from dtef_pipeline.api.service_health import DAMAGED_STORE, NO_DAEMON, NO_SENSOR, HealthLook, _KeptDaemon
+from dtef_pipeline.errors import StoreError
+from dtef_pipeline.text.spans import span_in_words
+from resources.evaluations.evaluation_store import QUEUE_SENSOR, EvaluationStore
+from resources.votes.vote_queries import start_of_days, vote_counts
+from tests.dtef_pipeline.api.browsed import assert_inert, browsing, tags_of
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, settings_in
+from tests.dtef_pipeline.api.pages.test_operator_pages import PLANNED, submitted
+from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S
+from tests.dtef_pipeline.api.voted import with_board, with_votes
+from tests.made.told_runs import tell
+
+BEARER_OF_OPERATOR = {"Authorization": f"Bearer {ROLE_TOKENS['operator']}"}
+
+
+def test_votes_are_counted_by_day_choice_side_and_reviewer(tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    n_votes = with_votes(services)
+    found = vote_counts(services.votes.database)
+    kept = [vote for _, vote, _ in services.votes.votes()]
+    assert (found.n_votes, found.n_voided, found.n_pairs) == (n_votes, 0, 36)
+    assert sum(found.by_day.values()) == n_votes
+    assert {day: n for day, n in found.by_day.items() if n} == {
+        day: sum(one.voted_at is not None and one.voted_at.date() == day for one in kept) for day in found.by_day
+    }
+    assert found.by_choice == {choice: sum(one.choice == choice for one in kept) for choice in ("A", "B", "tie")}
+    left = sum(one.choice != "tie" and (one.choice == "A") == (one.shown_as_a == "left") for one in kept)
+    assert found.by_side == {"left": left, "right": n_votes - found.by_choice["tie"] - left}
+    assert {one.reviewer_id: one.n_votes for one in found.reviewers} == {"anna": 36, "<b>ben</b>": 24, "cleo": 12}
+    assert list(found.by_day) == sorted(found.by_day)
+    assert found.n_without_time == 0
+    services.close()
+
+
+def test_days_begin_at_midnight() -> None:
+    assert start_of_days(datetime(2026, 3, 2, 23, 59, tzinfo=UTC), 2) == datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def test_reviewers_are_opaque_unless_they_agreed(tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    with_votes(services, last=datetime.now(UTC))
+    services.votes.say_of_reviewer("cleo", consent=True, who="cleo")
+    services.close()
+    with browsing(tmp_path) as client:
+        shown = client.get("/votes").text
+    assert "cleo" in shown
+    assert "anna" not in shown
+    assert "ben" not in shown
+    assert sum(tag == "rect" for tag, _ in tags_of(shown)) == 60
+    assert "72 votes" in shown
+    assert_inert(shown)
+    with browsing(tmp_path, "admin") as client:
+        log = client.get("/actions").text
+    assert "reviewer" in log
+    assert "pairs" in log
+    assert_inert(log)
+
+
+def test_the_words_of_the_chart_have_room_in_the_size_that_narrow_screens_give_them(tmp_path: Path) -> None:
+    """The upper half of the greatest number was cut off, and the dates touched the axis."""
+    size = 22
+    services = services_in(tmp_path)
+    with_votes(services, 1, last=datetime.now(UTC))
+    services.close()
+    with browsing(tmp_path) as client:
+        shown = tags_of(client.get("/votes").text)
+    feet = [float(one["y"] or 0) for tag, one in shown if tag == "text"]
+    (axis,) = [float(one["y1"] or 0) for tag, one in shown if tag == "line"]
+    assert min(feet) >= size
+    assert sum(axis <= foot - size for foot in feet) == 2
+
+
+def test_the_board_has_the_columns_and_words_of_reports(tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    with browsing(tmp_path) as client:
+        assert "scores_after_votes" in client.get("/board").text
+    with_board(services)
+    services.close()
+    with browsing(tmp_path) as client:
+        shown = client.get("/board").text
+        assert client.get("/board?family=<script>").status_code == 200
+    for words in ("Beta", "Tier", "Reviewers", "-0.31 to 0.51", "hen &amp; &lt;i&gt;co&lt;/i&gt;"):
+        assert words in shown
+    assert_inert(shown)
+
+
+@pytest.fixture
+def daemon(monkeypatch: pytest.MonkeyPatch) -> list[DaemonState]:
+    """What is told of the daemon: the last of the list."""
+    told = [DaemonState(datetime.now(UTC), True)]
+    monkeypatch.setattr(service_health._KeptDaemon, "state", lambda *_: told[-1])
+    return told
+
+
+def health_told(client: TestClient) -> list[str]:
+    problems: list[str] = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()["problems"]
+    return problems
+
+
+def test_health_says_whether_evaluations_wait(daemon: list[DaemonState], tmp_path: Path) -> None:
+    submitted(tmp_path)
+    with client_in(tmp_path, None) as client:
+        assert health_told(client) == []
+        daemon.append(DaemonState(datetime.now(UTC) - timedelta(hours=3), True))
+        assert health_told(client) == [f"{NO_DAEMON} (1 evaluation open)"]
+        shown = client.get("/health", headers=BEARER_OF_OPERATOR).text
+        assert "3 hours ago" in shown
+        assert "start <code>dtef ui</code>" in shown
+        daemon.append(DaemonState(datetime.now(UTC), False))
+        assert health_told(client) == [f"{NO_SENSOR} (1 evaluation open)"]
+        daemon.append(DaemonState(None, True, "<b>broken</b>"))
+        assert "&lt;b&gt;broken" in client.get("/health", headers=BEARER_OF_OPERATOR).text
+
+
+def test_health_and_the_queue_say_that_ticks_fail_or_do_not_come(daemon: list[DaemonState], tmp_path: Path) -> None:
+    """With a code server that hangs or does not load nothing started, and health was ok: the daemon lives, and the sensor is on."""
+    now = datetime.now(UTC)
+    services_in(tmp_path).evaluations.submit("qa", {}, PLANNED, [], "operator")
+    with browsing(tmp_path) as client:
+        for ticks, said in (
+            (SensorTicks(now), None),
+            (SensorTicks(now - timedelta(hours=2)), f"the sensor {QUEUE_SENSOR} had no tick for 2 hours, though"),
+            (SensorTicks(None), f"the sensor {QUEUE_SENSOR} had no tick in this home yet, though"),
+            (SensorTicks(now, "<b>no</b> server"), f"the last tick of the sensor {QUEUE_SENSOR} failed (<b>no</b> server)"),
+        ):
+            daemon.append(DaemonState(now, True, ticks=ticks, daemon_id="a"))
+            home = str(client.app.state.services.settings.dagster_home)  # type: ignore[attr-defined]
+            service_health._daemon._found[home] = datetime.now(UTC), daemon[-1]
+            told = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()
+            shown = [client.get(path).text for path in ("/health", "/queue")]
+            if said is None:
+                assert (told["status"], told["problems"]) == ("ok", [])
+                assert told["daemon"]["last_tick_at"] == now.isoformat()
+            else:
+                assert (told["status"], told["problems"][0][: len(said)]) == ("degraded", said)
+                assert "or give `dtef doctor` (1 evaluation open)" in told["problems"][0]
+                assert all(html.escape(said) in one for one in shown)
+
+
+def test_a_daemon_that_was_just_started_is_given_time_for_its_first_tick(daemon: list[DaemonState]) -> None:
+    now = datetime.now(UTC)
+    stale = DaemonState(now, True, ticks=SensorTicks(now - timedelta(hours=2)), daemon_id="new")
+    assert stale.fault_of_ticks(now, QUEUE_SENSOR)
+    for before in (DaemonState(now - timedelta(hours=2), True, daemon_id="new"), DaemonState(now, True, daemon_id="old")):
+        began = now - timedelta(seconds=30)
+        young = stale.after(before, began)
+        assert young.fault_of_ticks(now, QUEUE_SENSOR) is None
+        assert stale.after(young, now).began_after == began
+        assert young._replace(last_heartbeat_at=now + timedelta(minutes=3)).fault_of_ticks(
+            now + timedelta(minutes=3), QUEUE_SENSOR
+        )
+    assert stale._replace(is_sensor_on=False).fault_of_ticks(now, QUEUE_SENSOR) is None
+
+
+def test_pages_of_the_queue_say_that_no_daemon_runs(tmp_path: Path) -> None:
+    """They said that the evaluation starts within half a minute."""
+    queue_id = services_in(tmp_path).evaluations.submit("qa", {}, PLANNED, [], "operator")[0].queue_id
+    told_of_no_daemon = html.escape(NO_DAEMON).replace("`dtef ui`", "<code>dtef ui</code>")
+    with browsing(tmp_path) as client:
+        look: HealthLook = client.app.state.health  # type: ignore[attr-defined]
+        assert look.why_none_starts() is None
+        assert look._glance is not None
+        look._glance.result()
+        for path in ("/queue", "/queue/now", f"/queue/{queue_id}", f"/queue/{queue_id}/now"):
+            shown = client.get(path).text
+            assert told_of_no_daemon in shown
+            assert '<a href="/health">Health</a> says more' in shown
+            assert "usually within half a minute" not in shown
+        tell(client.app.state.services.evaluations, queue_id, "started", {})  # type: ignore[attr-defined]
+        for path in ("/queue/now", f"/queue/{queue_id}/now"):
+            assert told_of_no_daemon not in client.get(path).text
+
+
+def test_what_was_known_of_the_daemon_long_ago_is_not_told(daemon: list[DaemonState], tmp_path: Path) -> None:
+    kept, services, now = _KeptDaemon(), services_in(tmp_path), datetime.now(UTC)
+    kept._found[str(services.settings.dagster_home)] = now, daemon[-1]
+    assert kept.last_state(services, now + timedelta(seconds=20)) is daemon[-1]
+    assert kept.last_state(services, now + timedelta(hours=1)) is None
+    services.close()
+
+
+def test_the_first_look_waits_until_dagster_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said that the home cannot be read, though all was well."""
+    monkeypatch.setattr(service_health, "_DAEMON_WITHIN_S", 0)
+
+    def slow(*_: object) -> DaemonState:
+        time.sleep(0.3)
+        return DaemonState(datetime.now(UTC), True)
+
+    monkeypatch.setattr(service_health._KeptDaemon, "state", slow)
+    with client_in(tmp_path, None) as client:
+        assert health_told(client) == []
+        assert "cannot be read" in health_told(client)[0]
+
+
+def test_dagster_is_imported_before_anybody_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = Event()
+    monkeypatch.setattr(service_health.importlib, "import_module", lambda _: imported.set())
+    home = settings_in(tmp_path).dagster_home
+    home.mkdir()
+    (home / "dagster.yaml").write_text("{}\n", encoding="utf-8")
+    with client_in(tmp_path):
+        assert imported.wait(PATIENCE_OF_TESTS_S)
+
+
+def test_health_names_a_disk_that_is_almost_full(
+    daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client_in(tmp_path) as client:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 * 2**20))
+        assert health_told(client) == ["the disk of the response store is almost full: 5 MiB are left"]
+
+
+def test_health_names_a_damaged_store(daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Health said ok, and requests were told to try again, for ever."""
+    with client_in(tmp_path) as client:
+        monkeypatch.setattr(service_health, "damage_of", lambda file, within_s: f"Page 7 of {file.name}")
+        assert health_told(client) == [DAMAGED_STORE]
+
+        def malformed(*_: object, **__: object) -> None:
+            raise StoreError("cannot read the response store /secret: database disk image is malformed")
+
+        monkeypatch.setattr("dtef_pipeline.api.service_health.votes_since", malformed)
+        assert DAMAGED_STORE in health_told(client)
+
+
+def test_a_request_to_a_damaged_store_is_not_told_to_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def malformed(*_: object, **__: object) -> None:
+        raise StoreError("cannot read the response store /secret: database disk image is malformed")
+
+    with client_in(tmp_path) as client:
+        monkeypatch.setattr(EvaluationStore, "latest", malformed)
+        answer = client.get("/api/evaluations/queue", headers=BEARER_OF_OPERATOR)
+    assert (answer.status_code, "retry-after" in answer.headers) == (503, False)
+    assert "damaged" in answer.json()["detail"]
+    assert "/secret" not in answer.text
+
+
+def test_health_lists_failures_and_a_database_that_is_away(
+    daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue_id = submitted(tmp_path)
+    services = services_in(tmp_path)
+    tell(services.evaluations, queue_id, "failed", {"reason": "no <b>key</b>"})
+    services.close()
+    with client_in(tmp_path, None) as client:
+        told = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()
+        assert told["evaluations"]["failures"][0]["reason"] == "no <b>key</b>"
+        assert (told["evaluations"]["open"], told["status"]) == (0, "ok")
+        assert "no &lt;b&gt;key" in client.get("/health", headers=BEARER_OF_OPERATOR).text
+
+        def away(*_: object) -> None:
+            raise StoreError("me@secret.example does not answer")
+
+        monkeypatch.setattr("dtef_pipeline.api.service_health.votes_since", away)
+        told = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()
+        assert (told["database"]["answers"], told["status"]) == (False, "degraded")
+        page = client.get("/health", headers=BEARER_OF_OPERATOR)
+        assert (page.status_code, "the database does not answer; the log says why" in page.text) == (200, True)
+        assert "secret.example" not in page.text + str(told)
+        assert "secret.example" in caplog.text
+        assert client.get("/healthz").json() == {"status": "ok"}
+        assert client.get("/api/health").status_code == 401
+
+
+def test_a_home_of_dagster_that_was_never_started_has_no_daemon(tmp_path: Path) -> None:
+    assert daemon_state(tmp_path, QUEUE_SENSOR) == DaemonState(None, True)
+
+
+def test_a_home_of_dagster_is_read_or_its_fault_is_told(tmp_path: Path) -> None:
+    (tmp_path / "dagster.yaml").write_text("{}\n", encoding="utf-8")
+    assert daemon_state(tmp_path, QUEUE_SENSOR) == DaemonState(None, True)
+    (tmp_path / "dagster.yaml").write_text("storage: [odd", encoding="utf-8")
+    found = daemon_state(tmp_path, QUEUE_SENSOR)
+    assert found.problem
+    assert not found.is_running(datetime.now(UTC))
+
+
+def test_spans_and_sizes_are_said_in_the_greatest_unit() -> None:
+    assert [span_in_words(timedelta(seconds=one)) for one in (-1, 1, 61, 7200, 200_000)] == [
+        "0 seconds",
+        "1 second",
+        "1 minute",
+        "2 hours",
+        "2 days",
+    ]
+    assert [bytes_in_words(one) for one in (1, 999, 1_400_000, 2_000_000_000)] == ["1 byte", "999 bytes", "1.4 MB", "2.0 GB"]

@@ -1,0 +1,340 @@
+"""Manifests of surveys, rubrics and questions, and the runs that they come to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from dtef_pipeline.api.plans.plan import PlannedEvaluation, UnfitManifest, UnknownName
+from dtef_pipeline.api.plans.qa_plan import QA_PLANS, QaEvaluation
+from dtef_pipeline.api.plans.rubric_plan import RUBRIC_PLANS, RubricEvaluation
+from dtef_pipeline.api.plans.survey_plan import SurveyEvaluation, planned_survey
+from dtef_pipeline.qa.tables import QA_EXAMPLES, QA_ITEMS
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+from tests.dtef_pipeline.api.asked_runs import rows_in
+from tests.dtef_pipeline.api.made import add_partitions, settings_in
+
+PARTITIONS = {
+    "round_segment": ["GD4/O1:All", "GD4/O7:Kenya", "GD3/O1:All"],
+    "rubric_blueprint": ["compass__introverted", "compass__open", "safety"],
+    "dataset_part": ["mmlu/physics", "mmlu/law", "gsm8k/all"],
+}
+MODEL = "gpt-4.1-mini"
+Planned = Callable[..., PlannedEvaluation]
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Of a server where these partitions were added."""
+    found = settings_in(tmp_path_factory.mktemp("server"))
+    add_partitions(found, PARTITIONS)
+    return found
+
+
+def survey(settings: Settings, **given: Any) -> PlannedEvaluation:
+    manifest = SurveyEvaluation(**{"family": "survey", "rounds": ["GD4"], "models": [MODEL], **given})
+    return planned_survey(manifest, settings)
+
+
+def rubric(settings: Settings, **given: Any) -> PlannedEvaluation:
+    manifest = RubricEvaluation(**{"family": "rubric", "blueprints": ["compass__*"], "models": [MODEL], **given})
+    return RUBRIC_PLANS.plan(manifest, settings)
+
+
+def qa(settings: Settings, **given: Any) -> PlannedEvaluation:
+    return QA_PLANS.plan(QaEvaluation(**{"family": "qa", "suites": ["mmlu"], "models": [MODEL], **given}), settings)
+
+
+def keep_items(settings: Settings, number: int, type: str = "choice", **at: str) -> None:
+    rows = [{**at, "item_id": f"item {position}", "type": type} for position in range(number)]
+    Warehouse(settings.warehouse).write("qa_items", rows_in(QA_ITEMS, rows), **at)
+
+
+FAMILIES: dict[str, Planned] = {"survey": survey, "rubric": rubric, "qa": qa}
+
+
+def test_a_run_stands_for_each_partition(settings: Settings) -> None:
+    expected = {
+        "survey": ["GD4/O1:All", "GD4/O7:Kenya"],
+        "rubric": ["compass__introverted", "compass__open"],
+        "qa": ["mmlu/physics", "mmlu/law"],
+    }
+    for family, planned in FAMILIES.items():
+        plan = planned(settings)
+        assert list(plan.keys) == expected[family]
+        assert [one.asks for one in plan.asked] == [{"partition": key} for key in expected[family]]
+        assert not plan.new_keys
+
+
+def test_stages_are_those_of_the_job_and_take_their_settings(settings: Settings) -> None:
+    import dagster as dg
+
+    from assets.definitions import defs
+
+    repository = defs.get_repository_def()
+    for planned in FAMILIES.values():
+        plan = planned(settings, budget={"max_cost_usd": 2.5, "max_calls": 40}, snapshot="mine")
+        job = repository.get_job(plan.job)
+        assert {node.name for node in job.nodes} >= set(plan.config)
+        ops = {stage: {"config": dict(given)} for stage, given in plan.config.items()}
+        assert dg.validate_run_config(job, {"ops": ops})
+        asking = [given for given in plan.config.values() if "max_cost_usd" in given]
+        assert asking
+        assert {(one["max_cost_usd"], one["max_calls"], one["snapshot"]) for one in asking} == {(2.5, 40, "mine")}
+
+
+def test_prompts_of_a_survey_are_made_as_they_will_be_asked(settings: Settings) -> None:
+    plan = survey(settings, context_levels=["5", "all"], conditions=["shift+cot"], segments=["O1:All"])
+    made, asked = plan.config["blueprints"], plan.config["predictions"]
+    assert list(plan.config)[:2] == ["blueprints", "predictions"]
+    assert made == {name: asked[name] for name in ("conditions", "context_levels")}
+    assert list(plan.keys) == ["GD4/O1:All"]
+
+
+def test_what_was_added_and_never_made_is_made_first(settings: Settings) -> None:
+    assert next(iter(rubric(settings).config)) == "rubric_blueprints"
+    assert next(iter(qa(settings).config)) == "qa_items"
+
+
+@pytest.mark.parametrize(
+    ("family", "given", "fields"),
+    [
+        ("survey", {"rounds": ["GD9"], "models": ["nobody"]}, ["models", "rounds"]),
+        (
+            "rubric",
+            {"blueprints": ["absent*"], "models": ["nobody"], "judges": ["standard=nobody"], "analysts": ["none"]},
+            ["models", "judges", "analysts", "blueprints"],
+        ),
+        ("qa", {"suites": ["mmul"], "models": ["nobody"], "judge": "nobody"}, ["models", "judge", "suites"]),
+    ],
+)
+def test_all_names_that_are_unknown_are_told_at_once(
+    settings: Settings, family: str, given: dict[str, Any], fields: list[str]
+) -> None:
+    with pytest.raises(UnknownName) as told:
+        FAMILIES[family](settings, **given)
+    assert [one.path for one in told.value.faults] == fields
+
+
+@pytest.mark.parametrize(
+    ("family", "given", "told"),
+    [
+        ("survey", {"rounds": ["GD9"]}, "GD9 not ingested; ingested: GD3, GD4"),
+        ("survey", {"segments": ["O9:Mars"]}, "O9:Mars in none"),
+        ("survey", {"rounds": ["S1\u202e"]}, r"'S1\\u202e' not ingested"),
+        ("survey", {"segments": ["x\u202e"]}, r"'x\\u202e' in none"),
+        ("survey", {"models": ["gpt-9"]}, "models: no model or collection 'gpt-9'"),
+        ("rubric", {"blueprints": ["absent*"]}, "blueprints: 'absent\\*' is no blueprint that was added; added: "),
+        ("rubric", {"models": [MODEL, "\0"]}, "models: no model"),
+        ("rubric", {"analysts": ["nobody"]}, "analysts: no model"),
+        ("qa", {"suites": ["mmul"]}, "suites: 'mmul' fits none; known: mmlu"),
+        ("qa", {"parts": ["chess"]}, "parts: '\\*/chess' fits none"),
+        ("qa", {"models": ["nobody@temperature=1"]}, "models: no model"),
+        ("survey", {"models": ["imported/x"]}, "models: model imported/x: no responses of it were imported in snapshot 'base'"),
+        ("qa", {"models": ["imported/x"]}, "models: model imported/x: no responses of it were imported"),
+    ],
+)
+def test_an_unknown_name_is_told_with_those_that_are_known(
+    settings: Settings, family: str, given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UnknownName, match=told):
+        FAMILIES[family](settings, **given)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"models": []},
+        {"models": "gpt-4.1-mini"},
+        {"models": ["x" * 501]},
+        {"models": ["x"] * 1001},
+        {"models": [MODEL, MODEL]},
+        {"models": None},
+        {"draws": 0},
+        {"draws": 1_001},
+        {"draws": 10**30},
+        {"snapshot": "../x"},
+        {"budget": {"max_cost_usd": -1}},
+        {"budget": {"max_tokens": 1}},
+        {"max_cost_usd": 1},
+        {"max_calls": 1},
+        {"anchors": 3},
+        {"drift": {}},
+        {"family": "games"},
+    ],
+)
+def test_values_that_cannot_be_are_refused(settings: Settings, family: str, given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        FAMILIES[family](settings, **given)
+
+
+@pytest.mark.parametrize(
+    ("family", "given"),
+    [
+        ("survey", {"rounds": []}),
+        ("survey", {"context_levels": []}),
+        ("survey", {"conditions": ["shift+system=mine"]}),
+        ("survey", {"max_tokens": 1}),
+        ("survey", {"temperature": 9}),
+        ("survey", {"questions": 10**30}),
+        ("survey", {"sample_segments": 0}),
+        ("rubric", {"judge_draws": 10**30}),
+        ("qa", {"limit": 10**30}),
+        ("qa", {"k": 10**30}),
+        ("qa", {"few_shot": 101}),
+        ("rubric", {"blueprints": []}),
+        ("rubric", {"scale": 7}),
+        ("qa", {"suites": []}),
+        ("qa", {"filter": ["="]}),
+        ("qa", {"sandbox": "off"}),
+        ("qa", {"trust_answers": True}),
+        ("qa", {"judges": "/etc/passwd"}),
+    ],
+)
+def test_settings_of_a_family_that_cannot_be_are_refused(settings: Settings, family: str, given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        FAMILIES[family](settings, **given)
+
+
+@pytest.mark.parametrize(
+    ("family", "given", "field"),
+    [
+        ("survey", {"models": [f"{MODEL}@temprature=1"]}, "models"),
+        ("survey", {"budgets": {"gpt-4.1": {"max_calls": 1}}}, "budgets"),
+        ("rubric", {"judges": ["sternly=gpt-4.1-mini"]}, "judges"),
+        ("qa", {"judge": "gpt-4.1@t=1"}, "judge"),
+        ("survey", {"models": ["nopeprov/x"]}, "models"),
+        ("qa", {"models": [MODEL, "nopeprov/x"]}, "models"),
+        ("qa", {"models": ["baseline/uniform"]}, "models"),
+        ("rubric", {"models": ["baseline/uniform"]}, "models"),
+        ("rubric", {"analysts": ["local/smollm2-135m"]}, "analysts"),
+        ("rubric", {"analysts": ["nopeprov/x"]}, "analysts"),
+        ("rubric", {"extract_points": True}, "analysts"),
+    ],
+)
+def test_what_does_not_go_with_the_models_is_told_with_its_field(
+    settings: Settings, family: str, given: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(UnfitManifest) as told:
+        FAMILIES[family](settings, **given)
+    assert [one.path for one in told.value.faults] == [field]
+    assert "dtef " not in told.value.message
+    assert "--" not in told.value.message
+
+
+@pytest.mark.parametrize("family", ["survey", "qa"])
+def test_a_model_without_its_key_is_refused_as_the_commands_refuse_it(
+    settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    said = f"models: .*{MODEL}: environment variable OPENAI_API_KEY is not set; allowed: a model that can be asked, such as .*local/"
+    with pytest.raises(UnfitManifest, match=said):
+        FAMILIES[family](settings)
+
+
+def test_items_of_another_home_of_dagster_are_told(tmp_path: Path) -> None:
+    """It was said that none were ever added."""
+    place = settings_in(tmp_path)
+    with pytest.raises(UnknownName, match="suites: no suite of questions was added on this server yet"):
+        qa(place)
+    keep_items(place, 1, suite="mmlu", part="law")
+    with pytest.raises(
+        UnknownName, match=r"suites: the warehouse of this server holds mmlu/law, but Dagster's home knows none"
+    ):
+        qa(place)
+
+
+class TestDraws:
+    """A thousand million draws were taken, and would have filled the memory of the server."""
+
+    @pytest.mark.parametrize("family", FAMILIES)
+    def test_the_draws_of_all_prompts_together_have_a_bound(
+        self, settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MOST_ASKED_RESPONSES", 10)
+        assert FAMILIES[family](settings, draws=5).keys  # two partitions, of which nothing is known yet
+        with pytest.raises(UnfitManifest, match=r"draws: with so many draws .* more than 10 times; allowed: at most"):
+            FAMILIES[family](settings, draws=6)
+
+    def test_items_that_are_known_are_counted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MOST_ASKED_RESPONSES", 10)
+        place = settings_in(tmp_path)
+        add_partitions(place, PARTITIONS)
+        keep_items(place, 6, suite="mmlu", part="law")
+        assert qa(place, suites=[], parts=["mmlu/law"], draws=1).keys
+        assert qa(place, suites=[], parts=["mmlu/law"], draws=2, limit=5).keys
+        with pytest.raises(UnfitManifest, match="draws: "):
+            qa(place, suites=[], parts=["mmlu/law"], draws=2)
+
+    def test_judges_draw_for_each_response(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MOST_ASKED_RESPONSES", 10)
+        with pytest.raises(UnfitManifest) as told:
+            rubric(settings, draws=2, judge_draws=3)
+        assert [one.path for one in told.value.faults] == ["judge_draws"]
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "told"),
+    [
+        ({"few_shot": 3}, "few_shot", "gsm8k/all: few-shot 3: allowed: 0 to 0"),
+        ({"order": "rotated-1"}, "order", "gsm8k/all: order rotated-1, where there are no options"),
+        ({"few_shot": 3, "order": "rotated-1"}, "order", "gsm8k/all: order"),
+    ],
+)
+def test_a_part_that_cannot_be_asked_so_is_told_though_others_can(
+    tmp_path: Path, given: dict[str, Any], field: str, told: str
+) -> None:
+    """The run was taken, and failed in all parts but one."""
+    place = settings_in(tmp_path)
+    add_partitions(place, PARTITIONS)
+    keep_items(place, 2, suite="mmlu", part="law")
+    examples = [{"suite": "mmlu", "part": "law", "position": position} for position in range(5)]
+    Warehouse(place.warehouse).write("qa_examples", rows_in(QA_EXAMPLES, examples), suite="mmlu", part="law")
+    keep_items(place, 2, "number", suite="gsm8k", part="all")
+    assert qa(place, suites=[], parts=["mmlu/law"], **given).keys
+    with pytest.raises(UnfitManifest) as refused:
+        qa(place, suites=["*"], **given)
+    assert [one.path for one in refused.value.faults] == [field]
+    assert refused.value.message.startswith(told)
+
+
+def test_a_snapshot_that_differs_in_capitals_alone_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.warehouse.Warehouse.values", lambda *_, **__: ["mine"])
+    with pytest.raises(UnfitManifest) as told:
+        survey(settings, snapshot="Mine")
+    assert [one.path for one in told.value.faults] == ["snapshot"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_more_partitions_than_one_evaluation_may_have_are_refused(
+    settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MOST_PARTITIONS", 1)
+    with pytest.raises(UnfitManifest, match="2 partitions; allowed: at most 1"):
+        FAMILIES[family](settings)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_where_dagster_has_no_home_nothing_was_added_and_none_is_made(tmp_path: Path, family: str) -> None:
+    elsewhere = settings_in(tmp_path)
+    with pytest.raises(UnknownName, match="yet"):
+        FAMILIES[family](elsewhere)
+    assert not elsewhere.dagster_home.exists()
+
+
+def test_the_manifests_are_known_without_what_is_slow_to_load() -> None:
+    code = """
+import sys
+import dtef_pipeline.api.plans.survey_plan, dtef_pipeline.api.plans.rubric_plan, dtef_pipeline.api.plans.qa_plan
+print(*(name for name in ("dagster", "litellm", "pandas") if name in sys.modules))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []

@@ -1,0 +1,124 @@
+"""A stream of events begins where the client left off, and says no more than what the table holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from dtef_pipeline.api.queue import event_stream
+from dtef_pipeline.api.queue.event_stream import resume_after
+from dtef_pipeline.errors import UnknownEvaluation
+from resources.evaluations.evaluation_store import EvaluationStore
+from tests.conftest import SHARED
+from tests.dtef_pipeline.api.followed import asked_evaluation, events_path, finished_evaluation, read_events
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, session_in
+from tests.made.told_runs import TOLD_LOG, tell
+
+LAST_EVENT_IDS = {
+    None: [1, 2, 3, 4, 5],
+    "0": [1, 2, 3, 4, 5],
+    "1": [2, 3, 4, 5],
+    "4": [5],
+    "5": 204,
+    "6": [1, 2, 3, 4, 5],
+    "-1": [1, 2, 3, 4, 5],
+    "3.0": [1, 2, 3, 4, 5],
+    "": [1, 2, 3, 4, 5],
+    "9" * 400: [1, 2, 3, 4, 5],
+    "2, 3": [1, 2, 3, 4, 5],
+}
+
+
+def store_of(client: TestClient) -> EvaluationStore:
+    found: EvaluationStore = client.app.state.services.evaluations  # type: ignore[attr-defined]
+    return found
+
+
+def sent_after(client: TestClient, queue_id: str, last_event_id: str | None) -> list[int] | int:
+    """The numbers of the events that are sent; or the status, where it is not 200."""
+    headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
+    answer = client.get(events_path(queue_id), headers=headers)
+    if answer.status_code == 200:
+        return [event.number for event in read_events(answer.text.split("\n"))]
+    assert answer.content == b""
+    return answer.status_code
+
+
+def test_a_finished_evaluation_is_told_from_where_the_client_left_off(tmp_path: Path) -> None:
+    with client_in(tmp_path, "operator") as client:
+        queue_id = finished_evaluation(store_of(client), 5)
+        assert {header: sent_after(client, queue_id, header) for header in LAST_EVENT_IDS} == LAST_EVENT_IDS
+
+
+def test_the_published_cases_of_resuming(tmp_path: Path) -> None:
+    path = SHARED / "votes" / "vectors.json"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    cases = [one for one in json.loads(path.read_text(encoding="utf-8"))["cases"] if one["fn"] == "sse_resume"]
+    assert len(cases) == 4
+    with client_in(tmp_path, "operator") as client:
+        for case in cases:
+            given = case["in"]
+            assert given["finished"], "a case of another kind"
+            queue_id = finished_evaluation(store_of(client), given["events"])
+            assert sent_after(client, queue_id, given["last_event_id"]) == case["out"], case["id"]
+
+
+def test_who_has_all_events_of_an_unfinished_evaluation_waits_for_the_next(tmp_path: Path) -> None:
+    with EvaluationStore(tmp_path / "responses.sqlite", TOLD_LOG) as store:
+        queue_id = asked_evaluation(store)
+        assert resume_after(store, queue_id, "1") == 1
+        assert resume_after(store, queue_id, "2") == 0
+        with pytest.raises(UnknownEvaluation):
+            resume_after(store, "0" * 32, "1")
+
+
+def test_a_stream_is_exactly_these_bytes(tmp_path: Path) -> None:
+    with client_in(tmp_path, "operator") as client:
+        store = store_of(client)
+        queue_id = asked_evaluation(store)
+        tell(store, queue_id, "failed", {"reason": "two\nlines \u2028 and ü"})
+        answer = client.get(events_path(queue_id))
+    assert answer.content.decode() == (
+        "retry: 3000\n\n"
+        'id: 1\nevent: queued\ndata: {"family":"games","runs":2}\n\n'
+        'id: 2\nevent: failed\ndata: {"reason":"two\\nlines \u2028 and ü"}\n\n'
+    )
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_only_operators_and_administrators_may_watch(tmp_path: Path) -> None:
+    with client_in(tmp_path, None) as client:
+        path = events_path(finished_evaluation(store_of(client), 3))
+        assert client.get(path).status_code == 401
+        assert client.get(path, headers={"Authorization": f"Bearer {ROLE_TOKENS['reviewer']}"}).status_code == 403
+        assert client.get(path, headers={"Cookie": "dtef_session=wrong"}).status_code == 401
+        assert (
+            client.get(path, headers={"Cookie": f'dtef_session="{session_in(client.app.state.services, "admin")}"'}).status_code
+            == 200
+        )
+
+
+def test_no_evaluation_no_stream(tmp_path: Path) -> None:
+    with client_in(tmp_path, "operator") as client:
+        for unknown in ("0" * 32, "x", "%00", "%ff", "a" * 5_000):
+            assert client.get(events_path(unknown)).status_code == 404, unknown
+
+
+def test_a_comment_comes_while_nothing_happens_and_a_token_taken_out_ends_the_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "PING_S", 0.05)
+    with client_in(tmp_path, "operator") as client:
+        store = store_of(client)
+        queue_id = asked_evaluation(store)
+        with client.stream("GET", events_path(queue_id), headers={"Last-Event-ID": "1"}) as answer:
+            lines = answer.iter_lines()
+            assert [next(lines) for _ in range(4)] == ["retry: 3000", "", ": ping", ""]
+            (tmp_path / "tokens.yaml").write_text("tokens: []\n", encoding="utf-8")
+            tell(store, queue_id, "item", {})
+            assert list(read_events(line for line in lines if line != ": ping")) == []

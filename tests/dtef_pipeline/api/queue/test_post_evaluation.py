@@ -1,0 +1,342 @@
+"""What POST /api/evaluations takes, and what it says of everything else."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import yaml
+from fastapi.testclient import TestClient
+
+from dtef_pipeline.api.plans.games_plan import MOST_ASKED_EPISODES
+from resources.evaluations.evaluation_store import EvaluationStore
+from tests.conftest import SHARED
+from tests.dtef_pipeline.api.made import client_in
+from tests.made.told_runs import TOLD_LOG
+
+PERSONAS = {"calm": "approved", "rash": "draft", "gone": "retired"}
+KUHN = {
+    "persona_ids": ["calm"],
+    "scenario_ids": ["poker/kuhn"],
+    "models": ["baseline/random", "openai/made-up"],
+    "seeds": "1-3",
+}
+
+
+def write_personas(folder: Path) -> None:
+    folder.mkdir()
+    for name, status in PERSONAS.items():
+        persona = {
+            "id": name,
+            "version": 2,
+            "status": status,
+            "display_name": name.title(),
+            "system_prompt": f"You are {name}.",
+        }
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(persona), encoding="utf-8")
+
+
+@pytest.fixture
+def client(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+    write_personas(state / "personas")
+    with client_in(state, "operator") as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def _own_personas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings of the API's tests are of a folder; that folder has personas of its own."""
+    from tests.dtef_pipeline.api import made
+
+    of_folder = made.settings_in
+    monkeypatch.setattr(
+        made, "settings_in", lambda folder, **more: of_folder(folder, DTEF_PERSONAS=str(folder / "personas"), **more)
+    )
+
+
+def post(client: TestClient, key: str | None = None, **changed: Any) -> httpx2.Response:
+    body = {name: value for name, value in {**KUHN, **changed}.items() if value is not ...}
+    return client.post("/api/evaluations", json=body, headers={} if key is None else {"Idempotency-Key": key})
+
+
+def test_a_manifest_is_queued_as_one_run_per_persona_and_scenario(client: TestClient, state: Path) -> None:
+    answer = post(client, persona_ids=["calm", "none"], scenario_ids=["poker/kuhn", "poker/leduc"], budget={"max_calls": 5})
+    assert answer.status_code == 202
+    body = answer.json()
+    assert answer.headers["location"] == f"/api/evaluations/queue/{body['queue_id']}"
+    assert body["events"] == f"{answer.headers['location']}/events"
+    assert (body["status"], len(set(body["run_ids"]))) == ("queued", 4)
+    with EvaluationStore(state / "responses.sqlite", TOLD_LOG) as store:
+        kept = store.evaluation(body["queue_id"])
+        assert [one.kind for one in store.events(body["queue_id"])] == ["queued"]
+    assert [(one.key, one.asks["persona_id"]) for one in kept.runs] == [
+        ("poker/kuhn", "calm"),
+        ("poker/leduc", "calm"),
+        ("poker/kuhn", "none"),
+        ("poker/leduc", "none"),
+    ]
+    assert (kept.plan["job"], kept.plan["space"], kept.plan["new_keys"]) == ("games_pipeline", "league_scenario", True)
+    played = kept.plan["config"]["episodes"]
+    assert (played["personas"], played["seeds"], played["max_calls"]) == (["calm:v2", "none"], "1-3", 5)
+    assert set(kept.plan["config"]) == {"scenario_items", "episode_prompts", "episodes", "episode_scores"}
+
+
+REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
+    ({"persona_ids": ["nobody"]}, 404, "persona_ids: there is no persona 'nobody'; known: none, "),
+    ({"persona_ids": ["calm:v9"]}, 404, "there is no persona 'calm:v9'"),
+    ({"scenario_ids": ["poker/whist"]}, 404, "scenario_ids: there is no scenario 'poker/whist'; known: "),
+    ({"models": ["no-such-model"]}, 404, "models: player no-such-model"),
+    ({"models": ["no-such-model"], "scenario_ids": ["poker/whist"]}, 404, "'no-such-model'; allowed: a model or collection: "),
+    ({"models": ["baseline/clever"]}, 404, "models: baseline/clever: poker/kuhn has none"),
+    ({"opponents": ["no-such-opponent"]}, 404, "opponents: player no-such-opponent"),
+    ({"opponents": ["baseline/clever"]}, 404, "opponents: "),
+    ({"models": ["nopeprov/x"]}, 422, "'nopeprov/x' names no provider litellm knows"),
+    ({"opponents": ["nopeprov/x"]}, 422, "opponents: nothing was asked, because not every model can be: nopeprov/x: "),
+    ({"models": ["local/minilm-l6-int8"]}, 422, "writes no texts"),
+    ({"models": ["imported/x"]}, 404, "models: model imported/x: no responses of it were imported"),
+    ({"budget": {"max_cost_usd": 10**9}}, 422, "budget.max_cost_usd: got 1000000000; allowed: 0 to 1,000,000"),
+    ({"persona_ids": ["rash"]}, 409, "persona rash:v2 is draft; allowed: an approved persona"),
+    ({"persona_ids": ["calm", "gone:v2"]}, 409, "persona gone:v2 is retired"),
+    ({"opponents": ["rash@openai/made-up"]}, 409, "rash:v2 (draft)"),
+    ({"models": ["gone@openai/made-up"]}, 409, "gone:v2 (retired)"),
+    ({"persona_ids": []}, 422, "persona_ids: "),
+    ({"scenario_ids": []}, 422, "scenario_ids: "),
+    ({"models": []}, 422, "models: "),
+    ({"models": ...}, 422, "models: is missing"),
+    ({"models": None}, 422, "models: got null; allowed: a list of texts"),
+    ({"models": ["openai/made-up"] * 2}, 422, "models: got 'openai/made-up' more than once; allowed: each once"),
+    ({"models": ["baselines"]}, 422, "models: nobody would play calm:v2: personas are played by models"),
+    ({"persona_ids": ["none", "calm"], "models": ["baseline/random"]}, 422, "models: nobody would play calm:v2"),
+    ({"opponents": ["nash", "baseline/nash"]}, 422, "opponents: got nash and baseline/nash, the same player more than once"),
+    ({"persona_ids": ["calm", "calm"]}, 422, "persona_ids: got 'calm' more than once; allowed: each once"),
+    ({"persona_ids": ["calm", "calm:v2"]}, 422, "persona_ids: a persona stands there twice"),
+    ({"seeds": "9-1"}, 422, "seeds: got '9-1'; allowed: seeds and spans of at most 100,000, such as"),
+    ({"seeds": "9" * 2_001}, 422, "seeds: got a text of 2,001 characters; allowed: 1 to 2,000"),
+    ({"seeds": [1, -1]}, 422, "seeds: got -1; allowed: whole numbers from 0"),
+    ({"seeds": [1, 1]}, 422, "seeds: got 1 more than once"),
+    ({"seeds": "1,1"}, 422, "seeds: got 1 more than once; allowed: each once"),
+    ({"seeds": "1-9,5-12"}, 422, "seeds: got 5 more than once"),
+    ({"seeds": ""}, 422, "seeds: got ''; allowed: text such as 1-20, or a list of whole numbers"),
+    ({"seeds": []}, 422, "seeds: got an empty list"),
+    ({"seeds": [True]}, 422, "seeds: got [True]"),
+    ({"seeds": 1.5}, 422, "seeds: got 1.5; allowed: text such as 1-20, or a list of whole numbers"),
+    ({"seeds": "1-100000"}, 422, f"allowed: at most {MOST_ASKED_EPISODES:,}"),
+    ({"seeds": ",".join(f"{n}00000-{n}99999" for n in range(1, 90))}, 422, f"allowed: at most {MOST_ASKED_EPISODES:,}"),
+    ({"draws": 0}, 422, "draws: got 0; allowed: "),
+    ({"draws": 100_000}, 422, f"allowed: at most {MOST_ASKED_EPISODES:,}"),
+    ({"draws": True}, 422, "draws: got true; allowed: a whole number"),
+    ({"budget": {"max_cost_usd": -1}}, 422, "budget.max_cost_usd: got -1"),
+    ({"budget": {"dollars": 1}}, 422, "budget.dollars: unknown key; known: max_cost_usd, max_calls"),
+    ({"snapshot": "../x"}, 422, "snapshot: "),
+    ({"family": "chess"}, 422, "family: got 'chess'; allowed: games"),
+    ({"family": ["games"]}, 422, "family: got ['games']"),
+    ({"colour": "red"}, 422, "colour: unknown key"),
+    ({"models": ["a\x00b"]}, 400, "no text: NUL"),
+    ({"budget": {"max_calls": 10**30}}, 422, "budget.max_calls: got "),
+    ({"models": ["x" * 900_000]}, 422, "models.0: "),
+    ({"opponents": ["random"], "scenario_ids": ["solitaire/thirteen"], "models": ["baselines"]}, 422, "one seat"),
+)
+
+
+def test_what_cannot_be_run_is_refused_with_what_is_allowed(client: TestClient, subtests: pytest.Subtests) -> None:
+    for changed, status, said in REFUSED:
+        with subtests.test(str(changed)[:60]):
+            answer = post(client, **changed)
+            assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), answer.text[
+                :500
+            ]
+            assert said in answer.json()["detail"]
+            assert status == 400 or not any("[" in one["path"] for one in answer.json()["errors"])
+            assert len(answer.text) < 5_000
+            assert status == 400 or all(one["path"] in answer.json()["detail"] for one in answer.json()["errors"])
+            assert "`dtef " not in answer.text
+
+
+TOGETHER: tuple[tuple[dict[str, Any], int, list[str]], ...] = (
+    (
+        {"persona_ids": ["zed", "calm"], "scenario_ids": ["poker/whist"], "models": ["nobody", "no-one"]},
+        404,
+        ["persona_ids", "scenario_ids", "models", "models"],
+    ),
+    (
+        {"persona_ids": ["zed"], "models": ["nobody"], "seeds": "abc", "draws": 0},
+        422,
+        ["seeds", "draws", "persona_ids", "models"],
+    ),
+    ({"persona_ids": "zed", "scenario_ids": ["poker/whist"], "colour": 1}, 422, ["persona_ids", "colour", "scenario_ids"]),
+    ({"persona_ids": ["zed", "rash"]}, 422, ["persona_ids", "persona_ids"]),
+    ({"persona_ids": ["zed"], "opponents": ["no-such-opponent"]}, 404, ["persona_ids", "opponents"]),
+    ({"scenario_ids": ["poker/whist"], "opponents": ["random"]}, 404, ["scenario_ids"]),
+    ({"draws": 0}, 422, ["draws"]),
+    ({"draws": 0, "opponents": None}, 422, ["draws"]),
+    ({"persona_ids": [f"zed-{n}" for n in range(100)]}, 404, ["persona_ids"] * 20),
+)
+OF_OTHERS: tuple[tuple[dict[str, Any], list[str]], ...] = (
+    ({"family": "survey", "rounds": ["S9"], "models": ["nobody"], "draws": 0}, ["draws", "models", "rounds"]),
+    ({"family": "survey", "rounds": 7, "segments": ["x"], "models": ["nobody"]}, ["rounds", "models", "rounds"]),
+    (
+        {"family": "rubric", "blueprints": ["b"], "models": ["nobody"], "judges": ["standard=nobody"], "colour": 1},
+        ["colour", "models", "judges", "blueprints"],
+    ),
+    (
+        {
+            "family": "rubric",
+            "blueprints": ["b"],
+            "models": ["nobody"],
+            "judges": ["judgy", "holistic=", "standard=nobody"],
+            "draws": 0,
+        },
+        ["draws", "models", "judges", "judges", "judges", "blueprints"],
+    ),
+    (
+        {"family": "qa", "suites": ["s"], "models": None, "judge": "nobody", "draws": None, "k": -1},
+        ["models", "k", "judge", "suites"],
+    ),
+    ({"family": "qa", "models": ["nobody"]}, ["body", "models"]),
+)
+
+
+def test_faults_that_do_not_rest_on_one_another_are_told_at_once(client: TestClient, subtests: pytest.Subtests) -> None:
+    """Each was told when the one before it was mended."""
+    for changed, status, paths in TOGETHER:
+        with subtests.test(str(changed)[:60]):
+            answer = post(client, **changed)
+            told = [one["path"] for one in answer.json()["errors"]]
+            assert (answer.status_code, told) == (status, paths), answer.text[:500]
+
+
+def test_faults_of_the_other_families_are_told_at_once_too(client: TestClient, subtests: pytest.Subtests) -> None:
+    """Names that nobody knows were told when the settings were mended."""
+    for sent, paths in OF_OTHERS:
+        with subtests.test(str(sent)[:60]):
+            answer = client.post("/api/evaluations", json=sent)
+            assert (answer.status_code, [one["path"] for one in answer.json()["errors"]]) == (422, paths), answer.text[:500]
+
+
+def test_seeds_in_many_spans_are_counted_once_and_at_once(client: TestClient) -> None:
+    """Each span was written out, seed by seed: 240 spans of 100,000 took the API seven seconds."""
+    asked = {"persona_ids": ["none"], "models": ["baseline/random"], "opponents": ["baseline/random"]}
+    few = post(client, **asked, seeds=",".join(f"{first}-{first + 99}" for first in range(0, 15_000, 100)))
+    assert few.status_code == 202, few.text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dtef_pipeline.games.episode_items.seeds_given", None)
+        assert (
+            post(client, **asked, seeds=",".join(f"{number}00000-{number}99999" for number in range(1, 120))).status_code == 422
+        )
+
+
+def test_more_runs_than_allowed_are_refused(client: TestClient, state: Path) -> None:
+    many = [f"p{number}" for number in range(101)]
+    for name in many:
+        text = (state / "personas" / "calm.yaml").read_text(encoding="utf-8").replace("id: calm", f"id: {name}")
+        (state / "personas" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    answer = post(client, persona_ids=many, scenario_ids=["poker/kuhn", "poker/leduc"])
+    assert answer.status_code == 422
+    assert "202 runs, one per persona and scenario; allowed: at most 200" in answer.json()["detail"]
+    answer = post(client, models=[f"openai/{number}" for number in range(201)])
+    assert (answer.status_code, "at most 200 items" in answer.json()["detail"]) == (422, True), answer.text
+
+
+def test_the_same_key_and_manifest_give_the_same_ids_however_it_is_spelled(client: TestClient, state: Path) -> None:
+    first = post(client, "k1").json()
+    assert post(client, "k1", draws=1, opponents=[], family="games", snapshot="base", budget=None).json() == first
+    assert post(client, "k1", budget={}).json() == post(client, "k1", budget={"max_calls": None}).json() == first
+    backwards = dict(reversed(KUHN.items()))
+    again = client.post("/api/evaluations", json=backwards, headers={"Idempotency-Key": "k1"})
+    assert (again.status_code, again.json()) == (202, first)
+    other = post(client, "k1", seeds="1-4")
+    assert (other.status_code, "another manifest" in other.json()["detail"]) == (409, True)
+    assert post(client, "k2").json()["queue_id"] != first["queue_id"]
+    assert post(client).json()["queue_id"] != post(client).json()["queue_id"]
+    path = state / "personas" / "calm.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("approved", "retired"), encoding="utf-8")
+    assert post(client, "k1").json() == first, "what was taken once is not checked again"
+    assert post(client, "k3").status_code == 409
+
+
+def test_a_retired_scenario_is_played_no_more(client: TestClient) -> None:
+    for status in ("production", "retired"):
+        assert client.post("/api/scenarios/poker/kuhn/status", json={"status": status}).status_code == 200
+    answer = client.post("/api/evaluations", json=KUHN)
+    assert (answer.status_code, answer.json()["detail"][:40]) == (409, "scenario_ids: scenario poker/kuhn is ret")
+
+
+def test_who_has_too_many_that_wait_is_sent_away(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dtef_pipeline.api.queue.evaluation_routes.MOST_UNENDED", 1)
+    assert post(client, "first").status_code == 202
+    answer = post(client)
+    assert (answer.status_code, "retry-after" in answer.headers) == (429, True)
+    assert answer.json()["detail"].startswith("1 evaluation of operator waits or runs; allowed: 1")
+    # What is there already is no further one.
+    assert post(client, "first").status_code == 202
+
+
+def test_an_idempotency_key_is_short_printable_text(client: TestClient) -> None:
+    assert post(client, "x" * 200).status_code == 202
+    for key in ("", "x" * 201, "tab\there", "\u00e9"):
+        answer = client.post("/api/evaluations", json=KUHN, headers=[(b"Idempotency-Key", key.encode("latin-1"))])
+        assert answer.status_code == 422, key
+    for keys, status in ((("x", "y"), 422), (("x", "x"), 202)):
+        answer = client.post("/api/evaluations", json=KUHN, headers=[("Idempotency-Key", key) for key in keys])
+        assert answer.status_code == status, keys
+
+
+def test_a_body_that_is_no_manifest_is_refused(client: TestClient) -> None:
+    for body in (
+        b"",
+        b"[]",
+        b"null",
+        b"{",
+        b'"x"',
+        b"[" * 20_000,
+        b'{"draws": 1' + b"0" * 5_000 + b"}",
+        b'{"seeds": NaN}',
+        b"\xff",
+    ):
+        answer = client.post("/api/evaluations", content=body, headers={"content-type": "application/json"})
+        assert 400 <= answer.status_code < 500, (body[:20], answer.status_code)
+
+
+def test_the_published_cases(client: TestClient) -> None:
+    path = SHARED / "votes" / "vectors.json"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    cases = [one for one in json.loads(path.read_text(encoding="utf-8"))["cases"] if one["fn"] == "post_evaluation"]
+    assert cases
+    of_status = {status: name for name, status in PERSONAS.items()}
+    for case in cases:
+        given = case["in"]
+        named = given["personas"] if "personas" in given else [of_status.get(given["persona"], given["persona"])]
+        assert post(client, persona_ids=named).status_code == case["out"], case["id"]
+
+
+def test_others_are_answered_while_a_submission_is_prepared(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first submission imports litellm, which takes seconds."""
+    from resources.gateway import litellm_module, sent_settings
+
+    begun, may_end = threading.Event(), threading.Event()
+
+    def load_slowly() -> Any:
+        begun.set()
+        may_end.wait()
+        return litellm_module.load_litellm()
+
+    monkeypatch.setattr(sent_settings, "load_litellm", load_slowly)
+    with ThreadPoolExecutor(1) as threads:
+        slow = threads.submit(client.post, "/api/evaluations", json=KUHN)
+        try:
+            assert begun.wait(60)
+            assert client.get("/api/health").status_code == 200
+            assert client.get("/api/personas").status_code == 200
+            quick = client.post("/api/evaluations", json={**KUHN, "models": ["baseline/random"], "persona_ids": ["none"]})
+            assert quick.status_code == 202, quick.text
+            assert not slow.done()
+        finally:
+            may_end.set()
+        assert slow.result().status_code == 202
