@@ -20,7 +20,7 @@ from dtef_pipeline.family.asked_items import plan_items
 from dtef_pipeline.family.item_scores import SCORED_ITEM, ItemScores
 from dtef_pipeline.family.record import Family, Loaded
 from dtef_pipeline.family.run_settings import ASKING_ITEMS, PartSettings, Setting
-from dtef_pipeline.family.stage import CallPlan, Inputs, Stage, Tables, few_failures, unique
+from dtef_pipeline.family.stage import CallPlan, Inputs, Lengths, Replies, Stage, Tables, few_failures, unique
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import CALL, TableSpec, field
@@ -108,6 +108,7 @@ STAGES = (
         ),
         preview=("word", "model", "response"),
         counted=("call_status",),
+        replies=Replies((Lengths("spelling_responses"),)),
     ),
     Stage(
         "spelling_scores",

@@ -10,7 +10,6 @@ import click
 from dtef_pipeline.cli.options import (
     boards_by,
     budgets_with_roles,
-    exit_after,
     of_asked_snapshot,
     of_estimate,
     options,
@@ -116,14 +115,12 @@ def _run(family: Family) -> click.Command:
     """The command that runs its stages."""
 
     def run(is_estimate: bool, output: str, **given: Any) -> None:
-        from dtef_pipeline.cli.plugged import plugged_run
+        from dtef_pipeline.cli.family_run import run_or_estimate
+        from dtef_pipeline.cli.plugged.plugged_run import plugged_run, with_panel
 
         settings, beside = split_given(given)
-        chosen = plugged_run.with_panel(family, settings)
-        if is_estimate:
-            plugged_run.estimate(family, chosen, beside, output)
-        else:
-            exit_after(lambda: plugged_run.run(family, chosen, beside), output)
+        chosen = with_panel(family, settings)
+        run_or_estimate(plugged_run(family), chosen, beside, is_estimate=is_estimate, output=output)
 
     decorate = options(
         of_asked_snapshot, budgets_with_roles("candidate"), starts_from("ingest", "ask"), boards_by(family.name), of_estimate

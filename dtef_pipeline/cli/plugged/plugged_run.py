@@ -1,31 +1,20 @@
-"""`dtef NAME run` of a plugged family."""
+"""The runs of a plugged family, and their estimate."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from assets.engine.panel import family_panel
-from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.opened_warehouse import open_warehouse
+from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
 from dtef_pipeline.cli.plugged.plugged_files import stored_parts
-from dtef_pipeline.cli.role_budgets import with_budgets
-from dtef_pipeline.cli.started_runs import (
-    check_home_path,
-    end_run,
-    refuse_unaskable,
-    require_imported,
-    start_stages,
-    unanswered_lines,
-)
-from dtef_pipeline.cli.takes_settings import RunFlags
-from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.cli.started_runs import StagesRun, unanswered_lines
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.family.run_settings import PartSettings, command_settings, run_config
+from dtef_pipeline.family.run_settings import command_settings
+from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.text.nearest import fitting
-from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -36,35 +25,41 @@ def with_panel(family: Family, given: Mapping[str, Any]) -> Any:
     return command_settings(family.settings, given, panel)
 
 
-def chosen_parts(warehouse: Warehouse, family: Family, patterns: Sequence[str]) -> list[str]:
-    """The partitions that fit any of the patterns; all without one. Raises ConfigError for a pattern that fits none."""
-    known = stored_parts(warehouse, family)
+def plugged_run(family: Family) -> FamilyRun:
+    """The record of its runs."""
+    return FamilyRun(
+        family.name,
+        family.part,
+        partial(_stages, family),
+        partial(_choose, family),
+        steps=_steps,
+        after=partial(_after, family),
+        sized_by=(family.responses, "response"),
+    )
+
+
+def _stages(family: Family) -> Sequence[Stage]:
+    from assets.engine.part_files import all_stages
+
+    return all_stages(family)
+
+
+def _choose(family: Family, given: GivenRun) -> Chosen:
+    known = stored_parts(given.warehouse, family)
     if not known:
-        raise ConfigError(f"no {family.part} in {warehouse.root} yet: `dtef {family.name} add PATH` adds some")
-    return fitting(known, patterns, "--part")
+        raise ConfigError(f"no {family.part} in {given.warehouse.root} yet: `dtef {family.name} add PATH` adds some")
+    models = given.options.models
+    specs = given.models.resolve(models) if models else ()
+    return Chosen(fitting(known, given.options.parts, "--part"), {spec.name for spec in specs}, specs)
 
 
-def run(family: Family, options: PartSettings, beside: RunFlags) -> int:
-    """The exit code: 1 where a partition failed or a file was left out."""
-    settings = Settings.from_environment()
-    check_home_path(settings)
-    require_safe(options.snapshot)
-    warehouse, models = open_warehouse(), known_models(settings, COMPUTED_MODELS)
-    keys = chosen_parts(warehouse, family, options.parts)
-    specs = models.resolve(options.models) if options.models else ()
-    require_imported(specs, options.snapshot, settings)
-    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, {spec.name for spec in specs}, models)
-    refuse_unaskable(specs, options.snapshot, settings, options.max_cost_usd)
-    stages = {one.name: one.settings for one in family.stages()}
-    names = [*([family.ingested] if beside.first == "ingest" else []), *stages]
-    with start_stages(family.name, keys, options.snapshot) as running:
-        running.materialize(names, keys, run_config(options, stages))
-        if not beside.no_roll_ups:
-            running.roll_up(warehouse)
-    running.report(warehouse, family.part)
-    for line in unanswered_lines(_calls(warehouse, family, keys, options.snapshot)):
-        say(line, err=True)
-    return end_run(warehouse, running.outcome)
+def _steps(given: GivenRun, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
+    """All stages; the first, which loads the files, where the run begins with it."""
+    return [(one, keys) for one in (stages if given.beside.first == "ingest" else stages[1:])]
+
+
+def _after(family: Family, given: GivenRun, keys: Sequence[str], _: StagesRun) -> AfterRun:
+    return AfterRun(unanswered_lines(_calls(given.warehouse, family, keys, given.options.snapshot)))
 
 
 def _calls(warehouse: Warehouse, family: Family, keys: Sequence[str], snapshot: str) -> Iterator[tuple[str, str, str | None]]:
@@ -73,8 +68,3 @@ def _calls(warehouse: Warehouse, family: Family, keys: Sequence[str], snapshot: 
         at = {**family.space.levels(key), "snapshot": snapshot}
         rows = warehouse.read_or_empty(family.responses, columns=["model", "call_status", "error"], **at)
         yield from zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True)
-
-
-def estimate(family: Family, options: PartSettings, beside: RunFlags, output: str) -> None:
-    """Print what the run would ask and cost."""
-    raise ConfigError("--estimate: not there yet")
