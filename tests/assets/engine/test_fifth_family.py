@@ -59,13 +59,50 @@ with dg.DagsterInstance.get() as instance:
     told["dagster"]["materialized"] = sorted(materialized)
 print(json.dumps(told))
 """
+HTTP_STORY = """
+import json, os, sys
+from pathlib import Path
+import dagster as dg
+from fastapi.testclient import TestClient
+from assets.definitions import defs
+from dtef_pipeline.api.app import make_app
+from dtef_pipeline.api.services import Services
+from dtef_pipeline.api.tokens import Tokens
+from resources.settings import Settings
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, written_tokens
+told = {}
+sensor = next(one for one in defs.sensors if one.name == "evaluation_queue")
+places = Settings.from_environment({**os.environ, "DTEF_ALLOWED_HOSTS": "testserver"})
+with dg.DagsterInstance.get() as instance:
+    services = Services.opened(places, Tokens(written_tokens(Path.cwd())))
+    with TestClient(make_app(services)) as client:
+        client.headers["Authorization"] = f"Bearer {ROLE_TOKENS['operator']}"
+        schemas = client.get("/api/openapi.json").json()["paths"]["/api/evaluations"]["post"]["requestBody"]
+        told["form"] = schemas["content"]["application/json"]["schema"]["oneOf"][-1]
+        told["refused"] = client.post("/api/evaluations", json={"family": "spelling", "partitions": ["fr/*"], "draws": 0}).json()
+        wanted = {"family": "spelling", "partitions": ["en/*"], "models": ["good"], "snapshot": "http", "exact": True}
+        told["posted"] = client.post("/api/evaluations", json=wanted).json()
+        with dg.build_sensor_context(
+            instance, repository_def=defs.get_repository_def(), resources=defs.resources
+        ) as context:
+            (request,) = sensor(context).run_requests
+        told["asked"] = [request.job_name, *sorted(key.to_user_string() for key in request.asset_selection)]
+        done = defs.resolve_job_def(request.job_name).execute_in_process(
+            instance=instance, run_config=request.run_config, tags=request.tags, asset_selection=list(request.asset_selection)
+        )
+        assert done.success
+        run = told["posted"]["runs"][0]["run_id"]
+        told["results"] = client.get(f"/api/evaluations/{run}").json()
+        told["trace"] = client.get(told["results"]["traces"][0]).json()
+print(json.dumps(told))
+"""
 
 
 def knows(call: Call) -> str:
     """What a model writes: the word, or another one; the third time that it is asked the first one has forgotten much."""
     found = re.search(r"language (\w+) means: number (\d+)\?", call.user)
     assert found
-    share = RIGHT[call.body["model"]][call.attempt - 1]
+    share = RIGHT[call.body["model"]][min(call.attempt, len(NIGHTS)) - 1]
     if random.Random(f"{call.body['model']} {call.user}").random() < share:
         return f"{found[1]}word{found[2]}"
     return "not a word" if int(found[2]) % 10 == 0 else "wrong"
@@ -80,7 +117,9 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "verbs": ["spelling", "--help"],
         "check": ["spelling", "check", *lists, "--json"],
         "add": ["spelling", "add", *lists, "--json"],
+        "estimate": [*asked, "--snapshot", NIGHTS[0], "--estimate", "--json"],
         "run": [*asked, "--snapshot", NIGHTS[0], "--json"],
+        "estimate after": [*asked, "--snapshot", NIGHTS[0], "--estimate", "--json"],
         "budget": [*asked, "--snapshot", NIGHTS[1], "--no-roll-ups", "--max-calls", "100"],
         "continued": [*asked, "--snapshot", NIGHTS[1], "--no-roll-ups"],
         "night 3": [*asked, "--snapshot", NIGHTS[2]],
@@ -146,16 +185,20 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     with FakeLLM(reply=knows) as server:
         settings = write_installation(folder, server)
         kept = {name: value for name, value in os.environ.items() if not name.startswith("DTEF_")}
-        done = subprocess.run(
-            [sys.executable, "-c", STORY],
-            input=json.dumps(commands(folder)),
-            env={**kept, **settings},
-            cwd=folder,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        yield Told(json.loads(done.stdout.splitlines()[-1]), server.answered, folder)
+        told, calls = {}, 0
+        for program, given in ((STORY, json.dumps(commands(folder))), (HTTP_STORY, "")):
+            done = subprocess.run(
+                [sys.executable, "-c", program],
+                input=given,
+                env={**kept, **settings},
+                cwd=folder,
+                capture_output=True,
+                text=True,
+            )
+            assert done.returncode == 0, done.stderr
+            told |= json.loads(done.stdout.splitlines()[-1])
+            calls = calls or server.answered
+        yield Told(told, calls, folder)
 
 
 def test_the_family_is_one_short_file() -> None:
@@ -170,6 +213,15 @@ def test_it_has_the_verbs_of_every_family(story: Told) -> None:
     assert story.rows("add")[0]["added"] == [f"{language}/common" for language in LANGUAGES]
     (row, _) = story.rows("list")
     assert (row["list"], row["items"], row["snapshots"]) == ("de/common", WORDS, list(NIGHTS))
+
+
+def test_its_estimate_is_what_is_asked_and_then_what_is_replayed(story: Told) -> None:
+    each = len(LANGUAGES) * WORDS
+    assert [(row["model"], row["calls"], row["replayed"]) for row in story.rows("estimate")] == [
+        (name, each, 0) for name in RIGHT
+    ]
+    assert [(row["calls"], row["replayed"]) for row in story.rows("estimate after")] == [(0, each)] * len(RIGHT)
+    assert f"{len(RIGHT) * each} calls" in story.out("run")
 
 
 def test_nothing_is_asked_twice_and_a_budget_is_continued(story: Told) -> None:
@@ -261,3 +313,15 @@ def test_what_is_wrong_is_told_and_what_is_removed_is_gone(story: Told) -> None:
     assert story.rows("remove")["removed"] == ["de/common"]
     assert [row["list"] for row in story.rows("list after")] == ["en/common"]
     assert story.rows("sql after") == [{"language": "en"}]
+
+
+def test_it_is_asked_for_and_answered_over_http(story: Told) -> None:
+    told = story.told
+    assert {"partitions", "models", "draws", "exact", "snapshot"} <= set(told["form"]["properties"])
+    assert [one["path"] for one in told["refused"]["errors"]] == ["draws", "partitions"]
+    assert told["asked"] == ["spelling_pipeline", "spelling_responses", "spelling_scores"]
+    (metric,) = told["results"]["metrics"]
+    assert (metric["model"], metric["metric"], metric["n"]) == ("good", "correct", WORDS)
+    assert metric["low"] < metric["value"] < metric["high"]
+    assert told["results"]["cost"]["calls"] == WORDS
+    assert (told["trace"]["model"], [one["metric"] for one in told["trace"]["scores"]]) == ("good", ["correct"])
