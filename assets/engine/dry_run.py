@@ -25,7 +25,8 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.planned_calls import PlannedCalls, PlannedTotals, prompt_tokens
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Message, Request, Response
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.families import COMPUTED_MODELS, Family
+from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.family.stage import CallPlan, EpisodePlan, MostCalls, Stage, Tables, joined_rows
 from resources.gateway.embedder import NOTHING_EMBEDDED, Embedded

@@ -12,7 +12,8 @@ from dtef_pipeline.documents import read_document
 from dtef_pipeline.drift.panel_section import DRIFT_SECTION, load_drift_settings, names_models, read_panel, require_known_names
 from dtef_pipeline.drift.settings import DriftSettings
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, TABLES, Family
+from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, TABLES
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.judging.judges import judging_model
 from resources.known_models import known_models
 from resources.settings import Settings

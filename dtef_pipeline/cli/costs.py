@@ -11,7 +11,8 @@ import pyarrow as pa
 from dtef_pipeline.cli.opened_warehouse import reads_tables, say_stale
 from dtef_pipeline.cli.terminal import TableView, print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.families import FAMILIES, Family
+from dtef_pipeline.families import FAMILIES
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.tables import COSTS, description
 from dtef_pipeline.text.unknown_cost import row_cost_in_words
 from resources.warehouse import Warehouse

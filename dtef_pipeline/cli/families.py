@@ -27,7 +27,8 @@ from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Row, Subject
 from dtef_pipeline.drift.verdict_text import by_verdict, moved_judges, reaches, series_words, too_early
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.families import FAMILY_BY_NAME, SHARED_TABLES, TABLES, Family
+from dtef_pipeline.families import FAMILY_BY_NAME, SHARED_TABLES, TABLES
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
 from dtef_pipeline.report.terminal import render

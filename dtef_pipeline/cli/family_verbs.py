@@ -18,7 +18,8 @@ from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, refresh_boards
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import FAMILY_BY_NAME, SHARED_TABLES, Family
+from dtef_pipeline.families import FAMILY_BY_NAME, SHARED_TABLES
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted, plural
 from resources.blueprint_files import clear_tables

@@ -20,7 +20,8 @@ from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.qa.qa_run import chosen_parts, known_parts
 from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME, Family
+from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.qa.answering import with_messages
 from dtef_pipeline.qa.imported_answers import ImportedFile, ImportRules, imported_responses, read_imported, read_numbers
 from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts

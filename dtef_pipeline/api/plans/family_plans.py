@@ -33,7 +33,7 @@ from resources.gateway.budget import Accounts
 from resources.settings import Settings
 
 if TYPE_CHECKING:
-    from dtef_pipeline.families import Family
+    from dtef_pipeline.family.record import Family
     from resources.warehouse import Warehouse
 
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from assets.games.known_games import known_persona_versions, known_scenarios
 from dtef_pipeline.api.review.feedback_bodies import PairsWanted
 from dtef_pipeline.asking.models import is_computed
-from dtef_pipeline.families import FAMILY_BY_NAME, Family
+from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.games.first_seen import with_first_seen
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.paired_source import paired_rows

@@ -12,7 +12,7 @@ from dtef_pipeline.api.plans.manifests import read_manifest
 from dtef_pipeline.api.plans.plan import UnknownName
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.asking.draws import Draws
-from dtef_pipeline.families import Family
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, RunSettings, Setting
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.stored_tables import QA_CALL_TABLES, QA_TABLES
