@@ -140,7 +140,7 @@ _OF_LEAGUES = {
     "response_tokens_most": "Tokens of the responses to the most calls, if each is as long as max_tokens of the model allows",
 }
 """What columns of an estimate mean where games are played."""
-OF_MODELS = "Episodes of baselines alone ask nobody, and are not counted."
+BASELINES_LEFT_OUT = "Episodes of baselines alone ask nobody, and are not counted."
 HIGHEST_ASSUMES = (
     "The highest numbers assume that every game lasts to its limit of turns, "
     "every turn takes all its retries, and every response is as long as max_tokens allows."
@@ -180,6 +180,6 @@ GAMES_RUN = FamilyRun(
     after=_after,
     makes_warehouse=True,
     sized_by=("episodes", "episode"),
-    assumes=lambda found: [OF_MODELS, HIGHEST_ASSUMES],
+    assumes=lambda found: [BASELINES_LEFT_OUT, HIGHEST_ASSUMES],
     meanings=_OF_LEAGUES,
 )
