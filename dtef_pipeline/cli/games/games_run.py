@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from assets.games.known_games import known_personas, known_scenarios
@@ -14,6 +15,7 @@ from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun
 from dtef_pipeline.cli.started_runs import ERROR_CHARACTERS_SHOWN, StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.run_settings import settings_of
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.entrants import (
@@ -175,6 +177,7 @@ GAMES_RUN = FamilyRun(
     "games",
     "scenario",
     _stages,
+    partial(settings_of, GamesSettings),
     _choose,
     register=register,
     after=_after,
