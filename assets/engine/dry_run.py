@@ -38,7 +38,7 @@ from resources.warehouse import Warehouse
 _STAND_IN_MARK = re.compile("zq[a-p]{16}")
 """Names a stand-in in the prompts that show it: by it equal texts of different requests differ, too."""
 _MARK_TOKENS = 3
-_FILLER = " say"
+_STAND_IN_WORD = " say"
 """A token by `estimate_tokens`, and about as many characters as one of prose has."""
 _HEX_AS_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _AT_NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
@@ -356,7 +356,7 @@ class _Partition:
             return Failure(request.key, "no such response was imported", 0, "missing")
         usual, mark = self.planner.usual_tokens(stage, request), f"zq{request.key[:16].translate(_HEX_AS_LETTERS)}"
         self._longer[mark] = _most_tokens(request) - usual
-        text = mark + _FILLER * max(0, round(usual) - _MARK_TOKENS)
+        text = mark + _STAND_IN_WORD * max(0, round(usual) - _MARK_TOKENS)
         return Response(
             request.key,
             request.prompt_id,

@@ -82,6 +82,8 @@ class FamilyRun:
     """What a partition is called."""
     stages: Callable[[], Sequence[Stage]]
     """Imports them: that takes seconds."""
+    settings: Callable[[Mapping[str, Any]], Any]
+    """Those of a command, of what its options give."""
     choose: Callable[[GivenRun], Chosen]
     """Raises ConfigError for what is not known."""
     steps: Callable[[GivenRun, Sequence[str], Sequence[Stage]], Steps] = lambda given, keys, stages: [

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import click
 
-from dtef_pipeline.cli.options import Option, as_json, of_format, options, writes_a_table
+from dtef_pipeline.cli.options import (
+    Option,
+    as_json,
+    boards_by,
+    budgets_with_roles,
+    of_asked_snapshot,
+    of_estimate,
+    of_format,
+    options,
+    starts_from,
+    writes_a_table,
+)
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
 
 
 class Commands(click.Group):
@@ -100,6 +112,31 @@ _REFRESH = click.option(
 )
 _FUNCTIONS = {"add": "add_files", "check": "check_files", "list": "list_parts", "remove": "remove_parts", "board": "show_board"}
 """By verb, the function of `family_verbs.py` that does it for every family."""
+
+
+def run_command(
+    family: str,
+    settings: str,
+    verb: Verb,
+    roles: Sequence[str],
+    starts: Sequence[str] = (),
+    callbacks: Mapping[str, Callable[..., Any]] | None = None,
+) -> click.Command:
+    """`dtef FAMILY run`. `settings` and `callbacks`: as of `TakesSettings`; `roles`: of the models that it asks; `starts`: stages that it can
+    begin with."""
+
+    def run(is_estimate: bool, output: str, **given: Any) -> None:
+        from dtef_pipeline.cli.family_run import family_run, run_or_estimate
+
+        record = family_run(family)
+        own, beside = split_given(given)
+        run_or_estimate(record, record.settings(own), beside, is_estimate=is_estimate, output=output)
+
+    asks = (of_asked_snapshot, budgets_with_roles(*roles), *([starts_from(*starts)] if starts else []), boards_by(family))
+    with_options = options(*asks, of_estimate, *verb.options)(reports_errors(run))
+    made = click.command("run", TakesSettings, settings=settings, callbacks=callbacks, short_help=verb.short, help=verb.help)
+    command: click.Command = made(with_options)
+    return command
 
 
 def family_group(words: FamilyWords) -> click.Group:

@@ -138,11 +138,6 @@ def next_request(case: SummaryCase, first: Request, replies: Sequence[str]) -> R
     return _request(missing_messages(first.messages, replies[0], missing), case, first.model, len(missing))
 
 
-def from_nothing(case: SummaryCase, first: Request) -> tuple[Message, ...]:
-    """The messages by which an analyst whose reply held no block would be asked for all of them: the longest of all such messages."""
-    return missing_messages(first.messages, "", _read(case, ()).missing)
-
-
 def _request(messages: Sequence[Message], case: SummaryCase, analyst: ModelSpec, grades: int) -> Request:
     room = reply_tokens(grades)
     return Request.of_messages(messages, analyst, 0, case.material.snapshot, role=ANALYST_ROLE, answer_tokens=room)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -16,6 +17,7 @@ from dtef_pipeline.cli.started_runs import end_run
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.family.run_settings import settings_of
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.decision_points import has_decision_points, points_to_ask
@@ -200,6 +202,7 @@ DECISIONS_RUN = FamilyRun(
     "games",
     "scenario",
     _stages,
+    partial(settings_of, DecisionSettings),
     lambda given: _chosen(decision_plans(given.options, given.environment, given.models)),
     register=register,
     roll_up=lambda running, warehouse: running.roll_up_costs(),

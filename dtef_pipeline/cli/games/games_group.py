@@ -10,16 +10,14 @@ import click
 
 from dtef_pipeline.cli.options import (
     as_json,
-    boards_by,
     budgets_with_roles,
     of_asked_snapshot,
-    of_estimate,
     options,
     writes_a_table,
 )
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
-from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group
+from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
 
 
 @click.command(
@@ -51,11 +49,9 @@ def decisions(estimate: bool, output: str, **given: Any) -> None:
     """
     from dtef_pipeline.cli import family_run
     from dtef_pipeline.cli.games import games_decisions
-    from dtef_pipeline.family.run_settings import settings_of
-    from dtef_pipeline.games.settings import DecisionSettings
 
     settings, beside = split_given(given)
-    options = settings_of(DecisionSettings, settings)
+    options = games_decisions.DECISIONS_RUN.settings(settings)
     if estimate:
         family_run.estimate(games_decisions.DECISIONS_RUN, options, beside, output)
     else:
@@ -76,18 +72,12 @@ _of_scenarios = options(
 )
 
 
-@click.command(
-    cls=TakesSettings,
-    settings="dtef_pipeline.games.settings.GamesSettings",
-    short_help="Have players play scenarios, and score them.",
-)
-@of_asked_snapshot
-@budgets_with_roles("candidate")
-@boards_by("games")
-@of_estimate
-@reports_errors
-def run(is_estimate: bool, output: str, **given: Any) -> None:
-    """Have players play scenarios turn by turn, score every episode, and update the boards.
+run = run_command(
+    "games",
+    "dtef_pipeline.games.settings.GamesSettings",
+    Verb(
+        "Have players play scenarios, and score them.",
+        """Have players play scenarios turn by turn, score every episode, and update the boards.
 
     Every seed is played in all seats, so that luck with the deal is the same for all. Baselines play for nothing. Responses of models are stored
     before they are used: the same command after a crash, or once more, asks nothing twice. An episode that a budget ends keeps its turns, and
@@ -101,14 +91,10 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
 
     \b
     Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
-    """
-    from dtef_pipeline.cli.family_run import run_or_estimate
-    from dtef_pipeline.cli.games.games_run import GAMES_RUN
-    from dtef_pipeline.family.run_settings import settings_of
-    from dtef_pipeline.games.settings import GamesSettings
-
-    settings, beside = split_given(given)
-    run_or_estimate(GAMES_RUN, settings_of(GamesSettings, settings), beside, is_estimate=is_estimate, output=output)
+    """,
+    ),
+    roles=("candidate",),
+)
 
 
 @click.command(short_help="Play one episode of a scenario.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from assets.games.known_games import known_personas, known_scenarios
@@ -14,6 +15,7 @@ from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun
 from dtef_pipeline.cli.started_runs import ERROR_CHARACTERS_SHOWN, StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.run_settings import settings_of
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.entrants import (
@@ -140,7 +142,7 @@ _OF_LEAGUES = {
     "response_tokens_most": "Tokens of the responses to the most calls, if each is as long as max_tokens of the model allows",
 }
 """What columns of an estimate mean where games are played."""
-OF_MODELS = "Episodes of baselines alone ask nobody, and are not counted."
+BASELINES_LEFT_OUT = "Episodes of baselines alone ask nobody, and are not counted."
 HIGHEST_ASSUMES = (
     "The highest numbers assume that every game lasts to its limit of turns, "
     "every turn takes all its retries, and every response is as long as max_tokens allows."
@@ -175,11 +177,12 @@ GAMES_RUN = FamilyRun(
     "games",
     "scenario",
     _stages,
+    partial(settings_of, GamesSettings),
     _choose,
     register=register,
     after=_after,
     makes_warehouse=True,
     sized_by=("episodes", "episode"),
-    assumes=lambda found: [OF_MODELS, HIGHEST_ASSUMES],
+    assumes=lambda found: [BASELINES_LEFT_OUT, HIGHEST_ASSUMES],
     meanings=_OF_LEAGUES,
 )

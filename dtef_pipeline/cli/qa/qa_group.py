@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import click
 
 from dtef_pipeline.cli.options import (
-    boards_by,
-    budgets_with_roles,
-    of_asked_snapshot,
-    of_estimate,
     of_served,
     options,
-    starts_from,
 )
-from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
-from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group
+from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
 from dtef_pipeline.qa.result_views import QA_VIEWS
 
 _PART_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -53,10 +45,6 @@ def documented_models(context: click.Context, parameter: click.Parameter, names:
     return as_known(names)
 
 
-of_qa_budgets = budgets_with_roles("candidate", "judge", "embedder")
-of_qa_roll_ups = boards_by("qa")
-
-
 _QUESTION_FILES = (
     click.argument("suite"),
     click.argument("path", type=click.Path(exists=True, path_type=Path)),
@@ -73,20 +61,12 @@ _QUESTION_FILES = (
 )
 
 
-@click.command(
-    cls=TakesSettings,
-    settings="dtef_pipeline.qa.settings.QaSettings",
-    callbacks={"models": documented_models},
-    short_help="Ask models, judge and score what they answer.",
-)
-@of_asked_snapshot
-@of_qa_budgets
-@starts_from("ingest", "ask", "judge")
-@of_qa_roll_ups
-@of_estimate
-@reports_errors
-def run(is_estimate: bool, output: str, **given: Any) -> None:
-    """Ask models the questions of parts, have their responses judged, run and scored; then update the boards.
+run = run_command(
+    "qa",
+    "dtef_pipeline.qa.settings.QaSettings",
+    Verb(
+        "Ask models, judge and score what they answer.",
+        """Ask models the questions of parts, have their responses judged, run and scored; then update the boards.
 
     Responses and judgements that are stored already are used again, and only the missing ones are asked for. When a budget is reached,
     finished work is kept; give the command again to ask for the rest. With --from judge the stored responses of the snapshot are judged and
@@ -102,12 +82,12 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
 
     \b
     Exit code: 0 done; 1 a part failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
-    """
-    from dtef_pipeline.cli.family_run import run_or_estimate
-    from dtef_pipeline.cli.qa.qa_run import QA_RUN, with_panel
-
-    settings, beside = split_given(given)
-    run_or_estimate(QA_RUN, with_panel(settings), beside, is_estimate=is_estimate, output=output)
+    """,
+    ),
+    roles=("candidate", "judge", "embedder"),
+    starts=("ingest", "ask", "judge"),
+    callbacks={"models": documented_models},
+)
 
 
 QA = FamilyWords(

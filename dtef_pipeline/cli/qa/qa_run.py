@@ -212,6 +212,7 @@ QA_RUN = FamilyRun(
     "qa",
     "part",
     _stages,
+    with_panel,
     _choose,
     _steps,
     _refuse,

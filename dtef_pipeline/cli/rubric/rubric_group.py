@@ -9,17 +9,11 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.options import (
-    boards_by,
-    budgets_with_roles,
-    of_asked_snapshot,
-    of_estimate,
     refuse_others,
-    starts_from,
     writes_a_table,
 )
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
-from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group
+from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
 
 of_models_dir = click.option(
@@ -39,8 +33,6 @@ of_blueprints = click.option(
     metavar="ID|PATTERN",
     help="Only this blueprint, or those that fit, as in 'compass__*'; may be repeated.  [default: all]",
 )
-of_budgets = budgets_with_roles("candidate", "judge", "embedder", "analyst")
-of_roll_ups = boards_by("rubric")
 
 
 @click.command(short_help="Show what models wrote and what judges said, or compare two runs.")
@@ -132,19 +124,12 @@ def show(
     sys.exit(rubric_show.compare(blueprint, before, after, drift, by, top, fail_on, given["output"]))
 
 
-@click.command(
-    cls=TakesSettings,
-    settings="dtef_pipeline.rubric.settings.RubricSettings",
-    short_help="Ask models, have their responses judged, and score them.",
-)
-@of_asked_snapshot
-@of_budgets
-@starts_from("ingest", "ask", "judge")
-@of_roll_ups
-@of_estimate
-@reports_errors
-def run(is_estimate: bool, output: str, **given: Any) -> None:
-    """Ask models the prompts of blueprints, have their responses judged and embedded, and score them; then update the boards.
+run = run_command(
+    "rubric",
+    "dtef_pipeline.rubric.settings.RubricSettings",
+    Verb(
+        "Ask models, have their responses judged, and score them.",
+        """Ask models the prompts of blueprints, have their responses judged and embedded, and score them; then update the boards.
 
     Responses and judgements that are stored already are used again, and only the missing ones are asked for. When a budget is reached,
     finished work is kept; give the command again to ask for the rest. With --from judge the stored responses of the snapshot are judged and
@@ -161,12 +146,11 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
 
     \b
     Exit code: 0 done; 1 a blueprint failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
-    """
-    from dtef_pipeline.cli.family_run import run_or_estimate
-    from dtef_pipeline.cli.rubric.rubric_run import RUBRIC_RUN, with_panel
-
-    settings, beside = split_given(given)
-    run_or_estimate(RUBRIC_RUN, with_panel(settings), beside, is_estimate=is_estimate, output=output)
+    """,
+    ),
+    roles=("candidate", "judge", "embedder", "analyst"),
+    starts=("ingest", "ask", "judge"),
+)
 
 
 _BLUEPRINT_FILES = (

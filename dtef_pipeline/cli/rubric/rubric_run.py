@@ -181,6 +181,7 @@ RUBRIC_RUN = FamilyRun(
     "rubric",
     "blueprint",
     _stages,
+    with_panel,
     _choose,
     _steps,
     after=_after,

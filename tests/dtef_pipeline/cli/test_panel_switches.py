@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.cli import anchors
+from dtef_pipeline.cli import anchors, family_run
 from dtef_pipeline.cli.qa import qa_run
 from dtef_pipeline.cli.rubric import rubric_run
 from dtef_pipeline.errors import ConfigError
@@ -80,7 +80,7 @@ def test_a_key_of_a_section_reaches_the_stages_that_take_it(
 @pytest.mark.usefixtures("state")
 def test_trust_in_answers_reaches_the_stage_that_runs_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[bool] = []
-    monkeypatch.setattr(qa_run, "run", lambda options, beside: told.append(options.trust_answers))
+    monkeypatch.setattr(family_run, "run", lambda record, options, beside: told.append(options.trust_answers))
     for given in ([], ["--trust-answers"]):
         assert dtef("qa", "run", "--suite", "humaneval", "--model", "gpt-4.1", *given).exit_code == 0
     assert told == [False, True]
