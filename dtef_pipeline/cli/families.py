@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
 from assets.stage.panel_drift import judges_in, panel_drift, scored_in
+from dtef_pipeline.cli.family_records import family_commands
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_stale
 from dtef_pipeline.cli.survey.boards import render_drift
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
@@ -106,11 +106,7 @@ class CommandFamily:
 
 
 def family_record(name: str) -> CommandFamily:
-    if FAMILY_BY_NAME[name].is_assembled:
-        from dtef_pipeline.cli.plugged.plugged_board import plugged_commands
-
-        return plugged_commands(FAMILY_BY_NAME[name])
-    found: CommandFamily = getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_board"), f"{name.upper()}_COMMANDS")
+    found: CommandFamily = family_commands(name, "board", "COMMANDS")
     return found
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
+from dtef_pipeline.cli.family_records import family_commands
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.options import exit_after, refuse_estimate_of_judging
 from dtef_pipeline.cli.planned_table import print_estimate, stored_responses
@@ -110,7 +110,7 @@ class FamilyRun:
 
 def family_run(name: str) -> FamilyRun:
     """The record of a family's runs."""
-    found: FamilyRun = getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_run"), f"{name.upper()}_RUN")
+    found: FamilyRun = family_commands(name, "run", "RUN")
     return found
 
 

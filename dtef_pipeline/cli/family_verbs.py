@@ -13,6 +13,7 @@ import click
 import pandas as pd
 
 from dtef_pipeline.cli.families import fitting
+from dtef_pipeline.cli.family_records import family_commands
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, refresh_boards
@@ -92,11 +93,7 @@ class FamilyFiles:
 
 
 def family_files(name: str) -> FamilyFiles:
-    if FAMILY_BY_NAME[name].is_assembled:
-        from dtef_pipeline.cli.plugged.plugged_files import plugged_files
-
-        return plugged_files(FAMILY_BY_NAME[name])
-    found: FamilyFiles = getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_files"), f"{name.upper()}_FILES")
+    found: FamilyFiles = family_commands(name, "files", "FILES")
     return found
 
 

@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dtef_pipeline.cli.options import (
-    boards_by,
-    budgets_with_roles,
-    of_asked_snapshot,
-    of_estimate,
-    options,
-    starts_from,
-)
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
-from dtef_pipeline.cli.verbs import Commands, FamilyWords, Verb, family_group
+from dtef_pipeline.cli.verbs import Commands, FamilyWords, Verb, family_group, run_command
 
 if TYPE_CHECKING:
     from dtef_pipeline.family.record import Family
@@ -113,18 +104,6 @@ def plugged_group(family: Family) -> click.Group:
 
 def _run(family: Family) -> click.Command:
     """The command that runs its stages."""
-
-    def run(is_estimate: bool, output: str, **given: Any) -> None:
-        from dtef_pipeline.cli.family_run import run_or_estimate
-        from dtef_pipeline.cli.plugged.plugged_run import plugged_run, with_panel
-
-        settings, beside = split_given(given)
-        chosen = with_panel(family, settings)
-        run_or_estimate(plugged_run(family), chosen, beside, is_estimate=is_estimate, output=output)
-
-    decorate = options(
-        of_asked_snapshot, budgets_with_roles("candidate"), starts_from("ingest", "ask"), boards_by(family.name), of_estimate
-    )
     help = f"""Ask models what stands in the {family.part}s, score what they answer, and update the boards.
 
     Responses that are stored already are used again, and only the missing ones are asked for. When a budget is reached, finished work is kept;
@@ -134,8 +113,5 @@ def _run(family: Family) -> click.Command:
     Exit code: 0 done; 1 a {family.part} failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
     """
     settings = f"{family.settings.__module__}.{family.settings.__qualname__}"
-    make = click.command(
-        "run", cls=TakesSettings, settings=settings, short_help="Ask models, and score what they answer.", help=help
-    )
-    command: click.Command = make(decorate(reports_errors(run)))
-    return command
+    verb = Verb("Ask models, and score what they answer.", help)
+    return run_command(family.name, settings, verb, roles=("candidate",), starts=("ingest", "ask"))

@@ -19,7 +19,7 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 
-def with_panel(family: Family, given: Mapping[str, Any]) -> Any:
+def _settings(family: Family, given: Mapping[str, Any]) -> Any:
     """The settings that options give, with what the panel file alone says."""
     panel = family_panel(Settings.from_environment(), family.name, family.settings)
     return command_settings(family.settings, given, panel)
@@ -31,6 +31,7 @@ def plugged_run(family: Family) -> FamilyRun:
         family.name,
         family.part,
         partial(_stages, family),
+        partial(_settings, family),
         partial(_choose, family),
         steps=_steps,
         after=partial(_after, family),
