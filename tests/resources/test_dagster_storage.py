@@ -113,6 +113,13 @@ def test_a_home_begun_with_dagsters_own_storage_goes_on(tmp_path: Path, monkeypa
         assert seen(ours, run) == before
 
 
+def test_the_log_is_flushed_at_checkpoints_and_not_at_each_commit(log: EventLog) -> None:
+    """Dagster's write-ahead log stays: without it a file that is not flushed could break."""
+    with log.index_connection() as connection:
+        settings = [connection.execute(sa.text(f"PRAGMA {name}")).scalar() for name in ("journal_mode", "synchronous")]
+    assert settings == ["wal", 1]
+
+
 def test_files_of_many_runs_are_not_all_kept_open(log: EventLog, tmp_path: Path) -> None:
     for number in range(12):
         log.store_event(made(f"{number:08}-1111-1111-1111-111111111111", KEYS[0]))

@@ -51,8 +51,12 @@ def compared_cells(cells: pd.DataFrame, level: str) -> pd.DataFrame:
 
 
 def codes(cells: pd.DataFrame, by: Sequence[str]) -> Codes:
-    """(cells,) the group of each, from 0 in the order in which groups come."""
-    return np.asarray(cells.groupby(list(by), observed=True, sort=False).ngroup(), dtype=np.int64)
+    """(cells,) the group of each, from 0 in the order in which groups come. No name is missing."""
+    key = np.zeros(len(cells), dtype=np.int64)
+    for name in by:
+        own = pd.factorize(cells[name])[0]
+        key = key * (own.max(initial=0) + 1) + own
+    return pd.factorize(key)[0].astype(np.int64)
 
 
 def segment_deviations(cells: pd.DataFrame, level: str, segment: Codes, noise: Draws | None, subject: Scored) -> Estimates:

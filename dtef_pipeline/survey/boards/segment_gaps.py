@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions
@@ -13,9 +12,10 @@ from dtef_pipeline.statistics.cluster_robust import why_none
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE, holm
 from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, WHY_NOT_TESTED
 from dtef_pipeline.survey.boards.schemas import SEGMENT_GAPS
-from dtef_pipeline.survey.boards.segment_deviations import Draws, add_levels, codes, compared_cells, segment_deviations
+from dtef_pipeline.survey.boards.segment_deviations import Draws, add_levels, codes, segment_deviations
 from dtef_pipeline.survey.keys import KEYS
 
+_TESTED = ("deviation", "low", "high", "p", "p_adjusted", "note")
 _NO_CEILINGS = "not tested: ceilings are not known, so sample size is not accounted for; ingest the round again"
 _EACH_BY_THE_OTHER = "not tested: each of the two segments is predicted by the other's answers"
 _ABOVE_CEILING = "not tested: the scores lie above the ceiling, as those of a model that knows the observed answers"
@@ -31,58 +31,70 @@ def segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None
     is as rare as 5 %. `parsed_deviation` and `parsed_verdict` are the same over parsed responses alone. Attributes of one segment have no rows;
     segments that share no question with another one of their attribute have no deviation. `note` says why a row has no interval or no verdict.
     """
-    scored = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
-    tables = [
-        rows.assign(**dict(zip(KEYS.series, map(str, key), strict=True)))
-        for key, own in scored.groupby(list(KEYS.series), observed=True, sort=False)
-        for rows in _attributes(add_levels(own, options.metric), options, noise)
-    ]
-    table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    used = _cells_of_groups(cells, options.metric)
+    rows = _judge(used, "level", options, noise)
+    # Where all was read, readable responses say what all responses say.
+    unread = (used["read"] != 1).groupby(used["group"]).transform("any")
+    parsed = pd.concat(
+        [_judge(used[unread], "parsed_level", options, noise), rows[~rows.index.isin(used["group"][unread], level=0)]]
+    )
+    rows = rows.join(parsed[["deviation", "verdict"]].add_prefix("parsed_")).fillna({"parsed_verdict": UNTESTED})
+    rows["expected"] = (rows["score"] - rows["deviation"]).clip(upper=1)
+    rows = pd.concat([rows, _alone(used, rows)]).reset_index().sort_values(["group", "deviation"], kind="stable")
+    names = used.drop_duplicates("group").set_index("group")[[*KEYS.series, "attribute"]].astype(str)
+    table = rows.join(names, on="group")
     return table.assign(targets=options.targets, metric=options.metric, seed=options.seed).reindex(columns=SEGMENT_GAPS.names)
 
 
-def _attributes(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None) -> Iterator[pd.DataFrame]:
-    """The rows of each attribute of one model, without the columns that name the model."""
-    for attribute, own in cells.groupby("attribute", observed=True):
-        if own["segment"].nunique() < 2:
-            continue
-        rows = _judge(own, "level", options, noise)
-        parsed = rows if (own["read"] == 1).all() else _judge(own, "parsed_level", options, noise)
-        rows = rows.join(parsed[["deviation", "verdict"]].add_prefix("parsed_")).fillna({"parsed_verdict": UNTESTED})
-        rows["expected"] = (rows["score"] - rows["deviation"]).clip(upper=1)
-        rows = pd.concat([rows, _alone(own, rows)])
-        yield rows.reset_index().assign(attribute=attribute).sort_values("deviation", kind="stable")
+def _cells_of_groups(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The scored cells, with levels, of attributes of several segments. A `group` is one model's attribute; groups stand one after the other."""
+    scored = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
+    models = [add_levels(own, metric) for _, own in scored.groupby(list(KEYS.series), observed=True, sort=False)]
+    used = pd.concat(models) if models else add_levels(scored, metric)
+    attribute, names = pd.factorize(used["attribute"].astype(str), sort=True)
+    used = used.assign(group=codes(used, KEYS.series) * len(names) + attribute, segment=used["segment"].astype(str))
+    several = used.groupby("group")["segment"].transform("nunique") > 1
+    return used[several].sort_values("group", kind="stable")
 
 
 def _alone(cells: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
-    """A row for each segment of an attribute that is not among the `compared` ones."""
-    left = cells[~cells["segment"].isin(compared.index)]
-    rows = left.groupby("segment", observed=True, sort=False).agg(
-        n=("n", "median"), n_pairs=("score", "size"), score=("score", "mean")
-    )
+    """A row for each segment of a group that is not among the `compared` ones."""
+    rows = _means(cells)
+    rows = rows[~rows.index.isin(compared.index)]
     return rows.assign(verdict=UNTESTED, parsed_verdict=UNTESTED, note=_NO_COMMON_QUESTION)
 
 
+def _means(cells: pd.DataFrame) -> pd.DataFrame:
+    """By group and segment in the order of the cells: respondents, pairs and mean score."""
+    by_segment = cells.groupby(["group", "segment"], sort=False)
+    return by_segment.agg(n=("n", "median"), n_pairs=("score", "size"), score=("score", "mean"))
+
+
 def _judge(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws | None) -> pd.DataFrame:
-    """A row per segment of an attribute, by the `level` of its cells; no rows where there is nothing to compare."""
-    cells = compared_cells(cells, level)
-    grouped = cells.groupby("segment", observed=True, sort=False)
-    rows = grouped.agg(n=("n", "median"), n_pairs=("score", "size"), score=("score", "mean"))
-    if rows.empty:
-        return rows.assign(deviation=np.nan, verdict=UNTESTED)
+    """A row per group and segment, by the `level` of the cells; no rows where there is nothing to compare."""
+    known = cells[cells[level].notna()]
+    together = known.groupby(["group", *KEYS.shared_item], observed=True, sort=False)[level].transform("size")
+    compared = known[together > 1]
+    tested = [_test(own, level, options, noise) for _, own in compared.groupby("group", sort=False)]
+    columns = {name: np.concatenate([one[name] for one in tested] or [[]]) for name in _TESTED}
+    rows = _means(compared).assign(**columns)
+    significant = np.where(rows["p_adjusted"] < SIGNIFICANCE, np.where(rows["deviation"] < 0, WORSE, BETTER), ALIKE)
+    return rows.assign(verdict=np.where(rows["p"].isna(), UNTESTED, significant))
+
+
+def _test(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws | None) -> dict[str, npt.ArrayLike]:
+    """What is said of each segment of one group, by the names of _TESTED; segments in the order of the cells."""
     found = segment_deviations(cells, level, codes(cells, ["segment"]), noise, options.subject)
-    low, high = found.interval()
     p = found.p()
     # Of two segments each lies as far from the other: one test.
-    rows = rows.assign(deviation=found.value, low=low, high=high, p=p, p_adjusted=p if len(p) == 2 else holm(p))
-    reason = _why_not_tested(cells, len(rows), options)
-    if reason:
-        rows[["low", "high", "p", "p_adjusted"]] = np.nan
-    significant = np.where(rows["p_adjusted"] < SIGNIFICANCE, np.where(rows["deviation"] < 0, WORSE, BETTER), ALIKE)
+    adjusted = p if len(p) == 2 else holm(p)
+    reason = _why_not_tested(cells, len(p), options)
     few = (why_none(int(count), KEYS.cluster_noun, "interval and no test") for count in found.n_clusters)
-    return rows.assign(
-        verdict=np.where(rows["p"].isna(), UNTESTED, significant), note=["; ".join(filter(None, [why, reason])) for why in few]
-    )
+    notes = ["; ".join(filter(None, [why, reason])) for why in few]
+    tests = [*found.interval(), p, adjusted]
+    if reason:
+        tests = [np.full(len(p), np.nan)] * len(tests)
+    return dict(zip(_TESTED, [found.value, *tests, notes], strict=True))
 
 
 def _why_not_tested(cells: pd.DataFrame, segments: int, options: BoardOptions) -> str:
