@@ -39,11 +39,15 @@ def _load(point: EntryPoint, taken: Collection[str]) -> Family:
     except Exception as error:
         raise ConfigError(f"the family {point.name} of {package} cannot be loaded: {type(error).__name__}: {error}") from error
     is_whole = isinstance(family, Family) and family.is_assembled and bool(family.space.second)
-    if point.name in taken or not is_whole or family.name != point.name:
+    if point.name in taken or not is_whole or family.name != point.name or not _has_own_tables(family):
         allowed = (
-            f"a Family called {point.name}, with a function that loads files and a space of two levels, whose name is none of "
-            f"{', '.join(sorted(taken))}"
+            f"a Family called {point.name}, with a function that loads files, a space of two levels, and tables called {point.name}_..., "
+            f"whose name is none of {', '.join(sorted(taken))}"
         )
         raise ConfigError(f"the family {point.name} of {package}: got {family!r:.80}; allowed: {allowed}")
     found: Family = family
     return found
+
+
+def _has_own_tables(family: Family) -> bool:
+    return all(name.startswith(f"{family.name}_") for name in family.tables)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family import plugged
+from tests.made import spelling_family
 from tests.made.spelling_family import SPELLING
 
 SPELLED = "tests.made.spelling_family:SPELLING"
@@ -36,6 +38,13 @@ def test_what_is_no_such_record_is_told_with_its_name(
 ) -> None:
     with pytest.raises(ConfigError, match=f"the family {name} of an unknown package.*{message}"):
         families(name, value, monkeypatch)
+
+
+def test_tables_of_others_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = SPELLING.tables["spelling_words"]
+    monkeypatch.setattr(spelling_family, "SPELLING", replace(SPELLING, tables={**SPELLING.tables, "qa_items": table}))
+    with pytest.raises(ConfigError, match="tables called spelling_"):
+        families("spelling", SPELLED, monkeypatch)
 
 
 def test_a_name_that_is_taken_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
