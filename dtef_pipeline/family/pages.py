@@ -20,8 +20,8 @@ from dtef_pipeline.report.markup import (
     as_is,
     dollars,
     estimate,
-    long_text,
     named,
+    note,
     p_value,
     section,
     table,
@@ -36,7 +36,7 @@ from dtef_pipeline.text.counted import plural
 
 _INTERVAL_ENDS = {"score": ("score_low", "score_high"), "difference": ("low", "high")}
 """By the columns of estimates, those of the ends of their intervals, which stand beneath."""
-_SHOWN_BY_NAME: Mapping[str, Shown] = {"cost_usd": dollars, "p_adjusted": p_value, "note": long_text}
+_SHOWN_BY_NAME: Mapping[str, Shown] = {"cost_usd": dollars, "p_adjusted": p_value, "note": note}
 """How columns are shown whose type does not say it."""
 _RANKED_SHOWN = ("rank", "model", "score", "rank_low", "rank_high", "n_items", "n_clusters", "coverage", "parse_rate", "note")
 _PAIR_COLUMNS = ("model", "other_model", "verdict", "difference", "n_items", "n_clusters", "p_adjusted", "note")
@@ -88,14 +88,15 @@ def _section(rows: StoredRows, family: Family, part: _Part) -> str:
         nothing = missing("Nothing to show", f"`dtef {family.name} run` and `dtef {family.name} board --refresh` make it")
         return section(part.anchor, part.title, part.how, nothing)
     ends = [(name, *_INTERVAL_ENDS[name]) for name in part.columns if name in _INTERVAL_ENDS]
-    columns = [_column(part.schema.field(name)) for name in part.columns]
+    called = {"first_level": family.space.first, "second_level": family.space.second}
+    columns = [_column(part.schema.field(name), called.get(name, name)) for name in part.columns]
     names = {one.name: found[one.name].map(wrapping_name) for one in columns if one.shown is named}
     shown = with_intervals(found, ends).assign(**names)
     return section(part.anchor, part.title, part.how, table(shown, columns, caption=part.title, data=found))
 
 
-def _column(column: pa.Field) -> Column:
-    title = column.name.removeprefix("n_").replace("_", " ").capitalize()
+def _column(column: pa.Field, called: str) -> Column:
+    title = called.removeprefix("n_").replace("_", " ").capitalize()
     return Column(column.name, title, _shown(column), description(column))
 
 
