@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
@@ -28,7 +28,7 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import RunSettings
-from dtef_pipeline.family.stage import CallPlan, EpisodePlan, MostCalls, Stage, Tables, joined_rows
+from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Stage, Tables, joined_rows
 from resources.gateway.embedder import NOTHING_EMBEDDED, Embedded
 from resources.known_models import known_models
 from resources.responses.store import RESPONSES, ResponseStore
@@ -182,14 +182,6 @@ class _DryInputs(StageInputs):
         return NOTHING_EMBEDDED
 
 
-class _Asked(NamedTuple):
-    """A request of an episode."""
-
-    episode: Episode
-    came: Played
-    request: Request
-
-
 class _Partition:
     """One partition: what its stages made, what they would make, and what is counted of it."""
 
@@ -200,8 +192,6 @@ class _Partition:
         """By stage, what makes its tables once somebody reads one."""
         self._longer: dict[str, float] = {}
         """By the mark of a stand-in, the tokens that the reply may have beyond those of the stand-in."""
-        self._sent: dict[str, tuple[PlannedCalls, float]] = {}
-        """By the key of a request that is sent, where it is counted, and the most tokens of its reply."""
 
     def plan(self) -> None:
         """Have the stages plan one after the other."""
@@ -253,14 +243,13 @@ class _Partition:
         keys = [request.key for request in requests]
         known = set[str]() if self.planner.store is None else self.planner.store.known(keys)
         for request in requests:
-            if self._count(stage, request, is_stored=request.key in known):
-                self._may_send(self.planner.row(stage, request), request)
+            if self.count(stage, request, is_stored=request.key in known):
+                self.may_send(self.planner.row(stage, request), request)
 
         def make() -> Tables:
-            lacking = [request for request in requests if request.key not in known]
-            made = [self._reply(stage, request) for request in lacking]
-            stand_ins = [one for one in made if isinstance(one, Response)]
-            failures = {one.request_key: one for one in made if isinstance(one, Failure)}
+            lacking = [one for one in requests if one.key not in known]
+            failures = {one.key: _not_imported(one) for one in lacking if one.model.is_imported}
+            stand_ins = [_response(one, self.stand_in(stage, one)) for one in lacking if one.key not in failures]
             stored = pa.concat_tables([self.planner.stored(plan.keys()), _response_table(stand_ins)])
             return plan.written(plan.rows(stored, failures))
 
@@ -269,60 +258,15 @@ class _Partition:
     def _plan_episodes(self, stage: Stage, plan: EpisodePlan) -> Callable[[], Tables]:
         """Play the episodes, and count their requests; what makes the tables."""
         self.planner.found.sizes[stage.name] += plan.size
-        most = plan.most_calls() if plan.most_calls else None
-        parts = [plan.rows((), ())]
+        playing, parts = _Playing(self, stage, plan), [plan.rows((), ())]
         for some in in_windows(plan.episodes(), stage.at_a_time):
-            played = self._play(stage, plan, some, most)
+            played = playing.play(some)
             if stage.name in self.planner.read_later:
                 parts.append(plan.rows(some, played))
-        for spec, calls, prompt, reply in most.total() if most else ():
-            self.planner.found.counts.row(CANDIDATE, spec).may_send(prompt, reply, calls)
+        playing.close()
         return lambda: plan.written(joined_rows(parts))
 
-    def _play(self, stage: Stage, plan: EpisodePlan, episodes: Sequence[Episode], most: MostCalls | None) -> list[Played]:
-        """Play episodes to their ends, one request of each at a time."""
-        played = [Played() for _ in episodes]
-        going = list(zip(episodes, played, strict=True))
-        while going:
-            asked = []
-            for one, came in going:
-                if (request := one.next(came.responses)) is not None:
-                    asked.append(_Asked(one, came, request))
-                elif most is None:
-                    self._count_further(one, came, plan)
-            going = self._answer(stage, plan, asked, most)
-        return played
-
-    def _answer(
-        self, stage: Stage, plan: EpisodePlan, asked: Sequence[_Asked], most: MostCalls | None
-    ) -> list[tuple[Episode, Played]]:
-        """Count these requests and add their replies, stored ones and stand-ins; the episodes that go on."""
-        stored = responses_by_key(self.planner.stored([one.request.key for one in asked]))
-        going = []
-        for episode, came, request in asked:
-            reply: Response | Failure | None = stored.get(request.key)
-            is_sent = self._count(stage, request, is_stored=reply is not None)
-            text: str | None = ""
-            if reply is None:
-                reply = self._reply(stage, request)
-                text = plan.stand_in(episode, request, reply.text) if isinstance(reply, Response) else None
-                if most is not None:
-                    most.add(episode, request)
-                elif is_sent:
-                    row = self.planner.row(stage, request)
-                    self._may_send(row, request, plan.longer_at_most)
-                    self._sent[request.key] = row, _most_tokens(request)
-            if isinstance(reply, Failure):
-                came.failure = reply
-                continue
-            came.responses.append(replace(reply, text=text) if text else reply)
-            if text is not None:
-                going.append((episode, came))
-            elif most is None:
-                self._count_further(episode, came, plan)
-        return going
-
-    def _count(self, stage: Stage, request: Request, *, is_stored: bool) -> bool:
+    def count(self, stage: Stage, request: Request, *, is_stored: bool) -> bool:
         """Count a planned request; whether it is sent, and was not counted before. Of models whose replies were made elsewhere none is."""
         row, is_new = self.planner.row(stage, request), self.planner.found.counts.is_new(request.key)
         row.planned += 1
@@ -333,44 +277,106 @@ class _Partition:
         row.send(prompt_tokens(request.conversation), self.planner.usual_tokens(stage, request))
         return True
 
-    def _may_send(self, row: PlannedCalls, request: Request, longer: float = inf, shown: float = 0.0) -> None:
+    def may_send(self, row: PlannedCalls, request: Request, longer: float = inf, shown: float = 0.0) -> None:
         """Count a call with the longest prompt and reply. `longer`: as `EpisodePlan.longer_at_most`; `shown`: tokens of the reply before."""
         messages = request.conversation
         tokens = prompt_tokens(messages) + min(self.longer(messages), longer)
         row.may_send(tokens + shown, _most_tokens(request))
 
-    def _count_further(self, episode: Episode, came: Played, plan: EpisodePlan) -> None:
-        """Count what an episode that is over would ask if its last reply, a stand-in, were cut and could not be read."""
-        if not came.responses or came.responses[-1].request_key not in self._sent:
-            return
-        *before, last = came.responses
-        row, longest = self._sent.pop(last.request_key)
-        if (request := episode.next([*before, replace(last, text="", finish_reason=_CUT)])) is not None:
-            shown = sum(one.role == "assistant" for one in request.conversation) >= len(came.responses)
-            self._may_send(row, request, plan.longer_at_most, longest if shown else 0.0)
-
-    def _reply(self, stage: Stage, request: Request) -> Response | Failure:
-        """A reply of the usual length in place of one that is not there; a failure where there will be none."""
-        model = request.model
-        if model.is_imported:
-            return Failure(request.key, "no such response was imported", 0, "missing")
+    def stand_in(self, stage: Stage, request: Request) -> str:
+        """A text of the usual length, which differs from that of every other request."""
         usual, mark = self.planner.usual_tokens(stage, request), f"zq{request.key[:16].translate(_HEX_AS_LETTERS)}"
         self._longer[mark] = _most_tokens(request) - usual
-        text = mark + _STAND_IN_WORD * max(0, round(usual) - _MARK_TOKENS)
-        return Response(
-            request.key,
-            request.prompt_id,
-            model.name,
-            model.variant,
-            request.draw,
-            request.snapshot,
-            text,
-            *(None,) * 6,
-            0.0,
-            1,
-            _AT_NO_TIME,
-            role=request.role,
-        )
+        return mark + _STAND_IN_WORD * max(0, round(usual) - _MARK_TOKENS)
+
+
+class _Asked(NamedTuple):
+    """A request of an episode."""
+
+    episode: Episode
+    came: Played
+    request: Request
+
+
+class _Playing:
+    """The episodes of a stage and a partition: stored replies are followed, and stand-ins take the place of others."""
+
+    def __init__(self, partition: _Partition, stage: Stage, plan: EpisodePlan) -> None:
+        self._partition, self._stage, self._plan, self._planner = partition, stage, plan, partition.planner
+        self._most = plan.most_calls() if plan.most_calls else None
+        self._sent: dict[str, Request] = {}
+        """By key, those that are sent, and what they may lead to is not counted yet."""
+
+    def play(self, episodes: Sequence[Episode]) -> list[Played]:
+        """Play episodes to their ends, one request of each at a time."""
+        played = [Played() for _ in episodes]
+        going = list(zip(episodes, played, strict=True))
+        while going:
+            asked = []
+            for one, came in going:
+                if (request := one.next(came.responses)) is not None:
+                    asked.append(_Asked(one, came, request))
+                else:
+                    self._count_further(one, came)
+            going = self._answer(asked)
+        return played
+
+    def close(self) -> None:
+        """Count the most calls, where these follow from no single reply."""
+        for spec, calls, prompt, reply in self._most.total() if self._most else ():
+            self._planner.found.counts.row(CANDIDATE, spec).may_send(prompt, reply, calls)
+
+    def _answer(self, asked: Sequence[_Asked]) -> list[tuple[Episode, Played]]:
+        """Count these requests and add their replies; the episodes that go on."""
+        stored = responses_by_key(self._planner.stored([one.request.key for one in asked]))
+        going = []
+        for one in asked:
+            reply = stored.get(one.request.key)
+            is_sent = self._partition.count(self._stage, one.request, is_stored=reply is not None)
+            if reply is not None:
+                one.came.responses.append(reply)
+                going.append((one.episode, one.came))
+            elif one.request.model.is_imported:
+                one.came.failure = _not_imported(one.request)
+            elif self._stand_in(one, is_sent=is_sent):
+                going.append((one.episode, one.came))
+        return going
+
+    def _stand_in(self, one: _Asked, *, is_sent: bool) -> bool:
+        """Add a stand-in; whether the episode goes on."""
+        episode, came, request = one
+        if self._most is not None:
+            self._most.add(episode, request)
+        elif is_sent:
+            self._partition.may_send(self._planner.row(self._stage, request), request, self._plan.longer_at_most)
+            self._sent[request.key] = request
+        usual = self._partition.stand_in(self._stage, request)
+        text = self._plan.stand_in(episode, request, usual)
+        came.responses.append(_response(request, usual if text is None else text))
+        if text is None:
+            self._count_further(episode, came)
+        return text is not None
+
+    def _count_further(self, episode: Episode, came: Played) -> None:
+        """Count what an episode that is over would ask if its last reply, a stand-in, were cut and could not be read."""
+        last = self._sent.pop(came.responses[-1].request_key, None) if came.responses else None
+        if last is None:
+            return
+        if (request := episode.next([*came.responses[:-1], _response(last, "", _CUT)])) is not None:
+            is_shown = sum(one.role == "assistant" for one in request.conversation) >= len(came.responses)
+            row, shown = self._planner.row(self._stage, last), _most_tokens(last) if is_shown else 0.0
+            self._partition.may_send(row, request, self._plan.longer_at_most, shown)
+
+
+def _not_imported(request: Request) -> Failure:
+    return Failure(request.key, "no such response was imported", 0, "missing")
+
+
+def _response(request: Request, text: str, finish_reason: str | None = None) -> Response:
+    """A response that nobody gave."""
+    model = request.model
+    asked = (request.key, request.prompt_id, model.name, model.variant, request.draw, request.snapshot)
+    return Response(*asked, text, finish_reason, None, None, None, None, None, 0.0, 1, _AT_NO_TIME, role=request.role)
 
 
 def _most_tokens(request: Request) -> float:

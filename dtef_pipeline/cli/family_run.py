@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.family_records import family_commands
-from dtef_pipeline.cli.opened_warehouse import open_warehouse
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, stored_keys
 from dtef_pipeline.cli.options import exit_after, refuse_estimate_of_judging
 from dtef_pipeline.cli.planned_table import print_estimate, stored_responses
 from dtef_pipeline.cli.role_budgets import with_budgets
@@ -25,7 +25,9 @@ from dtef_pipeline.cli.started_runs import (
 )
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.text.counted import counted
@@ -44,6 +46,7 @@ Steps = Sequence[tuple[Stage, Sequence[str]]]
 class GivenRun:
     """What a run is given, and what it finds."""
 
+    family: Family
     options: Any
     """The settings of the family."""
     beside: RunFlags
@@ -73,6 +76,15 @@ class AfterRun(NamedTuple):
     """Whether the run came to nothing, though no stage failed."""
 
 
+def choose_all(given: GivenRun) -> Chosen:
+    """All partitions of the family, and the models that the settings name. Raises ConfigError where there is no partition, or no such model."""
+    keys = stored_keys(given.warehouse, given.family)
+    if not keys:
+        raise ConfigError(f"nothing in {given.warehouse.root} yet: `dtef {given.family.name} add` adds something")
+    specs = given.models.resolve(given.options.models) if given.options.models else ()
+    return Chosen(keys, {spec.name for spec in specs}, specs)
+
+
 @dataclass(frozen=True)
 class FamilyRun:
     """What a family knows of its runs."""
@@ -84,7 +96,7 @@ class FamilyRun:
     """Imports them: that takes seconds."""
     settings: Callable[[Mapping[str, Any]], Any]
     """Those of a command, of what its options give."""
-    choose: Callable[[GivenRun], Chosen]
+    choose: Callable[[GivenRun], Chosen] = choose_all
     """Raises ConfigError for what is not known."""
     steps: Callable[[GivenRun, Sequence[str], Sequence[Stage]], Steps] = lambda given, keys, stages: [
         (one, keys) for one in stages
@@ -189,9 +201,11 @@ def planned(record: FamilyRun, given: GivenRun, keys: Sequence[str]) -> DryRun:
     stages, only = [stage for stage, _ in steps], {stage.name: own for stage, own in steps}
     outside = Outside(given.warehouse, given.environment)
     with stored_responses(given.environment) as store:
-        return dry_run(FAMILY_BY_NAME[record.family], stages, given.options, keys, outside, store, only)
+        return dry_run(given.family, stages, given.options, keys, outside, store, only)
 
 
 def given_run(record: FamilyRun, options: Any, beside: RunFlags) -> GivenRun:
     """What a command is given. Raises WarehouseError where there is no warehouse."""
-    return GivenRun(options, beside, Settings.from_environment(), open_warehouse(new=record.makes_warehouse))
+    return GivenRun(
+        FAMILY_BY_NAME[record.family], options, beside, Settings.from_environment(), open_warehouse(new=record.makes_warehouse)
+    )

@@ -14,7 +14,7 @@ import pandas as pd
 
 from dtef_pipeline.cli.families import fitting
 from dtef_pipeline.cli.family_records import family_commands
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped, stored_keys
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, refresh_boards
 from dtef_pipeline.cli.terminal import say, terminal_fit
@@ -218,11 +218,8 @@ def _known_parts(instance: Any, warehouse: Warehouse, family: Family, files: Fam
     """The partitions that Dagster's instance, the warehouse or a note knows, by the names that `remove` takes."""
     from assets.stage.noted_files import partitions_of
 
-    space, first_table = family.space, next(iter(family.tables))
-    keys = partitions_of(instance, space)
-    for value in warehouse.values(first_table, space.first):
-        below = warehouse.values(first_table, space.second, **{space.first: value}) if space.second else []
-        keys += [space.key(value, other) for other in below] if space.second else [value]
+    space = family.space
+    keys = [*partitions_of(instance, space), *stored_keys(warehouse, family)]
     parts: dict[str, list[str]] = {}
     for key in dict.fromkeys(keys):
         parts.setdefault(space.split(key)[0] if files.by_first else key, []).append(key)

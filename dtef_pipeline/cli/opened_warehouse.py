@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from assets.launch import Launched
+    from dtef_pipeline.family.record import Family
 
 
 Given = ParamSpec("Given")
@@ -54,6 +55,15 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
             f"there is no warehouse {root}: `{_makes_it()}` makes it, or name the one you mean in DTEF_WAREHOUSE"
         )
     return warehouse
+
+
+def stored_keys(warehouse: Warehouse, family: Family) -> list[str]:
+    """The partitions that a family has tables of, in order."""
+    space, table = family.space, next(iter(family.tables))
+    firsts = warehouse.values(table, space.first)
+    if not space.second:
+        return firsts
+    return [space.key(one, other) for one in firsts for other in warehouse.values(table, space.second, **{space.first: one})]
 
 
 _FIRST_COMMANDS = {"rubric": "dtef rubric add PATH", "qa": "dtef qa add SUITE PATH", "games": "dtef games run"}

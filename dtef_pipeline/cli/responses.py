@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.qa.qa_run import chosen_parts, known_parts
+from dtef_pipeline.cli.opened_warehouse import open_warehouse, stored_keys
+from dtef_pipeline.cli.qa.qa_run import chosen_parts
 from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME
@@ -67,7 +67,7 @@ def _import_answers(
     rules = ImportRules(key, model, read_numbers(items) if items else None, repeats_are_draws, skip_unknown)
     snapshot = require_safe(snapshot or "base")
     warehouse = open_warehouse()
-    known_suites = list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known_parts(warehouse)))
+    known_suites = list(dict.fromkeys(QA_SPACE.split(key)[0] for key in stored_keys(warehouse, FAMILY_BY_NAME["qa"])))
     if known_suites and suite not in known_suites:
         raise ConfigError(f"--suite {suite!r}: no questions of it were added; known: {nearest(suite, known_suites)}")
     keys = chosen_parts(warehouse, [suite], parts)

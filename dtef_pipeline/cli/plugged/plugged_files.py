@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles
+from dtef_pipeline.cli.opened_warehouse import stored_keys
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.family.record import Family, loaded_parts
 from dtef_pipeline.text.counted import counted
@@ -34,16 +35,6 @@ def plugged_files(family: Family) -> FamilyFiles:
         notes=part_notes(family.name),
         next_step=f"`dtef {family.name} run --model MODEL` asks",
     )
-
-
-def stored_parts(warehouse: Warehouse, family: Family) -> list[str]:
-    """The keys of the partitions that files were loaded into, by level."""
-    space, table = family.space, family.ingested
-    return [
-        space.key(first, second)
-        for first in warehouse.values(table, space.first)
-        for second in warehouse.values(table, space.second, **{space.first: first})
-    ]
 
 
 @dataclass
@@ -103,7 +94,7 @@ def _check(family: Family, paths: Sequence[Path]) -> Checked:
 def _listed(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[str, Any]]]:
     paths = {note.key: note.path for note in part_notes(family.name).all(warehouse)}
     rows = []
-    for key in stored_parts(warehouse, family):
+    for key in stored_keys(warehouse, family):
         at = family.space.levels(key)
         rows.append(
             {

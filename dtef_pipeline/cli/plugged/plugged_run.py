@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from assets.engine.panel import family_panel
-from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
-from dtef_pipeline.cli.plugged.plugged_files import stored_parts
+from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps, choose_all
 from dtef_pipeline.cli.started_runs import StagesRun, unanswered_lines
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import command_settings
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.text.nearest import fitting
 from resources.settings import Settings
-from resources.warehouse import Warehouse
 
 
 def _settings(family: Family, given: Mapping[str, Any]) -> Any:
@@ -32,9 +29,9 @@ def plugged_run(family: Family) -> FamilyRun:
         family.part,
         partial(_stages, family),
         partial(_settings, family),
-        partial(_choose, family),
+        _choose,
         steps=_steps,
-        after=partial(_after, family),
+        after=_after,
         sized_by=(family.responses, "response"),
     )
 
@@ -45,13 +42,10 @@ def _stages(family: Family) -> Sequence[Stage]:
     return all_stages(family)
 
 
-def _choose(family: Family, given: GivenRun) -> Chosen:
-    known = stored_parts(given.warehouse, family)
-    if not known:
-        raise ConfigError(f"no {family.part} in {given.warehouse.root} yet: `dtef {family.name} add PATH` adds some")
-    models = given.options.models
-    specs = given.models.resolve(models) if models else ()
-    return Chosen(fitting(known, given.options.parts, "--part"), {spec.name for spec in specs}, specs)
+def _choose(given: GivenRun) -> Chosen:
+    """The partitions that fit the patterns of the settings. Raises ConfigError for a pattern that fits none."""
+    every = choose_all(given)
+    return every._replace(keys=fitting(every.keys, given.options.parts, "--part"))
 
 
 def _steps(given: GivenRun, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
@@ -59,13 +53,11 @@ def _steps(given: GivenRun, keys: Sequence[str], stages: Sequence[Stage]) -> Ste
     return [(one, keys) for one in (stages if given.beside.first == "ingest" else stages[1:])]
 
 
-def _after(family: Family, given: GivenRun, keys: Sequence[str], _: StagesRun) -> AfterRun:
-    return AfterRun(unanswered_lines(_calls(given.warehouse, family, keys, given.options.snapshot)))
-
-
-def _calls(warehouse: Warehouse, family: Family, keys: Sequence[str], snapshot: str) -> Iterator[tuple[str, str, str | None]]:
-    """Of each response its model, state and error."""
+def _after(given: GivenRun, keys: Sequence[str], _: StagesRun) -> AfterRun:
+    """Of each model how many responses failed or are missing, and why."""
+    calls = list[tuple[str, str, str | None]]()
     for key in keys:
-        at = {**family.space.levels(key), "snapshot": snapshot}
-        rows = warehouse.read_or_empty(family.responses, columns=["model", "call_status", "error"], **at)
-        yield from zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True)
+        at = {**given.family.space.levels(key), "snapshot": given.options.snapshot}
+        rows = given.warehouse.read_or_empty(given.family.responses, columns=["model", "call_status", "error"], **at)
+        calls += zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True)
+    return AfterRun(unanswered_lines(calls))

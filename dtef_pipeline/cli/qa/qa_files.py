@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles, boards_follow
-from dtef_pipeline.cli.qa.qa_run import known_parts
+from dtef_pipeline.cli.opened_warehouse import stored_keys
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
@@ -208,7 +208,7 @@ def _listed(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
     from assets.qa.known_suites import known_suites
 
     suites = cache(known_suites)  # many parts come from one file of suites
-    return {"parts": [_row(warehouse, key, suites) for key in known_parts(warehouse)]}
+    return {"parts": [_row(warehouse, key, suites) for key in stored_keys(warehouse, FAMILY_BY_NAME["qa"])]}
 
 
 def read_files(

@@ -13,13 +13,14 @@ from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
 from assets.qa.stages import arbiter_of_run
 from dtef_pipeline.asking.models import IMPORTED, ModelSpec
 from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
+from dtef_pipeline.cli.opened_warehouse import stored_keys
 from dtef_pipeline.cli.started_runs import StagesRun, refuse_unaskable, unanswered_lines
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, GatewayError
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import command_settings
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
-from dtef_pipeline.keys import Space
 from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.filter_faults import filter_faults
 from dtef_pipeline.qa.judged_rows import JUDGED_ITEM_COLUMNS, judged_items
@@ -153,15 +154,9 @@ def _refuse(given: GivenRun, chosen: Chosen) -> None:
             ) from None
 
 
-def known_parts(warehouse: Warehouse, table: str = "qa_items", space: Space = QA_SPACE) -> list[str]:
-    """The keys of the parts that a table has rows of, in order."""
-    suites = warehouse.values(table, space.first)
-    return [space.key(suite, part) for suite in suites for part in warehouse.values(table, space.second, suite=suite)]
-
-
 def chosen_parts(warehouse: Warehouse, suites: Sequence[str], parts: Sequence[str]) -> list[str]:
     """The parts of the suites that fit any of the patterns, as of `fitting_parts`. Raises ConfigError for a pattern that fits none."""
-    known = known_parts(warehouse)
+    known = stored_keys(warehouse, FAMILY_BY_NAME["qa"])
     if not known:
         raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
     return fitting_parts(known, suites, parts)
