@@ -154,7 +154,7 @@ async def _error_page(request: Request, error: Exception) -> Response:
     said = _OF_THE_API.sub("", said)
     if said == told["title"]:
         said = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
-    detail = element("p", element("bdi", said), class_="fault", role="alert")
+    detail = element("p", element("bdi", said), class_="fault", role="alert", id="said")
     shown = page(
         request,
         _HEADING_OF_STATUS.get(status, told["title"]),
