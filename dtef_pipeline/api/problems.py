@@ -146,6 +146,11 @@ def answer_problems(app: FastAPI) -> None:
 
 
 async def told_problem(request: Request, error: Exception) -> JSONResponse:
+    """The answer of an error, as the framework asks for it."""
+    return answer_error(request, error)
+
+
+def answer_error(request: Request, error: Exception) -> JSONResponse:
     """The answer of an error, also for those who show it in another way."""
     if isinstance(error, RequestValidationError):
         error = _invalid(request, error)

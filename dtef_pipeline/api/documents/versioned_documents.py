@@ -9,11 +9,10 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Literal
 
-from fastapi import Request
 from pydantic import Field, ValidationError
 
 from dtef_pipeline.api.answer_schemas import AnswerBody
-from dtef_pipeline.api.etags import header_of, require_match, weak_etag
+from dtef_pipeline.api.etags import require_match, weak_etag
 from dtef_pipeline.api.problems import Problem, as_errors, faulty
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.documents import Part, reasons
@@ -179,7 +178,7 @@ def _there_already(of: DocumentsOfKind, document_id: str) -> Problem:
 
 
 def change(
-    of: DocumentsOfKind, request: Request, services: Services, document_id: str, given: object, who: str
+    of: DocumentsOfKind, services: Services, document_id: str, given: object, who: str, if_match: str | None
 ) -> dict[str, Any]:
     """Store what was sent as the next version, with the first status.
 
@@ -188,7 +187,7 @@ def change(
     """
     known = KnownDocuments.now(of, services, document_id)
     before = known.one(document_id)
-    require_match(request, weak_etag(body_of(before)))
+    require_match(if_match, weak_etag(body_of(before)))
     document = _checked(of, given, before.version + 1)
     if document.id != document_id:
         raise faulty([{"path": "id", "message": f"got {document.id!r}; allowed: {document_id}, as the path has it"}])
@@ -244,16 +243,21 @@ def _require_importable(of: DocumentsOfKind, versions: Mapping[int, Versioned], 
 
 
 def move(
-    of: DocumentsOfKind, request: Request, services: Services, document_id: str, status: str, version: int | None, who: str
+    of: DocumentsOfKind,
+    services: Services,
+    document_id: str,
+    step: tuple[str, int | None],
+    who: str,
+    if_match: str | None,
 ) -> dict[str, Any]:
-    """Store a status of a version; None: of the latest.
+    """Store a status of a version: `step` names both; None: of the latest.
 
     Raises Problem: 404 unknown, 409 for a status that does not follow the present one, 412 where an If-Match names another state.
     """
-    known = KnownDocuments.now(of, services, document_id)
+    (status, version), known = step, KnownDocuments.now(of, services, document_id)
     before = known.one(document_id, version)
-    if header_of(request, "if-match") is not None:
-        require_match(request, weak_etag(body_of(before)))
+    if if_match is not None:
+        require_match(if_match, weak_etag(body_of(before)))
     steps = steps_from(of, before.status)
     if status not in steps:
         allowed = ", ".join(steps) or "none, as this is the last"

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.pages.elements import Content, Html, element, html
-from dtef_pipeline.api.problems import Problem, told_problem
+from dtef_pipeline.api.problems import Problem, answer_error
 
 
 async def form_lists(request: Request) -> dict[str, list[str]]:
@@ -67,9 +67,9 @@ class Refusal(NamedTuple):
 NOT_REFUSED = Refusal(200, ())
 
 
-async def refusal_of(request: Request, error: Exception, fields: Collection[str]) -> Refusal:
+def refusal_of(request: Request, error: Exception, fields: Collection[str]) -> Refusal:
     """What an error says of the fields. Raises the error again where it is one of the server."""
-    answer = await told_problem(request, error)
+    answer = answer_error(request, error)
     if answer.status_code >= 500:
         raise error
     told = json.loads(bytes(answer.body))

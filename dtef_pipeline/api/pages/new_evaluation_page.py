@@ -9,7 +9,6 @@ from typing import Any
 from uuid import uuid4
 
 from fastapi import Request, Response
-from fastapi.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.pages.elements import Content, Html, element, html, link
@@ -54,27 +53,27 @@ def new_page(request: Request, services: Used, held: Operating, example: str = "
 
 
 @router.post("/new")
-async def start_games(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
+def start_games(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
     """Takes the form of games."""
     try:
-        values = games_manifest(form)
-        answer = await run_in_threadpool(post_evaluation, services, held, values, one_of(form, "once") or None)
+        return _start(services, held, games_manifest(form), form)
     except (Problem, DtefError) as error:
-        refusal = await refusal_of(request, error, _GAMES_FIELDS)
-        return await run_in_threadpool(_page, request, services, form, refusal)
-    return _to_evaluation(answer)
+        return _page(request, services, form, refusal_of(request, error, _GAMES_FIELDS))
 
 
 @router.post("/new/manifest")
-async def start_any(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
+def start_any(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
     """Takes a manifest as JSON."""
     try:
-        values = _parsed(one_of(form, "manifest"))
-        answer = await run_in_threadpool(post_evaluation, services, held, values, one_of(form, "once") or None)
+        return _start(services, held, _parsed(one_of(form, "manifest")), form)
     except (Problem, DtefError) as error:
-        refusal = (await refusal_of(request, error, ())).within("manifest")
-        return await run_in_threadpool(_page, request, services, form, refusal)
-    return _to_evaluation(answer)
+        return _page(request, services, form, refusal_of(request, error, ()).within("manifest"))
+
+
+def _start(services: Services, held: Operating, values: dict[str, Any], form: TypedForm) -> Response:
+    """The page of the evaluation that was started."""
+    answer = post_evaluation(services, held, values, one_of(form, "once") or None)
+    return to_page(f"/queue/{json.loads(bytes(answer.body))['queue_id']}")
 
 
 def games_manifest(form: TypedForm) -> dict[str, Any]:
@@ -101,10 +100,6 @@ def _parsed(words: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise Problem(422, f"got {words[:80]!r}; allowed: an object, as in the examples")
     return found
-
-
-def _to_evaluation(answer: Response) -> Response:
-    return to_page(f"/queue/{json.loads(bytes(answer.body))['queue_id']}")
 
 
 def _page(request: Request, services: Services, form: TypedForm, refusal: Refusal) -> Response:
