@@ -93,16 +93,15 @@ class FamilyPlans:
         Raises UnknownName for partitions and models that are not there, and UnfitManifest for models and settings that cannot be asked so.
         """
         source = self.source
-        given = manifest.model_dump()
-        asked = manifest.settings(source.settings)
+        given, asked = manifest.model_dump(), self.settings(manifest)
         named = self.named(given, asked, server)
         runs = a_run_each(named.keys, self.field)
         for field, draws in self.draws(asked).items():
             require_few_draws(field, draws, self.numbers_of_prompts(asked, named.keys, self.warehouse(server)))
         require_label(server, source.answers, source.space, named.keys, asked.snapshot)
         warnings = self.require_askable(asked, named, server)
-        made = made_partitions(server, source.items, source.space)
-        config = run_config(asked, self.stages(asked, made.issuperset(named.keys)))
+        all_made = made_partitions(server, source.items, source.space).issuperset(named.keys)
+        config = self.config(asked, named, all_made)
         return PlannedEvaluation(
             f"{source.name}_pipeline", source.space.name, named.keys, config, asked.snapshot, runs, warnings=warnings
         )
@@ -147,8 +146,16 @@ class FamilyPlans:
         for key in keys:
             yield len(warehouse.read_or_empty(self.source.items, **self.source.space.levels(key)))
 
+    def settings(self, manifest: EvaluationAsked) -> Any:
+        """What a run of the manifest is given."""
+        return manifest.settings(self.source.settings)
+
+    def config(self, asked: Any, named: NamedForRun, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
+        """By stage, its configuration: these stages are run. `all_made`: the first stage has made all partitions already."""
+        return run_config(asked, self.stages(asked, all_made))
+
     def stages(self, asked: Any, all_made: bool) -> Mapping[str, Sequence[str]]:
-        """Those that run, with their settings. `all_made`: the first stage has made all partitions already."""
+        """Those that run, with their settings."""
         first, *_ = self.source.stages
         return {name: names for name, names in self.source.stages.items() if not (all_made and name == first)}
 
