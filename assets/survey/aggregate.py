@@ -6,8 +6,8 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
+from assets.engine.settings_config import takes_settings
 from assets.stage.checks import asset_check, keys_repeated
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
@@ -16,17 +16,17 @@ from assets.survey.score import scores
 from dtef_pipeline.survey.boards.segment_results import ASKED
 from dtef_pipeline.survey.boards.segment_results import segment_results as aggregate
 from dtef_pipeline.survey.identity import SPACE
+from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
 from dtef_pipeline.survey.tables import SEGMENT_RESULTS
 
 
-class AggregateConfig(dg.Config):
-    """What is aggregated."""
-
-    snapshot: str | None = Field(default=None, description="Aggregate this snapshot only; none: all there are.")
-
-
-@dg.asset(deps=[scores], **stage(ROUND_SEGMENT, 5, "segment_results", code_version="6", kinds={"parquet", "duckdb"}))
-def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, store: Store) -> dg.MaterializeResult[Any]:
+@dg.asset(
+    name="segment_results",
+    deps=[scores],
+    **stage(ROUND_SEGMENT, 5, "segment_results", code_version="6", kinds={"parquet", "duckdb"}),
+)
+@takes_settings(SurveySettings, "segment_results", SURVEY_STAGE_SETTINGS["segment_results"])
+def segment_results(context: dg.AssetExecutionContext, settings: SurveySettings, store: Store) -> dg.MaterializeResult[Any]:
     """How each model did on this segment: one row per (model variant, context level, snapshot), with counts by status, means and 95 % intervals.
 
     Every group stands twice: `targets = clean` leaves out questions that define the segment, `all` keeps them as the published figures do.
@@ -35,7 +35,7 @@ def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, 
     run = PartitionRun(context, store)
     for some in in_batches(run.keys):
         with store.writing("segment_results", some):
-            _aggregate(run, store, config.snapshot, some)
+            _aggregate(run, store, settings.only_snapshot, some)
     return run.result()
 
 

@@ -6,17 +6,18 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
+from assets.engine.settings_config import takes_settings
 from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.ingest import survey_responses
 from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.blueprint.options import FORMATS, TASKS, BlueprintOptions
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints, left_out
 from dtef_pipeline.survey.identity import SPACE
+from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
 from dtef_pipeline.survey.tables import BLUEPRINTS
 from resources.warehouse import Warehouse
 
@@ -24,40 +25,28 @@ _RECIPE = ("condition", "context_level", "recipe")
 """The columns of `blueprints` that say in which ways prompts were made."""
 
 
-class BlueprintConfig(dg.Config):
-    """How prompts are made."""
-
-    conditions: list[str] = Field(
-        default=[BlueprintOptions().condition],
-        description=f"How questions are asked: TASK/FORMAT and what else differs, such as `shift/narrative+cot+reversed`. "
-        f"Tasks: {', '.join(TASKS)}; formats: {', '.join(FORMATS)}; the rest: docs/prompts.md.",
+def blueprint_options(settings: SurveySettings, earlier: pa.Table) -> list[BlueprintOptions]:
+    """The options of this run, and those of the conditions and levels to keep, each as it was made. `earlier`: the columns _RECIPE."""
+    levels = tuple(dict.fromkeys(settings.context_levels or ["0"]))
+    if not settings.conditions and not len(earlier):
+        raise ConfigError(
+            f"no condition given, and no earlier one is known: allowed: one or more such as {BlueprintOptions().condition}"
+        )
+    spelled = [BlueprintOptions.of_condition(text, levels, settings.system_prompts) for text in settings.conditions]
+    # One condition has several spellings: `shift` is `shift/attribute-label`.
+    chosen = {options.condition: options for options in spelled}
+    made = {(condition, level) for condition in chosen for level in levels}
+    columns = [earlier[name].to_pylist() for name in _RECIPE]
+    kept = (
+        {(condition, level): recipe for condition, level, recipe in zip(*columns, strict=True)} if settings.keep_earlier else {}
     )
-    context_levels: list[str] = Field(default=["0"], description="Numbers of context questions, or `all`.")
-    system_prompts: dict[str, str] = Field(default={}, description="Words of system prompts that are not shipped, by id.")
-    keep_earlier: bool = Field(default=True, description="Also keep the conditions and context levels that earlier runs made.")
-
-    def options(self, earlier: pa.Table) -> list[BlueprintOptions]:
-        """The options of this run, and those of the conditions and levels to keep, each as it was made."""
-        levels = tuple(dict.fromkeys(self.context_levels))
-        if not self.conditions and not len(earlier):
-            raise ConfigError(
-                f"no condition given, and no earlier one is known: allowed: one or more such as {BlueprintOptions().condition}"
-            )
-        spelled = [BlueprintOptions.of_condition(text, levels, self.system_prompts) for text in self.conditions]
-        # One condition has several spellings: `shift` is `shift/attribute-label`.
-        chosen = {options.condition: options for options in spelled}
-        made = {(condition, level) for condition in chosen for level in levels}
-        columns = [earlier[name].to_pylist() for name in ("condition", "context_level", "recipe")]
-        kept = {(condition, level): recipe for condition, level, recipe in zip(*columns, strict=True)}
-        others = [(level, recipe) for key, recipe in sorted(kept.items()) if key not in made for level in [key[1]]]
-        return [
-            *chosen.values(),
-            *(BlueprintOptions.of_recipe(recipe, [level]) for level, recipe in others if self.keep_earlier),
-        ]
+    others = [BlueprintOptions.of_recipe(recipe, [key[1]]) for key, recipe in sorted(kept.items()) if key not in made]
+    return [*chosen.values(), *others]
 
 
-@dg.asset(deps=[survey_responses], **stage(ROUND_SEGMENT, 2, "blueprints", code_version="2"))
-def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store) -> dg.MaterializeResult[Any]:
+@dg.asset(name="blueprints", deps=[survey_responses], **stage(ROUND_SEGMENT, 2, "blueprints", code_version="2"))
+@takes_settings(SurveySettings, "blueprints", SURVEY_STAGE_SETTINGS["blueprints"])
+def blueprints(context: dg.AssetExecutionContext, settings: SurveySettings, store: Store) -> dg.MaterializeResult[Any]:
     """What models are asked: one row per target question of the segment, context level and condition, with the exact prompt.
 
     A prompt is a system prompt, the segment's demographic profile, context questions with the segment's actual answers, and the target
@@ -70,13 +59,13 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
         with store.writing("blueprints", some):
             for key in some:
                 with run.attempt(key):
-                    run.done(key, _write_segment(context, config, store, key))
+                    run.done(key, _write_segment(context, settings, store, key))
     return run.result()
 
 
-def _write_segment(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store, key: str) -> dict[str, Any]:
+def _write_segment(context: dg.AssetExecutionContext, settings: SurveySettings, store: Store, key: str) -> dict[str, Any]:
     at = SPACE.levels(key)
-    options = config.options(_known_recipes(store.warehouse, at))
+    options = blueprint_options(settings, _known_recipes(store.warehouse, at))
     survey = store.warehouse.read("survey_responses", **at)
     rows = build_blueprints(survey, *options)
     size = store.warehouse.write("blueprints", rows, **at)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from assets.stage.checks import asset_check
 from assets.stage.drift_checks import counted_verdicts, drift_result
 from assets.stage.freshness import nightly_freshness
+from assets.stage.panel_drift import drift_section
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.survey.aggregate import segment_results
 from assets.survey.moved_questions import named
@@ -59,7 +60,9 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
         round_id for (round_id, segment), labels in snapshots.items() if len(labels) > 1 and not is_non_answer(segment)
     )
     clusters = store.warehouse.query(SUBJECT.linked, only=["survey_responses"], first=rounds)
-    check = partial(check_drift, subject=SUBJECT, options=store.panel.drift, order=_order(store, snapshots), clusters=clusters)
+    check = partial(
+        check_drift, subject=SUBJECT, options=drift_section(store.settings), order=_order(store, snapshots), clusters=clusters
+    )
     for key in run.keys:
         with run.attempt(key):
             at = SPACE.levels(key)
@@ -94,7 +97,7 @@ def no_drift(store: SurveyStore) -> dg.AssetCheckResult:
         return checked, found
 
     checked, found = store.warehouse.query(look, only=["drift_checks"])
-    return drift_result(found, checked, store.panel.drift.severity, SUBJECT)
+    return drift_result(found, checked, drift_section(store.settings).severity, SUBJECT)
 
 
 def _snapshots(store: SurveyStore) -> dict[tuple[str, str], set[str]]:

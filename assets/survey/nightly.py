@@ -13,15 +13,17 @@ from assets.survey.rounds import ROUNDS_TAG, known_keys
 from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.panel import Panel
+from dtef_pipeline.survey.panel import partitions_of_panel, with_named_models
+from dtef_pipeline.survey.settings import SurveySettings, survey_run_config
 from resources.warehouse import Warehouse
 
 LEFT_OUT_TAG = "dtef/left_out"
 
 
-def nightly_config(panel: Panel, models: Models, snapshot: str) -> dict[str, Any]:
+def nightly_config(panel: SurveySettings, models: Models, snapshot: str) -> dict[str, Any]:
     """Run configuration of a night: what the panel asks, everything in the snapshot. Raises ConfigError for a model that is not known."""
-    return {"ops": {stage: {"config": given} for stage, given in panel.run_config(models, snapshot).items()}}
+    night = with_named_models(panel, models).model_copy(update={"snapshot": snapshot})
+    return {"ops": {stage: {"config": given} for stage, given in survey_run_config(night).items() if stage != "blueprints"}}
 
 
 def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
@@ -58,7 +60,7 @@ def nightly_drift_schedule(context: dg.ScheduleEvaluationContext, store: SurveyS
     known = known_keys(context.instance)
     if not known:
         return dg.SkipReason("no round has been ingested yet")
-    wanted = panel.partitions(known)
+    wanted = partitions_of_panel(panel, known)
     keys = with_blueprints(store.warehouse, wanted)
     if not keys:
         return dg.SkipReason(

@@ -7,103 +7,72 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
-from assets.stage.asking_config import AskingConfig
+from assets.engine.asking import asking
+from assets.engine.settings_config import takes_settings
+from assets.stage.asked import models_of
 from assets.stage.checks import Offender, asset_check, keys_repeated, models_that_failed, partition_verdict, read_keys
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
-from assets.stage.provider_pools import provider_pools
+from assets.stage.resources import Store
 from assets.stage.shared_gateway import command_of
 from assets.stage.snapshots import require_snapshot
 from assets.stage.versions import content_version
 from assets.survey.blueprint import blueprints
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
 from assets.survey.rounds import ROUND_SEGMENT
-from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.calls import TAKEN_OVER
 from dtef_pipeline.asking.models import COMPUTED, Models
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.boards.costs import usage_by_model
+from dtef_pipeline.family.stage import Limits
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, UNIFORM
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.question_draw import Sample
+from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
 from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 from dtef_pipeline.survey.tables import BLUEPRINTS
 from dtef_pipeline.text.counted import counted
 
 
-class PredictConfig(AskingConfig):
-    """Which models are asked, what, and how often."""
-
-    models: list[str] = Field(
-        default=["baselines"], description="Names, collections, or litellm strings such as `openai/gpt-4.1-mini`."
+def predict_options(settings: SurveySettings, models: Models) -> PredictOptions:
+    """The two reference baselines are among the models: they cost nothing and stand in every table. From the store, only what it had."""
+    models_of = {condition: models.resolve(chosen) for condition, chosen in settings.models_of.items()}
+    references = [] if settings.from_store and not settings.models else [UNIFORM, POPULATION_MARGINAL]
+    return PredictOptions(
+        models=models.resolve([*references, *settings.models]),
+        models_of=models_of,
+        conditions=tuple(settings.conditions),
+        context_levels=tuple(settings.context_levels),
+        sample=settings.sample,
+        draws=settings.draws,
+        snapshot=settings.snapshot,
+        limits=settings.limits,
+        from_store=settings.from_store,
     )
-    conditions: list[str] = Field(
-        default=[BlueprintOptions().condition], description="Conditions to ask in; none: all that have blueprints."
-    )
-    context_levels: list[str] = Field(default=[], description="Context levels to ask; none: all that have blueprints.")
-    questions: int | None = Field(
-        default=None, ge=1, description="Ask only N questions of each round, drawn over its batteries."
-    )
-    sample_segments: int | None = Field(
-        default=None, ge=1, description="Ask each question of only S segments of the round, drawn over its attributes."
-    )
-    draws: int = Field(default=1, ge=1, description="Repeated samples of each prompt.")
-    limits: dict[str, int] = Field(
-        default={}, description="At most so many prompts of the run in each condition for a model, by its name."
-    )
-    models_of: dict[str, list[str]] = Field(
-        default={}, description="For a condition, the models asked in it instead of `models`; baselines are asked in all."
-    )
-    from_store: bool = Field(
-        default=False,
-        description="Also take over all stored responses to the partition's prompts, whichever models they are of.",
-    )
-
-    def options(self, models: Models) -> PredictOptions:
-        """The two reference baselines are among the models: they cost nothing and stand in every table. From the store, only what it had."""
-        models_of = {condition: models.resolve(chosen) for condition, chosen in self.models_of.items()}
-        references = [] if self.from_store and not self.models else [UNIFORM, POPULATION_MARGINAL]
-        specs = models.resolve([*references, *self.models])
-        return PredictOptions(
-            models=specs,
-            models_of=models_of,
-            conditions=tuple(self.conditions),
-            context_levels=tuple(self.context_levels),
-            sample=Sample(self.questions, self.sample_segments),
-            draws=self.draws,
-            snapshot=self.snapshot,
-            limits=self.limits,
-            from_store=self.from_store,
-        )
 
 
 @dg.asset(
+    name="predictions",
     deps=[blueprints],
     freshness_policy=nightly_freshness(),
     **stage(ROUND_SEGMENT, 3, "predictions", code_version="4", kinds={"litellm", "parquet"}),
 )
-def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: SurveyStore) -> dg.MaterializeResult[Any]:
+@takes_settings(SurveySettings, "predictions", SURVEY_STAGE_SETTINGS["predictions"])
+def predictions(context: dg.AssetExecutionContext, settings: SurveySettings, store: Store) -> dg.MaterializeResult[Any]:
     """What the models answered: one row per (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
 
     Every response is committed to the response store before it appears here, so a rerun asks only for what is missing. A call that failed for
     good is a row of status `error` with its message. Baselines are models too, but no model is asked for them.
     """
     run = PartitionRun(context, store)
-    models = config.options(store.models)
+    models = predict_options(settings, models_of(store))
     command = command_of(context.run)
     keys = command.keys if command else run.keys
-    require_snapshot(store.warehouse, "predictions", SPACE, keys, config.snapshot)
+    require_snapshot(store.warehouse, "predictions", SPACE, keys, settings.snapshot)
     stored = partial(store.responses.responses, columns=TAKEN_OVER)
     predictor = Predictor.over(keys, store.warehouse, models, stored, store.responses.models)
-    budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
     asked = [model for model in models.all_models if model.name in predictor.expected]
-    with (
-        provider_pools(context.instance, context.run, asked, context.log.info),
-        store.asking(context.log.info, predictor.expected, config.budget, budgets, command) as ask,
-    ):
+    with asking(context, store, settings, asked, predictor.expected, Limits()) as ask:
         written = run.progress("partitions written")
         for group in windows(_plans(run, predictor)):
             failures = predictor.ask(group, ask)
@@ -119,7 +88,7 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     return run.result()
 
 
-def _write(store: SurveyStore, predictor: Predictor, plan: Plan, failures: Mapping[str, Failure]) -> tuple[dict[str, Any], str]:
+def _write(store: Store, predictor: Predictor, plan: Plan, failures: Mapping[str, Failure]) -> tuple[dict[str, Any], str]:
     """The metadata of the partition, and the version of its rows."""
     rows = predictor.rows(plan, failures)
     snapshot = predictor.options.snapshot
@@ -166,13 +135,13 @@ def _usage(rows: pa.Table) -> dg.MarkdownMetadataValue:
 
 
 @asset_check(asset=predictions, blocking=True)
-def predictions_unique(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
+def predictions_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No response counts twice: a request has one row per question, context level and condition."""
     return keys_repeated(context, store, "predictions", ["request_key", "question_id", "context_level", "condition"])
 
 
 @asset_check(asset=predictions, blocking=True)
-def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
+def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Every prediction made for the current blueprints belongs to one of their prompts."""
     offenders, checked = list[Offender](), 0
     made = dict(read_keys(store, "blueprints", ["prompt_id", "blueprint_hash"]))
@@ -186,6 +155,6 @@ def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, sto
 
 
 @asset_check(asset=predictions)
-def calls_succeed(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
+def calls_succeed(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of models for which more than 1 % of the calls failed for good; a rerun makes those calls again."""
     return models_that_failed(context, store, "predictions", "call_status", "calls")

@@ -5,8 +5,8 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
+from assets.engine.settings_config import takes_settings
 from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
@@ -15,19 +15,14 @@ from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.scoring.score import score_predictions
-from dtef_pipeline.survey.tables import METRICS, SCORES
+from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
+from dtef_pipeline.survey.tables import SCORES
 from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
 
 
-class ScoreConfig(dg.Config):
-    """How predictions are scored."""
-
-    metric: str = Field(default="js", description=f"Metric behind the column `score`: {', '.join(METRICS)}.")
-    snapshot: str | None = Field(default=None, description="Score this snapshot only; none: all there are.")
-
-
-@dg.asset(deps=[predictions], **stage(ROUND_SEGMENT, 4, "scores", code_version="5"))
-def scores(context: dg.AssetExecutionContext, config: ScoreConfig, store: Store) -> dg.MaterializeResult[Any]:
+@dg.asset(name="scores", deps=[predictions], **stage(ROUND_SEGMENT, 4, "scores", code_version="5"))
+@takes_settings(SurveySettings, "scores", SURVEY_STAGE_SETTINGS["scores"])
+def scores(context: dg.AssetExecutionContext, settings: SurveySettings, store: Store) -> dg.MaterializeResult[Any]:
     """How close each prediction came: one row per prediction, with how its response was read and every metric.
 
     `status` says whether the response could be read (`ok`), and if not, why. Metrics are null unless it could; `score` follows the published
@@ -39,15 +34,15 @@ def scores(context: dg.AssetExecutionContext, config: ScoreConfig, store: Store)
         with store.writing("scores", some):
             for key in some:
                 with run.attempt(key):
-                    run.done(key, _score_segment(store, config, key))
+                    run.done(key, _score_segment(store, settings, key))
     return run.result()
 
 
-def _score_segment(store: Store, config: ScoreConfig, key: str) -> dict[str, Any]:
+def _score_segment(store: Store, settings: SurveySettings, key: str) -> dict[str, Any]:
     at = SPACE.levels(key)
     survey = store.warehouse.read("survey_responses", **at)
-    snapshots = [config.snapshot] if config.snapshot else store.warehouse.values("predictions", "snapshot", **at)
-    tables = [_score_snapshot(store, survey, config.metric, snapshot=snapshot, **at) for snapshot in snapshots]
+    snapshots = [settings.only_snapshot] if settings.only_snapshot else store.warehouse.values("predictions", "snapshot", **at)
+    tables = [_score_snapshot(store, survey, settings.metric, snapshot=snapshot, **at) for snapshot in snapshots]
     return _metadata(pa.concat_tables(tables) if tables else SCORES.empty_table(), snapshots)
 
 

@@ -8,7 +8,7 @@ from dtef_pipeline.asking.models import Models
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.model import Survey
-from dtef_pipeline.survey.panel import Panel
+from dtef_pipeline.survey.settings import SurveySettings
 from resources.known_models import known_models
 from resources.sources import Sources
 
@@ -30,6 +30,6 @@ class SurveyStore(Store):
         return known_models(self.settings, BASELINES)
 
     @cached_property
-    def panel(self) -> Panel:
-        """What is asked every night, and by which settings drift gets a verdict."""
+    def panel(self) -> SurveySettings:
+        """What is asked every night."""
         return known_panel(self.settings)

@@ -64,10 +64,10 @@ def check_asking(settings: Settings, chosen: Selection) -> None:
 
     Raises StoreError, GatewayError, and ConfigError for an imported model without responses, before minutes are spent on prompts.
     """
-    budgets = {model.name: model.budget for model in chosen.models} | dict(chosen.budgets)
+    budgets = {model.name: model.budget for model in chosen.models} | chosen.settings.budgets
     with ResponseStore(settings.responses_url) as store:
-        refuse_absent_imported(chosen.models, chosen.snapshot, store)
-        refuse_early(chosen.models, chosen.snapshot, Accounts(chosen.budget, budgets), store, os.environ)
+        refuse_absent_imported(chosen.models, chosen.settings.snapshot, store)
+        refuse_early(chosen.models, chosen.settings.snapshot, Accounts(chosen.settings.budget, budgets), store, os.environ)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,11 @@ from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.started_runs import check_asking, check_settings, dagster_instance, prepare_home, roll_up
 from dtef_pipeline.cli.survey.after_run import after_run, now_asked
 from dtef_pipeline.cli.survey.estimate import question_lines
-from dtef_pipeline.cli.survey.selection import RunOptions, Selection, partition_keys, selection
+from dtef_pipeline.cli.survey.selection import Selection, SurveyFlags, partition_keys, selection
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.identity import SPACE
+from dtef_pipeline.survey.settings import survey_run_config
 from dtef_pipeline.text.counted import counted
 from resources.file_systems import without_secrets
 from resources.gateway.progress import kept_terminal
@@ -50,21 +50,21 @@ SOME_MODEL_SILENT = 4
 """Exit code: a language model of the run has no response at all, because its calls failed."""
 
 
-def run(options: RunOptions) -> int:
-    metric = SurveyBoardOptions(metric=options.metric).metric
+def run(given: Mapping[str, Any], flags: SurveyFlags) -> int:
     warehouse, settings = open_warehouse(), Settings.from_environment()
     models = check_settings(settings)
     checked_panel(settings, models, warehouse)
-    chosen = selection(options, models)
-    keys = partition_keys(warehouse, chosen.rounds, chosen.segments)
-    require_snapshot(warehouse, "predictions", SPACE, keys, chosen.snapshot)
+    chosen = selection(given, flags, models)
+    options = chosen.settings
+    keys = partition_keys(warehouse, options.rounds, options.segments)
+    require_snapshot(warehouse, "predictions", SPACE, keys, options.snapshot)
     check_asking(settings, chosen)
     started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models) or "those of the response store"
-    say(f"{counted(len(keys), 'partition')}, snapshot {chosen.snapshot}, models: {names}", err=True)
+    say(f"{counted(len(keys), 'partition')}, snapshot {options.snapshot}, models: {names}", err=True)
     for line in question_lines(warehouse, chosen):
         say(line, err=True)
-    outcome, failures, gateway = _materialize(warehouse, chosen, keys, options)
+    outcome, failures, gateway = _materialize(warehouse, chosen, keys, flags)
     runs = counted(len(outcome.run_ids), "Dagster run")
     click.echo(f"{counted(len(keys), 'partition')}, {runs}, {time.monotonic() - started:.1f} s")
     for line in now_asked(gateway):
@@ -75,8 +75,8 @@ def run(options: RunOptions) -> int:
     all_answered = True
     if not options.from_store:
         with kept_terminal():
-            all_answered = after_run(warehouse, chosen, metric)
-    if options.no_roll_ups:
+            all_answered = after_run(warehouse, chosen)
+    if flags.no_roll_ups:
         say(
             "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef board --refresh`, or the next run"
         )
@@ -90,21 +90,21 @@ def run(options: RunOptions) -> int:
 
 
 def _materialize(
-    warehouse: Warehouse, chosen: Selection, keys: list[str], options: RunOptions
+    warehouse: Warehouse, chosen: Selection, keys: list[str], flags: SurveyFlags
 ) -> tuple[Launched, list[str], Gateway | None]:
     """The stages in one run, then the roll-ups; what came of the stages, what failed in either, and what asked."""
     from assets.launch import STAGE_NAMES
     from assets.stage.shared_gateway import command
 
     with kept_terminal(), dagster_instance() as instance:
-        stages = STAGE_NAMES if options.first == "ingest" else STAGE_NAMES[1:]
+        stages = STAGE_NAMES if flags.first == "ingest" else STAGE_NAMES[1:]
         with command(keys) as running:
-            outcome = _stages(instance, warehouse, stages, keys, chosen, options, running)
+            outcome = _stages(instance, warehouse, stages, keys, chosen, flags, running)
         failures = list(outcome.failures)
-        if options.no_roll_ups:
+        if flags.no_roll_ups:
             warehouse.refresh_database()
         elif warehouse.values("scores", "round"):
-            rolled_up = roll_up(instance, "survey", options.metric)
+            rolled_up = roll_up(instance, "survey", chosen.settings.metric)
             failures += rolled_up.failures
             outcome = replace(outcome, skipped=outcome.skipped + rolled_up.skipped)
     return outcome, failures, running.gateway
@@ -116,7 +116,7 @@ def _stages(
     stages: list[str],
     keys: list[str],
     chosen: Selection,
-    options: RunOptions,
+    flags: SurveyFlags,
     running: Command,
 ) -> Launched:
     from assets.launch import materialize
@@ -124,15 +124,14 @@ def _stages(
     from assets.stage.ranges import ranges
     from assets.survey.rounds import ROUNDS_TAG, known_keys
 
-    config = chosen.config(options.metric)
-    config["predictions"]["from_store"] = options.from_store
-    tags = {**running.tags, SNAPSHOT_TAG: chosen.snapshot, ROUNDS_TAG: ", ".join(chosen.rounds)}
+    config, options = survey_run_config(chosen.settings), chosen.settings
+    tags = {**running.tags, SNAPSHOT_TAG: options.snapshot, ROUNDS_TAG: ", ".join(options.rounds)}
     asks = any(not model.is_computed for model in chosen.models)
-    in_turn, parts = bool(asks or chosen.limits), len(list(ranges(known_keys(instance), keys)))
+    in_turn, parts = bool(asks or options.limits), len(list(ranges(known_keys(instance), keys)))
     if parts > 1:
         each = f"{parts} Dagster runs for the prompts, then {parts} for the rest" if in_turn else f"{parts} Dagster runs"
         click.echo(f"a Dagster run takes neighbouring partitions only, and these lie apart: {each}", err=True)
-    if unmade := _without_prompts(warehouse, chosen, keys) if options.first == "ingest" and not chosen.conditions else []:
+    if unmade := _without_prompts(warehouse, chosen, keys) if flags.first == "ingest" and not chosen.conditions else []:
         read_again = materialize(instance, stages[:1], unmade, config, tags)
         keys = [key for key in keys if key not in unmade]
         return read_again + materialize(instance, stages, keys, config, tags) if keys else read_again
@@ -146,7 +145,9 @@ def _stages(
 
 def _without_prompts(warehouse: Warehouse, chosen: Selection, keys: Sequence[str]) -> list[str]:
     """The partitions of which no run made prompts: a run from the store has nothing to make of them beside what is in their files."""
-    made = {(one, segment) for one in chosen.rounds for segment in warehouse.values("blueprints", "segment", round=one)}
+    made = {
+        (one, segment) for one in chosen.settings.rounds for segment in warehouse.values("blueprints", "segment", round=one)
+    }
     return [key for key in keys if split_partition_key(key) not in made]
 
 

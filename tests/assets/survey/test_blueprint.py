@@ -10,9 +10,11 @@ import pytest
 
 import assets.survey.blueprint
 from assets.launch import STAGE_NAMES
-from assets.survey.blueprint import BlueprintConfig
+from assets.survey.blueprint import blueprint_options
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.run_settings import settings_of
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.settings import SurveySettings
 from tests.assets.conftest import Pipeline
 
 TWO = {"conditions": ["shift/narrative+cot+reversed", "batch=2"], "context_levels": ["0", "1"]}
@@ -108,11 +110,12 @@ EARLIER = pa.table({"condition": [SHIFTED.condition], "context_level": ["0"], "r
 )
 def test_a_condition_that_cannot_be_is_refused_with_what_is_allowed(config: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
-        BlueprintConfig(**config).options(NO_ROWS)
+        blueprint_options(settings_of(SurveySettings, config), NO_ROWS)
 
 
 def test_earlier_conditions_stay_unless_told_otherwise_and_one_spelled_twice_is_made_once() -> None:
-    config = {"conditions": ["batch=2", "batch=2/attribute-label"]}
-    made = [options.condition for options in BlueprintConfig(**config).options(EARLIER)]
+    given = SurveySettings(conditions=["batch=2", "batch=2/attribute-label"])
+    made = [options.condition for options in blueprint_options(given, EARLIER)]
     assert made == ["batch=2/attribute-label", "shift/attribute-label"]
-    assert [one.condition for one in BlueprintConfig(**config, keep_earlier=False).options(EARLIER)] == made[:1]
+    alone = given.model_copy(update={"keep_earlier": False})
+    assert [options.condition for options in blueprint_options(alone, EARLIER)] == made[:1]

@@ -35,7 +35,7 @@ class TestWhatItAsksFor:
         keys = nights.pipeline.keys
         assert request.tags == {RANGE_START: keys[0], RANGE_END: keys[-1], "dtef/snapshot": NIGHT, "dtef/rounds": "T1, T2"}
         config = {name: body["config"] for name, body in request.run_config["ops"].items()}
-        assert config["scores"] == config["segment_results"] == {"snapshot": NIGHT}
+        assert config["scores"] == config["segment_results"] == {"only_snapshot": NIGHT}
         assert config["predictions"]["snapshot"] == NIGHT
         assert len(config["predictions"]["models"]) == 8
         assert config["predictions"]["conditions"] == ["distribution/attribute-label"]

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from assets.survey import predictor as module
-from assets.survey.predict import PredictConfig
 from assets.survey.predictor import Plan, windows
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
@@ -193,9 +192,3 @@ class TestSharedPrompts:
         made = predict(everyone, Answers([refused]), KEYS[:2], LLM, conditions=(self.CONDITION,))
         failed = [[row["request_key"] for row in rows.to_pylist() if row["call_status"] == "error"] for rows in made.values()]
         assert failed == [[refused], [refused]]
-
-
-@pytest.mark.parametrize("label", ["", "../x", "2026-01-31/x"])
-def test_a_run_that_names_no_possible_snapshot_is_refused_as_its_configuration_is_read(label: str) -> None:
-    with pytest.raises(ConfigError, match=r"snapshot .* allowed: "):
-        PredictConfig(snapshot=label)
