@@ -13,8 +13,7 @@ from assets.survey.rounds import ROUNDS_TAG, known_keys
 from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.panel import partitions_of_panel, with_named_models
-from dtef_pipeline.survey.settings import SurveySettings, survey_run_config
+from dtef_pipeline.survey.settings import SurveySettings, partitions_of_panel, survey_run_config, with_named_models
 from resources.warehouse import Warehouse
 
 LEFT_OUT_TAG = "dtef/left_out"

@@ -26,8 +26,7 @@ from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.family.run_settings import readable
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.panel import partitions_of_panel, with_named_models
-from dtef_pipeline.survey.settings import SurveySettings, survey_run_config
+from dtef_pipeline.survey.settings import SurveySettings, partitions_of_panel, survey_run_config, with_named_models
 from resources.gateway.budget import Accounts
 from resources.settings import Settings
 

@@ -130,7 +130,7 @@ def check_panel(settings: Settings) -> Diagnosis:
     from assets.survey.panel_file import checked_panel
     from dtef_pipeline.families import FAMILY_BY_NAME
     from dtef_pipeline.survey.baselines.names import BASELINES
-    from dtef_pipeline.survey.panel import resolve_panel
+    from dtef_pipeline.survey.settings import resolve_panel
     from resources.gateway.askable import quick_problem
     from resources.known_models import known_models
     from resources.warehouse import Warehouse

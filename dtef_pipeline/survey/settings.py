@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from dtef_pipeline.asking.draws import Draws
-from dtef_pipeline.asking.models import Budget
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import (
@@ -20,7 +20,10 @@ from dtef_pipeline.family.run_settings import (
     Setting,
     run_config,
 )
+from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
+from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.text.nearest import nearest
 
 if TYPE_CHECKING:
     from dtef_pipeline.survey.question_draw import Sample
@@ -140,3 +143,58 @@ def survey_run_config(settings: SurveySettings) -> dict[str, dict[str, Any]]:
     for stage in ("blueprints", "predictions"):
         found[stage]["conditions"] = settings.conditions
     return found
+
+
+def resolve_panel(panel: SurveySettings, models: Models) -> tuple[ModelSpec, ...]:
+    """The models of a panel or a manifest, at its temperature. Raises ConfigError for one that is not known."""
+    return models.resolve([spec.name for selector in panel.models for spec in _at_temperature(panel, selector, models)])
+
+
+def panel_budgets(panel: SurveySettings, models: Models) -> dict[str, Budget]:
+    """Budgets by the names that models are asked by. Raises ConfigError for one of a model that is not asked."""
+    asked = {spec.name: spec for spec in resolve_panel(panel, models)}
+    found: dict[str, Budget] = {}
+    for selector, budget in panel.budgets.items():
+        for spec in _at_temperature(panel, selector, models):
+            if spec.name not in asked:
+                raise ConfigError(f"budgets.{selector}: allowed: a model that is asked: {', '.join(asked)}")
+            bounds = {**spec.budget.model_dump(exclude_none=True), **budget.model_dump(exclude_none=True)}
+            found[spec.name] = Budget.model_validate(bounds)
+    return found
+
+
+def with_named_models(panel: SurveySettings, models: Models) -> SurveySettings:
+    """The settings with each model, and each budget, under the name that it is asked by. Raises ConfigError as `panel_budgets`."""
+    names = [spec.name for spec in resolve_panel(panel, models)]
+    return panel.model_copy(update={"models": names, "budgets": panel_budgets(panel, models)})
+
+
+def _at_temperature(panel: SurveySettings, selector: str, models: Models) -> Iterator[ModelSpec]:
+    """What a selector stands for. One that says a temperature keeps it, as do models that have or take none."""
+    says_so = "temperature=" in selector.removeprefix(base_selector(selector))
+    for spec in models.resolve([selector]):
+        fixed = spec.is_computed or spec.is_local or spec.temperature is None
+        if says_so or fixed or panel.temperature is None:
+            yield spec
+        else:
+            yield from models.resolve([spec.name], {"temperature": panel.temperature})
+
+
+def partitions_of_panel(panel: SurveySettings, known: Sequence[str]) -> list[str]:
+    """The partitions of a panel among those `known`, in their order. Raises ConfigError for a round or a segment that is not there."""
+    rounds = [split_partition_key(key)[0] for key in known]
+    if absent := sorted(set(panel.rounds) - set(rounds)):
+        there = ", ".join(sorted(set(rounds), key=round_order)) or "none"
+        raise ConfigError(f"rounds: {_in_words(absent)} not ingested; ingested: {there}")
+    of_rounds = [key for key, own in zip(known, rounds, strict=True) if not panel.rounds or own in panel.rounds]
+    segments = {split_partition_key(key)[1] for key in of_rounds}
+    if absent := sorted(set(panel.segments) - segments):
+        raise ConfigError(
+            f"segments: {_in_words(absent)} in none of the chosen rounds; their segments: {nearest(absent[0], segments)}"
+        )
+    return [key for key in of_rounds if not panel.segments or split_partition_key(key)[1] in panel.segments]
+
+
+def _in_words(names: Sequence[str]) -> str:
+    """Names as they arrived; those that would turn round the words beside them, spelled out."""
+    return ", ".join(one if one.isprintable() else repr(one) for one in names)

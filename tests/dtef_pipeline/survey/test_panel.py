@@ -12,8 +12,8 @@ from dtef_pipeline.drift.panel_section import load_drift_settings
 from dtef_pipeline.drift.settings import DriftSettings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.panel import check_named, load_panel, panel_budgets, partitions_of_panel, resolve_panel
-from dtef_pipeline.survey.settings import SurveySettings
+from dtef_pipeline.survey.panel import check_named, load_panel
+from dtef_pipeline.survey.settings import SurveySettings, panel_budgets, partitions_of_panel, resolve_panel
 from resources.settings import Settings
 from tests.conftest import ROOT
 
