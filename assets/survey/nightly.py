@@ -6,11 +6,13 @@ from typing import Any
 
 import dagster as dg
 
+from assets.stage.asked import models_of
 from assets.stage.partitions import SNAPSHOT_TAG
 from assets.stage.ranges import chosen_tags
+from assets.stage.resources import Store
 from assets.survey.automation import nightly_drift
+from assets.survey.panel_file import known_panel
 from assets.survey.rounds import ROUNDS_TAG, known_keys
-from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.settings import SurveySettings, partitions_of_panel, survey_run_config, with_named_models
@@ -51,11 +53,11 @@ def left_out(wanted: Sequence[str], taken: Sequence[str]) -> str:
     default_status=dg.DefaultScheduleStatus.STOPPED,
     description="Every night at 2:00 UTC: the panel of DTEF_PANEL is asked again in a snapshot named after the date. Off until switched on.",
 )
-def nightly_drift_schedule(context: dg.ScheduleEvaluationContext, store: SurveyStore) -> dg.RunRequest | dg.SkipReason:
+def nightly_drift_schedule(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
     """One run for the panel. A panel that names what is not there fails the tick; partitions without prompts are left out and named."""
-    panel = store.panel
+    panel = known_panel(store.settings)
     night = context.scheduled_execution_time.date().isoformat()
-    config = nightly_config(panel, store.models, night)
+    config = nightly_config(panel, models_of(store), night)
     known = known_keys(context.instance)
     if not known:
         return dg.SkipReason("no round has been ingested yet")

@@ -41,7 +41,7 @@ survey_files = dg.AssetSpec(
     (`dtef add`, or the sensor `new_round`). Its data version is a hash of the segment's rows: where it is newer than what
     `survey_responses` was made from, that partition is stale at once, and each later stage as the one before it is made again.
     The observation says what changed.""",
-    group_name="pipeline",
+    group_name="survey",
     owners=OWNERS,
     kinds={"file"},
     partitions_def=ROUND_SEGMENT,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 PLACES_IN_THE_UI = {
-    "surveys, the six stages": "locations/dtef/asset-groups/pipeline",
+    "surveys, the six stages": "locations/dtef/asset-groups/survey",
     "surveys, the roll-ups": "locations/dtef/asset-groups/boards",
     "rubrics": "locations/dtef/asset-groups/rubric",
     "questions with expected answers": "locations/dtef/asset-groups/qa",

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import assets.survey.blueprint
+import assets.survey.stages
 from assets.launch import STAGE_NAMES
-from assets.survey.blueprint import blueprint_options
+from assets.survey.stages import blueprint_options
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import settings_of
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -80,7 +80,7 @@ class TestConditions:
     def test_a_batch_that_shows_one_of_its_questions_is_stopped(
         self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        good = assets.survey.blueprint.build_blueprints
+        good = assets.survey.stages.build_blueprints
 
         def spoiled(*given: Any) -> pa.Table:
             rows = good(*given)
@@ -89,7 +89,7 @@ class TestConditions:
             shown = [["q1"] if question == "q0" else [] for question in rows["question_id"].to_pylist()]
             return rows.set_column(column, rows.schema.field(column), pa.array(shown, rows.schema.field(column).type))
 
-        monkeypatch.setattr(assets.survey.blueprint, "build_blueprints", spoiled)
+        monkeypatch.setattr(assets.survey.stages, "build_blueprints", spoiled)
         outcome = pipeline.run(STAGE_NAMES[:3], blueprints={"conditions": ["batch"]})
         assert pipeline.checks(outcome)["context_gives_nothing_away"] is False
         assert any("context_gives_nothing_away" in failure for failure in outcome.failures)
