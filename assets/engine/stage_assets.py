@@ -167,6 +167,7 @@ class _StageRun:
                 keys += one.plan.keys()
                 able.append(one)
         stored, failures = answer_calls(requests, keys, ask, self.store.responses.responses)
+        self.run.resume()
         for some in in_batches(able):
             with self.store.writing(self.stage.name, [one.inputs.key for one in some]):
                 for one in some:
