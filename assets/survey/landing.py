@@ -282,7 +282,7 @@ def _short(changes: Changes | None) -> str:
 
 
 @dg.sensor(
-    job_name="round_pipeline",
+    job_name="survey_pipeline",
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.STOPPED,
     description="Watches the folder DTEF_SURVEYS: a round that is new or has changed is run once all of it is there and has been the same for "

@@ -75,4 +75,4 @@ def nightly_drift_schedule(context: dg.ScheduleEvaluationContext, store: Store) 
     return dg.RunRequest(run_key=night, run_config=config, tags=tags)
 
 
-SCHEDULES = [nightly_drift_schedule]
+SURVEY_SCHEDULES = [nightly_drift_schedule]

@@ -78,7 +78,7 @@ def planned_survey(manifest: SurveyManifest, settings: Settings) -> PlannedEvalu
     in_all = Budget(max_cost_usd=asked.max_cost_usd)
     warnings = require_askable("models", specs, asked.snapshot, settings, Accounts(in_all, budgets))
     config = survey_run_config(named)
-    return PlannedEvaluation("round_pipeline", SPACE.name, keys, config, asked.snapshot, runs, warnings=warnings)
+    return PlannedEvaluation("survey_pipeline", SPACE.name, keys, config, asked.snapshot, runs, warnings=warnings)
 
 
 def refuse_survey_names(given: Mapping[str, Any], settings: Settings) -> None:

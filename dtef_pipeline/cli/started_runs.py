@@ -209,10 +209,10 @@ class StagesRun:
         outcome = launch.materialize(self.instance, names, keys, config, tags, space=launch.FAMILY_RUNS[self.family])
         self.outcome, self.done = self.outcome + outcome, outcome.done
 
-    def roll_up(self, warehouse: Warehouse) -> None:
-        """Update the roll-ups of the family, where anything is scored."""
+    def roll_up(self, warehouse: Warehouse, metric: str | None = None) -> None:
+        """Update the roll-ups of the family, where anything is scored. `metric`: as of the function."""
         if warehouse.tables([FAMILY_BY_NAME[self.family].scored]):
-            self.outcome += roll_up(self.instance, self.family)
+            self.outcome += roll_up(self.instance, self.family, metric)
 
     def roll_up_costs(self) -> None:
         """Update what the models of the family cost."""

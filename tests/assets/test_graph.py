@@ -177,9 +177,9 @@ RUBRIC = [
     "rubric_summaries",
 ]
 JOBS = {
-    "round_pipeline": SIX,
+    "survey_pipeline": SIX,
     "nightly_drift": SIX[2:],
-    "roll_ups": [*BOARDS, "survey_costs", "survey_drift", "report"],
+    "survey_roll_ups": [*BOARDS, "survey_costs", "survey_drift", "report"],
     "rubric_pipeline": RUBRIC,
     "rubric_night": [*RUBRIC, "rubric_anchors"],
     "rubric_roll_ups": [*RUBRIC_ROLLED, "rubric_report"],
@@ -200,15 +200,15 @@ SCHEDULES = {
     "nightly_questions": ("0 3 * * *", "qa_night", dg.DefaultScheduleStatus.STOPPED),
 }
 SENSORS = {
-    "new_round": ("round_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
+    "new_round": ("survey_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
     "new_blueprint": ("rubric_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
     "rubric_boards_after_run": ("rubric_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
-    "boards_after_run": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
+    "survey_boards_after_run": ("survey_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "games_boards_after_run": ("games_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "scores_after_votes": ("preference_roll_ups", 600, dg.DefaultSensorStatus.RUNNING),
     "qa_boards_after_run": ("qa_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "evaluation_queue": (
-        "games_pipeline, rubric_pipeline, rubric_night, qa_pipeline, qa_night, round_pipeline, nightly_drift",
+        "games_pipeline, rubric_pipeline, rubric_night, qa_pipeline, qa_night, survey_pipeline, nightly_drift",
         5,
         dg.DefaultSensorStatus.RUNNING,
     ),
@@ -247,7 +247,7 @@ def test_jobs_select_their_stages() -> None:
 
 
 def test_jobs_run_the_checks_of_their_assets() -> None:
-    job = defs.resolve_job_def("round_pipeline")
+    job = defs.resolve_job_def("survey_pipeline")
     selected = {(key.asset_key.to_user_string(), key.name) for key in job.asset_layer.asset_graph.asset_check_keys}
     assert selected == {(asset, check) for asset, check, _ in CHECKS if asset in SIX}
 

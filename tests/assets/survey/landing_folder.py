@@ -43,7 +43,7 @@ class Landing:
         return write_survey(self.folder / name, rounds, **how)
 
     def run(self, request: dg.RunRequest) -> None:
-        result = defs.resolve_job_def("round_pipeline").execute_in_process(
+        result = defs.resolve_job_def("survey_pipeline").execute_in_process(
             instance=self.pipeline.instance,
             tags=request.tags,
             run_config=request.run_config,
