@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import dagster as dg
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -105,6 +106,8 @@ class _StageRun:
         """Tables by key; nothing where one partition of several fails: each is then made by itself, so that what is wrong is reported of it."""
         try:
             return self.stage.make_together(inputs, self.settings) if self.stage.make_together else {}
+        except duckdb.InterruptException:  # a Ctrl-C that came while a query ran
+            raise
         except Exception:
             return {}
 
