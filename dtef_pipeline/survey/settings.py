@@ -111,13 +111,13 @@ class SurveySettings(RunSettings):
         return Sample(self.questions, self.sample_segments)
 
 
-_ASKED = ("conditions", "context_levels")
+_WAYS = ("conditions", "context_levels")
 SURVEY_STAGE_SETTINGS = {
     "survey_responses": (),
-    "blueprints": (*_ASKED, "system_prompts", "keep_earlier"),
+    "blueprints": (*_WAYS, "system_prompts", "keep_earlier"),
     "predictions": (
         *ASKING_SETTINGS,
-        *_ASKED,
+        *_WAYS,
         "models",
         "models_of",
         "questions",
