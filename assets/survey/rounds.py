@@ -26,8 +26,6 @@ from dtef_pipeline.text.counted import counted
 from resources.sources import Source, Sources
 
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name=SPACE.name)
-ROUNDS_TAG = "dtef/rounds"
-"""Which rounds a run is about, for those who read the list of runs."""
 _NAME = SPACE.name
 
 
