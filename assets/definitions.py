@@ -17,17 +17,17 @@ from assets.qa.automation import QA_JOBS, QA_SENSORS, qa_night, qa_pipeline
 from assets.qa.night import QA_SCHEDULES
 from assets.rubric.automation import RUBRIC_JOBS, RUBRIC_SENSORS, rubric_night, rubric_pipeline
 from assets.rubric.night import RUBRIC_SCHEDULES
-from assets.survey.automation import JOBS, SENSORS, nightly_drift, round_pipeline
-from assets.survey.nightly import SCHEDULES
+from assets.survey.automation import SURVEY_JOBS, SURVEY_SENSORS, nightly_drift, survey_pipeline
+from assets.survey.nightly import SURVEY_SCHEDULES
 
 __all__ = ["defs"]
 
-_SCORING = [games_pipeline, rubric_pipeline, rubric_night, qa_pipeline, qa_night, round_pipeline, nightly_drift]
+_SCORING = [games_pipeline, rubric_pipeline, rubric_night, qa_pipeline, qa_night, survey_pipeline, nightly_drift]
 _QUEUE = evaluation_queue(_SCORING)
 
 defs = dg.Definitions(
     **loaded.assets_of(*loaded.EVERY_FAMILY),
-    jobs=[*JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS],
-    schedules=[*SCHEDULES, *RUBRIC_SCHEDULES, *QA_SCHEDULES, *GAMES_SCHEDULES],
-    sensors=[*SENSORS, *RUBRIC_SENSORS, *QA_SENSORS, *GAMES_SENSORS, *PREFERENCE_SENSORS, _QUEUE],
+    jobs=[*SURVEY_JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS],
+    schedules=[*SURVEY_SCHEDULES, *RUBRIC_SCHEDULES, *QA_SCHEDULES, *GAMES_SCHEDULES],
+    sensors=[*SURVEY_SENSORS, *RUBRIC_SENSORS, *QA_SENSORS, *GAMES_SENSORS, *PREFERENCE_SENSORS, _QUEUE],
 )

@@ -18,7 +18,7 @@ def assets_of(*families: str) -> dict[str, Any]:
     # Here once more, as filters may have been put back since this module was imported.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
-        from assets.survey.store import SurveyStore
+        from assets.stage.resources import Store
 
         modules = [
             import_module(f"assets.{family}.{module.name}")
@@ -28,7 +28,7 @@ def assets_of(*families: str) -> dict[str, Any]:
         return {
             "assets": dg.load_assets_from_modules(modules, include_specs=True),
             "asset_checks": dg.load_asset_checks_from_modules(modules),
-            "resources": {"store": SurveyStore()},
+            "resources": {"store": Store()},
             # One process per run: a stage is seconds of work, starting a process for it would cost more.
             "executor": dg.in_process_executor,
         }

@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from assets.engine.asking import budgets_of
 from assets.stage.asked import models_of
@@ -24,15 +25,12 @@ from resources.warehouse import TABLES
 class StageContext:
     """What the partitions of a stage share in a run."""
 
-    def __init__(self, context: dg.AssetExecutionContext, store: Store, settings: RunSettings) -> None:
+    def __init__(self, context: dg.AssetExecutionContext, store: Store, settings: RunSettings, keys: Sequence[str]) -> None:
         self.context, self.store, self.settings = context, store, settings
+        command = command_of(context.run)
+        self.keys = command.keys if command else keys
         self.remembered: dict[Hashable, Any] = {}
         self.opened = ExitStack()
-
-    def remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
-        if name not in self.remembered:
-            self.remembered[name] = make()
-        return self.remembered[name]
 
     def gateway(self, spec: ModelSpec) -> tuple[Gateway, RunProgress]:
         """The gateway of the run, within the run's budgets, and its progress; until the stage ends."""
@@ -53,11 +51,16 @@ class StageInputs:
         self.outside, self.key, self.levels, self._of_stage = store, key, space.levels(key), shared
         self.said: dict[str, Any] = {}
         self.given: Mapping[str, Any] = {}
+        self.remembered: dict[Hashable, Any] = {} if shared is None else shared.remembered
         self._snapshot = {} if snapshot is None else {"snapshot": snapshot}
 
     @cached_property
     def models(self) -> Models:
         return models_of(self.outside)
+
+    @property
+    def all_keys(self) -> Sequence[str]:
+        return self._shared.keys
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         return self.outside.warehouse.read(table, columns=columns, **self.place(table))
@@ -80,19 +83,29 @@ class StageInputs:
         self._shared.context.log.warning(f"{self.key}: {line}")
 
     def remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
-        return self._shared.remember(name, make)
+        if name not in self.remembered:
+            self.remembered[name] = make()
+        return self.remembered[name]
 
     def enter(self, name: Hashable, open: Callable[[], AbstractContextManager[Any]]) -> Any:
-        return self._shared.remember(name, lambda: self._shared.opened.enter_context(open()))
+        return self.remember(name, lambda: self._shared.opened.enter_context(open()))
 
     def gateway(self, spec: ModelSpec) -> tuple[Gateway, RunProgress]:
-        opened: tuple[Gateway, RunProgress] = self._shared.remember(spec.variant, lambda: self._shared.gateway(spec))
+        opened: tuple[Gateway, RunProgress] = self.remember(spec.variant, lambda: self._shared.gateway(spec))
         return opened
 
     def keep(self, tables: Mapping[str, pa.Table]) -> None:
-        """Replace the partition's rows, of the first table last: whoever finds those finds the others too."""
+        """Replace the partition's rows, of the first table last: whoever finds those finds the others too. Of all snapshots, those are
+        replaced that there are rows of.
+        """
         for name in reversed(list(tables)):
-            self.outside.warehouse.write(name, tables[name], **self.place(name))
+            rows, place = tables[name], self.place(name)
+            if set(place) == set(TABLES[name].levels):
+                self.outside.warehouse.write(name, rows, **place)
+                continue
+            for label in pc.unique(rows["snapshot"]).to_pylist():
+                of_label = rows.filter(pc.equal(rows["snapshot"], label))
+                self.outside.warehouse.write(name, of_label, **place, snapshot=label)
 
     def place(self, table: str) -> dict[str, str]:
         """The levels of the partition's rows in a table."""

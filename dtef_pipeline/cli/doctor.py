@@ -130,6 +130,7 @@ def check_panel(settings: Settings) -> Diagnosis:
     from assets.survey.panel_file import checked_panel
     from dtef_pipeline.families import FAMILY_BY_NAME
     from dtef_pipeline.survey.baselines.names import BASELINES
+    from dtef_pipeline.survey.settings import resolve_panel
     from resources.gateway.askable import quick_problem
     from resources.known_models import known_models
     from resources.warehouse import Warehouse
@@ -139,7 +140,7 @@ def check_panel(settings: Settings) -> Diagnosis:
     try:
         models = known_models(settings, BASELINES)
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
-        wanted = checked_panel(settings, models, warehouse).asked(models)
+        wanted = resolve_panel(checked_panel(settings, models, warehouse), models)
         vote_settings(settings)
         for family in ("rubric", "qa", "games"):
             family_panel(settings, family, FAMILY_BY_NAME[family].settings)
