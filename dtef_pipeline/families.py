@@ -26,7 +26,7 @@ from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.stored_tables import RUBRIC_CALL_TABLES, RUBRIC_TABLES
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.settings import SurveySettings
+from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
 from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES, SURVEY_TABLES
 from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
 from dtef_pipeline.tables import COMPARISONS, COSTS, TableSpec
@@ -68,6 +68,7 @@ FAMILIES = (
         "scores",
         BASELINES,
         settings=SurveySettings,
+        stage_settings=SURVEY_STAGE_SETTINGS,
         paired=SURVEY_PAIRED,
     ),
     Family(

@@ -12,7 +12,7 @@ from dtef_pipeline.api.plans.games_plan import GAMES_PLANS
 from dtef_pipeline.api.plans.plan import PlannedEvaluation, RefusedManifest
 from dtef_pipeline.api.plans.qa_plan import QA_PLANS
 from dtef_pipeline.api.plans.rubric_plan import RUBRIC_PLANS
-from dtef_pipeline.api.plans.survey_plan import SurveyEvaluation, planned_survey, refuse_survey_names
+from dtef_pipeline.api.plans.survey_plan import SURVEY_PLANS
 from dtef_pipeline.api.problems import as_errors, faulty
 from dtef_pipeline.documents import Part, echoed, reasons
 from resources.settings import Settings
@@ -34,13 +34,7 @@ class Plans(Protocol):
         """Raises RefusedManifest for names that cannot be in those fields of a manifest that have their form."""
 
 
-class _SurveyPlans:
-    form = SurveyEvaluation
-    plan = staticmethod(planned_survey)
-    refuse_names = staticmethod(refuse_survey_names)
-
-
-_OWN_PLANS: Mapping[str, Plans] = {"games": GAMES_PLANS, "qa": QA_PLANS, "rubric": RUBRIC_PLANS, "survey": _SurveyPlans()}
+_OWN_PLANS: Mapping[str, Plans] = {"games": GAMES_PLANS, "qa": QA_PLANS, "rubric": RUBRIC_PLANS, "survey": SURVEY_PLANS}
 """Of families that know more of their manifests than `FamilyPlans`."""
 
 
