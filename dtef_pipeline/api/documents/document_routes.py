@@ -27,6 +27,7 @@ from dtef_pipeline.api.documents.versioned_documents import (
 )
 from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, header_of, tagged, weak_etag
 from dtef_pipeline.api.plans.manifests import schema_in_one
+from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, Problem, fault_of_line, faulty
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
@@ -166,7 +167,7 @@ def _changed(body: dict[str, Any], status: int = HTTPStatus.OK, headers: Mapping
 def require_status(of: DocumentsOfKind, status: str | None, path: str) -> None:
     """Raises Problem 422 for a word that is no status."""
     if status is not None and status not in of.statuses:
-        raise faulty([{"path": path, "message": f"got {status[:80]!r}; allowed: {', '.join(of.statuses)}"}])
+        raise faulty([BodyFault(path, f"got {status[:80]!r}; allowed: {', '.join(of.statuses)}")])
 
 
 def _body_sent(of: DocumentsOfKind) -> dict[str, Any]:

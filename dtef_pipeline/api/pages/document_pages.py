@@ -16,7 +16,6 @@ from dtef_pipeline.api.etags import weak_etag
 from dtef_pipeline.api.pages.elements import Content, Html, element, html, link
 from dtef_pipeline.api.pages.form_parts import (
     NOT_REFUSED,
-    FormFault,
     Refusal,
     SentForm,
     TypedForm,
@@ -26,6 +25,7 @@ from dtef_pipeline.api.pages.form_parts import (
 )
 from dtef_pipeline.api.pages.layout import page, page_router, to_page
 from dtef_pipeline.api.pages.page_parts import badge, box_of_table, button_form, foreign, listed, moment, row_of, sure_button
+from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.errors import DtefError
@@ -142,7 +142,7 @@ class DocumentPages:
             versioned_documents.change(self.of, services, document_id, given, who, one_of(form, "seen"))
         except (Problem, DtefError) as error:
             is_changed = isinstance(error, Problem) and error.status == HTTPStatus.PRECONDITION_FAILED
-            changed = Refusal(412, [FormFault("", _CHANGED_MEANWHILE)])
+            changed = Refusal(412, [BodyFault("", _CHANGED_MEANWHILE)])
             refusal = changed if is_changed else self._refusal(request, error)
             return self.one_page(request, services, document_id, None, form, refusal)
         return to_page(f"/{self.of.plural}/{document_id}")
@@ -151,7 +151,7 @@ class DocumentPages:
         known = str(given["id"]) if isinstance(given, Mapping) else ""
         there = link(f"/{self.of.plural}/{known}", f"the {self.of.kind} {known}")
         said = html("There is ", there, " already: choose another id, or make its next version on its page.")
-        return Refusal(409, [FormFault(self.fields[0], said)])
+        return Refusal(409, [BodyFault(self.fields[0], said)])
 
     def _refusal(self, request: Request, error: Exception) -> Refusal:
         if not self.is_whole:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.pages.elements import Content, Html, element, html
+from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem, answer_error
 
 
@@ -35,33 +36,23 @@ _SHOWN_OF_JSON = 40
 IS_NEEDED = "this is needed"
 
 
-class FormFault(NamedTuple):
-    """What is wrong with a field, or with a part of it; without a path, with the form."""
-
-    path: str
-    message: str
-
-    def is_of(self, field: str) -> bool:
-        return self.path == field or self.path.startswith((f"{field}.", f"{field}["))
-
-
 class Refusal(NamedTuple):
     """Why a form was not taken."""
 
     status: int
-    faults: Sequence[FormFault]
+    faults: Sequence[BodyFault]
 
-    def of(self, field: str) -> list[FormFault]:
+    def of(self, field: str) -> list[BodyFault]:
         return [one for one in self.faults if one.is_of(field)]
 
-    def beside(self, fields: Collection[str]) -> list[FormFault]:
+    def beside(self, fields: Collection[str]) -> list[BodyFault]:
         """Those that stand beside none of these fields."""
         return [one for one in self.faults if not any(one.is_of(field) for field in fields)]
 
     def within(self, field: str) -> Refusal:
         """The same, of a field that has the whole document."""
         parts = {one: "" if one.path == "body" else one.path for one in self.faults}
-        return Refusal(self.status, [FormFault(f"{field}.{part}".rstrip("."), one.message) for one, part in parts.items()])
+        return Refusal(self.status, [BodyFault(f"{field}.{part}".rstrip("."), one.message) for one, part in parts.items()])
 
 
 NOT_REFUSED = Refusal(200, ())
@@ -75,9 +66,9 @@ def refusal_of(request: Request, error: Exception, fields: Collection[str]) -> R
     told = json.loads(bytes(answer.body))
     errors = told.get("errors")
     if errors:
-        return Refusal(answer.status_code, [FormFault(one["path"], one["message"]) for one in errors])
+        return Refusal(answer.status_code, [BodyFault(**one) for one in errors])
     field, _, message = told["detail"].partition(": ")
-    found = FormFault(field, message) if field in fields else FormFault("", told["detail"])
+    found = BodyFault(field, message) if field in fields else BodyFault("", told["detail"])
     return Refusal(answer.status_code, [found])
 
 

@@ -14,7 +14,8 @@ from dtef_pipeline.api.pages.document_pages import DocumentPages
 from dtef_pipeline.api.pages.elements import Content, Html, element, html
 from dtef_pipeline.api.pages.form_parts import Refusal, TypedForm, area_field, one_of, read_json, text_field
 from dtef_pipeline.api.pages.page_parts import as_lines, folded
-from dtef_pipeline.api.problems import as_errors, faulty
+from dtef_pipeline.api.plans.plan import BodyFault
+from dtef_pipeline.api.problems import body_faults, faulty
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.games.manifest import ScenarioManifest
@@ -64,18 +65,18 @@ def _sent_of_persona(form: TypedForm, persona_id: str | None) -> dict[str, Any]:
     known = {"id": persona_id} if persona_id is not None else {}
     traits, faults = _traits(one_of(form, "traits"))
     document = {**texts, **known, "traits": traits}
-    told = [*faults_of_name(texts["display_name"]), *({"path": "traits", "message": one} for one in faults)]
+    told = [*faults_of_name(texts["display_name"]), *(BodyFault("traits", one) for one in faults)]
     if told:
         raise faulty([*_faults_of_fields(document), *told])
     return document
 
 
-def _faults_of_fields(document: dict[str, Any]) -> list[dict[str, str]]:
+def _faults_of_fields(document: dict[str, Any]) -> list[BodyFault]:
     """What the check of a document would say, which a fault of the form's own comes before."""
     try:
         Persona.model_validate({**document, "version": 1})
     except ValidationError as error:
-        return as_errors(reasons(error, Persona))
+        return body_faults(reasons(error, Persona))
     return []
 
 

@@ -14,7 +14,6 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.pages.elements import Content, Html, element, html, link
 from dtef_pipeline.api.pages.form_parts import (
     NOT_REFUSED,
-    FormFault,
     Refusal,
     SentForm,
     TypedForm,
@@ -33,6 +32,7 @@ from dtef_pipeline.api.plans.games_plan import GamesManifest
 from dtef_pipeline.api.plans.manifest_base import BOUND_BY_COST
 from dtef_pipeline.api.plans.manifest_examples import manifest_examples
 from dtef_pipeline.api.plans.offered_models import OfferedModel, offered_models, usual_budget
+from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.queue.evaluation_routes import post_evaluation
 from dtef_pipeline.api.services import Services, Used
@@ -121,7 +121,7 @@ def _games_form(services: Services, form: TypedForm, refusal: Refusal) -> Html:
     bounds = usual_budget([one.spec for one in offered if one.lacks is None])
 
     def text(name: str, label: str, hint: str, usual: str = "", path: str = "") -> Html:
-        beside = Refusal(refusal.status, [FormFault(name, one.message) for one in refusal.of(path)]) if path else refusal
+        beside = Refusal(refusal.status, [BodyFault(name, one.message) for one in refusal.of(path)]) if path else refusal
         return text_field(name, label, one_of(form, name) if form else usual, beside, hint)
 
     def bound(name: str) -> str:

@@ -29,7 +29,7 @@ from dtef_pipeline.api.pages.form_parts import (
 )
 from dtef_pipeline.api.pages.layout import page, page_router, to_page
 from dtef_pipeline.api.pages.page_parts import box_of_table, folded, listed, long_text, moment, row_of
-from dtef_pipeline.api.problems import Problem, as_errors, faulty
+from dtef_pipeline.api.problems import Problem, body_faults, faulty
 from dtef_pipeline.api.review.feedback_bodies import PairsWanted
 from dtef_pipeline.api.review.feedback_routes import make_pairs
 from dtef_pipeline.api.review.feedback_services import UsedForVotes
@@ -107,7 +107,7 @@ def _pairs_wanted(form: TypedForm) -> PairsWanted:
     try:
         return PairsWanted.model_validate(values)
     except ValidationError as error:
-        raise faulty(as_errors(reasons(error, PairsWanted))) from None
+        raise faulty(body_faults(reasons(error, PairsWanted))) from None
 
 
 def _pairs_made(number: int | None) -> Content:

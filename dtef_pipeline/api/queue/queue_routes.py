@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from dtef_pipeline.api.access import Operating, require_operator
 from dtef_pipeline.api.answer_schemas import in_json
 from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, header_of, matches, tagged, weak_etag
+from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import faulty
 from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus
 from dtef_pipeline.api.queue.event_stream import (
@@ -213,4 +214,4 @@ def _older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: 
         return evaluations.latest(most, cursor, status)
     except UnknownEvaluation:
         message = f"got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page"
-        raise faulty([{"path": "query.cursor", "message": message}]) from None
+        raise faulty([BodyFault("query.cursor", message)]) from None
