@@ -17,8 +17,8 @@ from assets.qa.night import QA_SCHEDULES
 from assets.qa.roll_ups import QA_JOBS, QA_SENSORS, qa_night, qa_pipeline
 from assets.rubric.night import RUBRIC_SCHEDULES
 from assets.rubric.roll_ups import RUBRIC_JOBS, RUBRIC_SENSORS, rubric_night, rubric_pipeline
-from assets.survey.automation import JOBS, SENSORS, nightly_drift, round_pipeline
-from assets.survey.nightly import SCHEDULES
+from assets.survey.automation import SURVEY_JOBS, SURVEY_SENSORS, nightly_drift, survey_pipeline
+from assets.survey.nightly import SURVEY_SCHEDULES
 from dtef_pipeline.families import PLUGGED_FAMILIES
 
 __all__ = ["defs"]
@@ -30,7 +30,7 @@ _SCORING = [
     rubric_night,
     qa_pipeline,
     qa_night,
-    round_pipeline,
+    survey_pipeline,
     nightly_drift,
     *(one.pipeline for one in _PLUGGED),
 ]
@@ -38,16 +38,16 @@ _QUEUE = evaluation_queue(_SCORING)
 
 defs = dg.Definitions(
     **loaded.assets_of(*loaded.EVERY_FAMILY),
-    jobs=[*JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS, *(job for one in _PLUGGED for job in one.jobs)],
+    jobs=[*SURVEY_JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS, *(job for one in _PLUGGED for job in one.jobs)],
     schedules=[
-        *SCHEDULES,
+        *SURVEY_SCHEDULES,
         *RUBRIC_SCHEDULES,
         *QA_SCHEDULES,
         *GAMES_SCHEDULES,
         *(schedule for one in _PLUGGED for schedule in one.schedules),
     ],
     sensors=[
-        *SENSORS,
+        *SURVEY_SENSORS,
         *RUBRIC_SENSORS,
         *QA_SENSORS,
         *GAMES_SENSORS,

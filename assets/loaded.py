@@ -33,7 +33,7 @@ def assets_of(*families: str) -> dict[str, Any]:
     # Here once more, as filters may have been put back since this module was imported.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
-        from assets.survey.store import SurveyStore
+        from assets.stage.resources import Store
 
         plugged = [assembled(family) for family in families if family in _ASSEMBLED]
         modules = [
@@ -48,7 +48,7 @@ def assets_of(*families: str) -> dict[str, Any]:
                 *(asset for one in plugged for asset in one.assets),
             ],
             "asset_checks": [*dg.load_asset_checks_from_modules(modules), *(check for one in plugged for check in one.checks)],
-            "resources": {"store": SurveyStore()},
+            "resources": {"store": Store()},
             # One process per run: a stage is seconds of work, starting a process for it would cost more.
             "executor": dg.in_process_executor,
         }

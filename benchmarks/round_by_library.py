@@ -51,16 +51,19 @@ def _library_blueprints(house, round_id, segments):  # type: ignore[no-untyped-d
 
 
 def _library_predictions(house, round_id, segments):  # type: ignore[no-untyped-def]
-    from assets.survey.predictor import PredictOptions, Predictor
+    from assets.survey.predictor import AskedModels, Predictor, SegmentPredictions
     from dtef_pipeline.asking.models import load_models
     from dtef_pipeline.identity import partition_key
     from dtef_pipeline.survey.baselines import names
+    from dtef_pipeline.survey.settings import SurveySettings
     from dtef_pipeline.survey.tables import PREDICTIONS
 
     models = load_models("{}", computed=names.BASELINES).resolve([f"baseline/{name}" for name in BASELINES])
-    predictor = Predictor(house, PredictOptions(models), stored=lambda keys: PREDICTIONS.empty_table())
+    nothing = PREDICTIONS.empty_table()
+    predictor = Predictor(house, SurveySettings(conditions=[]), AskedModels(models), stored=lambda keys: nothing)
     for segment in segments:
-        rows = predictor.rows(predictor.plan(partition_key(round_id, segment)), {})
+        made = SegmentPredictions(predictor, partition_key(round_id, segment))
+        rows = made.written(made.rows(nothing, {}))["predictions"]
         house.write("predictions", rows, round=round_id, segment=segment, snapshot="base")
 
 
@@ -149,16 +152,16 @@ def _views(tables: Any, targets: str) -> dict[str, Any]:
 def _library_costs_drift_and_report(house: Any) -> None:
     from dtef_pipeline.boards.costs import costs
     from dtef_pipeline.drift.models import model_drift
+    from dtef_pipeline.drift.settings import DriftSettings
     from dtef_pipeline.survey.drift_subject import SUBJECT
     from dtef_pipeline.survey.experiments import load_experiments
-    from dtef_pipeline.survey.panel import Panel
     from dtef_pipeline.survey.report.chapters import survey_report
     from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
     from resources.settings import shipped
 
     with house.connect() as connection:
         house.write("costs", costs(connection, "survey", SURVEY_CALL_TABLES, lambda keys: house.read("costs")), family="survey")
-        found = model_drift(connection, SUBJECT, Panel().drift)
+        found = model_drift(connection, SUBJECT, DriftSettings())
     house.write("drift_series", found.series, family="survey")
     with house.connect() as connection:
         page = survey_report(connection, load_experiments(shipped("experiments")), [])

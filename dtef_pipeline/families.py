@@ -9,6 +9,7 @@ from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.drift.verdict_tables import DRIFT_SCHEMAS
 from dtef_pipeline.family.plugged import plugged_families
 from dtef_pipeline.family.record import Family
+from dtef_pipeline.family.run_settings import Door, settings_at
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
 from dtef_pipeline.games.space import LEAGUE_SPACE
@@ -24,13 +25,23 @@ from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.stored_tables import RUBRIC_CALL_TABLES, RUBRIC_TABLES
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.panel import Panel
+from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
 from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES, SURVEY_TABLES
 from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
 from dtef_pipeline.tables import COMPARISONS, COSTS, TableSpec
 
 _FAMILIES_HERE = (
-    Family("survey", SPACE, SURVEY_TABLES, SURVEY_CALL_TABLES, "scores", BASELINES, paired=SURVEY_PAIRED),
+    Family(
+        "survey",
+        SPACE,
+        SURVEY_TABLES,
+        SURVEY_CALL_TABLES,
+        "scores",
+        BASELINES,
+        settings=SurveySettings,
+        stage_settings=SURVEY_STAGE_SETTINGS,
+        paired=SURVEY_PAIRED,
+    ),
     Family(
         "rubric",
         RUBRIC_SPACE,
@@ -82,5 +93,13 @@ TABLES: Mapping[str, TableSpec] = {
 """The tables of all families, by name, and those of drift and of votes over all of them."""
 COMPUTED_MODELS: Mapping[str, int | None] = {name: seed for family in FAMILIES for name, seed in family.computed.items()}
 """The computed models of all families."""
-PANEL_KEYS = (*Panel.model_fields, *(one.name for one in PLUGGED_FAMILIES))
-"""The keys at the top of a panel file: those of the survey's night, and the sections of drift and of the other families."""
+PANEL_KEYS = (
+    *settings_at(SurveySettings, Door.PANEL),
+    "drift",
+    "rubric",
+    "qa",
+    "games",
+    "preference",
+    *(one.name for one in PLUGGED_FAMILIES),
+)
+"""The keys at the top of a panel file: those of the survey's night, and the sections of drift, of the other families and of votes."""

@@ -67,7 +67,7 @@ def job_of_a_run(home: Path, namespace: str, samples: bool = False) -> tuple[str
     (home / "dagster.yaml").write_text(on_kubernetes(samples), encoding="utf-8")
     pointer = ModuleCodePointer("assets.definitions", "defs", "/var/lib/dtef")
     repository = RepositoryPythonOrigin("/opt/dtef/bin/python", pointer, container_image="dtef:0.1.0")
-    run = dg.DagsterRun(job_name="round_pipeline", job_code_origin=JobPythonOrigin("round_pipeline", repository))
+    run = dg.DagsterRun(job_name="survey_pipeline", job_code_origin=JobPythonOrigin("survey_pipeline", repository))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dagster_k8s.launcher.load_kubernetes_config", lambda **_: None)
         patch.setenv("DTEF_NAMESPACE", namespace)

@@ -16,7 +16,6 @@ HEAVY = ("pandas", "duckdb", "dagster", "litellm", "pyarrow")
 MAY_NAME_A_FAMILY = {
     "assets/definitions.py": "Dagster loads one module, which lists the jobs, schedules and sensors of every family",
     "assets/launch.py": "starts runs of the families' stages, whose names and partitions it asks for",
-    "assets/loaded.py": "the assets of every family run with one store, which reads the panel of surveys",
     "dtef_pipeline/families.py": "the list of families: what each brings",
 }
 MAY_SAY = {

@@ -28,7 +28,7 @@ START_S = 240.0
 REPOSITORY = 'repositoryName: "__repository__", repositoryLocationName: "dtef"'
 SWITCH = f'mutation {{ startSensor(sensorSelector: {{{REPOSITORY}, sensorName: "new_round"}}) {{ __typename }} }}'
 LAUNCH = (
-    f'mutation {{ launchRun(executionParams: {{selector: {{{REPOSITORY}, jobName: "roll_ups"}}, mode: "default"}}) '
+    f'mutation {{ launchRun(executionParams: {{selector: {{{REPOSITORY}, jobName: "survey_roll_ups"}}, mode: "default"}}) '
     "{ __typename ... on PythonError { message } } }"
 )
 REPORT = "report_asset_materialization/leaderboard"

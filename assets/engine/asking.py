@@ -1,15 +1,18 @@
 """Has a stage's requests answered."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import dagster as dg
+import pyarrow as pa
 
 from assets.stage.provider_pools import provider_pools
 from assets.stage.resources import Store
 from assets.stage.shared_gateway import command_of
-from dtef_pipeline.asking.calls import Ask
+from dtef_pipeline.asking.calls import TAKEN_OVER, Ask
 from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.asking.request_list import RequestList
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.family.stage import Limits
 
@@ -48,3 +51,23 @@ def asking(
         ) as ask,
     ):
         yield ask
+
+
+def answer_calls(
+    requests: Sequence[Sequence[Request]],
+    keys: Sequence[str],
+    ask: Ask,
+    stored: Callable[[Sequence[str], Sequence[str]], pa.Table],
+) -> tuple[pa.Table, Mapping[str, Failure]]:
+    """Have the requests of several partitions answered at once. Returns the columns TAKEN_OVER of all stored responses to the keys, and what
+    failed by request key. `stored`: looks up responses, given their keys and columns.
+    """
+    replayed = stored(keys, TAKEN_OVER)
+    known = set(replayed["request_key"].to_pylist())
+    lists = [one for one in requests if isinstance(one, RequestList)]
+    together: Sequence[Request] = RequestList.together(lists).where_stored(known)
+    if len(lists) < len(requests):
+        together = [one for some in requests for one in some]
+    failures = ask(together) if together else {}
+    lacking = [key for key in keys if key not in known]
+    return pa.concat_tables([replayed, stored(lacking, TAKEN_OVER)]) if lacking else replayed, failures

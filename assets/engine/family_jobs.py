@@ -18,8 +18,12 @@ class FamilyJobs(NamedTuple):
     boards_after_run: dg.SensorDefinition
 
 
-def family_jobs(name: str, part: str, stages: Sequence[Stage], roll_ups: Sequence[dg.AssetsDefinition]) -> FamilyJobs:
-    """The jobs NAME_pipeline and NAME_roll_ups, and the sensor NAME_boards_after_run. `part`: what a partition is called."""
+def family_jobs(
+    name: str, part: str, stages: Sequence[Stage], roll_ups: Sequence[dg.AssetsDefinition], scored: str = ""
+) -> FamilyJobs:
+    """The jobs NAME_pipeline and NAME_roll_ups, and the sensor NAME_boards_after_run. `part`: what a partition is called; `scored`: the stage
+    without which boards have nothing to show, by default that of scores.
+    """
     keys = stage_keys(stages)
     pipeline = dg.define_asset_job(
         f"{name}_pipeline",
@@ -33,7 +37,7 @@ def family_jobs(name: str, part: str, stages: Sequence[Stage], roll_ups: Sequenc
         description=f"{rolled_up}, over all that the {name} family has scored.",
         run_tags={"dtef/roll_ups": name},
     )
-    scores = next(dg.AssetKey(one.name) for one in stages if one.name.endswith("scores"))
+    scores = dg.AssetKey(scored or next(one.name for one in stages if one.name.endswith("scores")))
     described = f"Brings the roll-ups of the {name} family up to date when a {part} was scored, whatever run did it."
     return FamilyJobs(pipeline, rolling, boards_after_run(f"{name}_boards_after_run", roll_ups, rolling, scores, described))
 

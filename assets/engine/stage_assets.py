@@ -1,27 +1,29 @@
 """The assets of a family's stages, made from their records: each run takes its partitions through a stage, and a bad one fails alone."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from inspect import cleandoc
 from typing import Any, NamedTuple
 
 import dagster as dg
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.engine.asking import asking
+from assets.engine.asking import answer_calls, asking
 from assets.engine.settings_config import takes_settings
-from assets.engine.stage_inputs import StageContext, StageInputs, begins_snapshot
+from assets.engine.stage_inputs import Shared, StageContext, StageInputs, begins_snapshot
 from assets.stage.asked import groups
 from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
-from assets.stage.partitions import PartitionRun, markdown, stage
+from assets.stage.freshness import nightly_freshness
+from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import in_windows, play, play_by_key
-from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.asking.request import Request
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.family.stage import CallPlan, Check, EpisodePlan, Limits, Stage, Tables, joined_rows
@@ -33,15 +35,6 @@ class _Planned(NamedTuple):
 
     inputs: StageInputs
     plan: EpisodePlan | CallPlan
-
-
-class _Called(NamedTuple):
-    """What came of requests."""
-
-    keys: Set[str]
-    """Partitions whose requests could be made."""
-    stored: pa.Table
-    failures: Mapping[str, Failure]
 
 
 def stage_assets(
@@ -74,9 +67,13 @@ def _asset(family: Family, one: Stage, place: Mapping[str, Any], model: type[Run
 
     configured = takes_settings(model, one.name, one.settings)(compute)
     after = [dg.AssetKey(name) for name in one.after]
-    made: dg.AssetsDefinition = dg.asset(name=one.name, deps=after, description=cleandoc(one.description), **described)(
-        configured
-    )
+    made: dg.AssetsDefinition = dg.asset(
+        name=one.name,
+        deps=after,
+        description=cleandoc(one.description),
+        freshness_policy=nightly_freshness() if one.nightly else None,
+        **described,
+    )(configured)
     return made
 
 
@@ -88,18 +85,32 @@ class _StageRun:
     ) -> None:
         self.family, self.stage, self.context, self.settings, self.store = family, one, context, settings, store
         self.run = PartitionRun(context, store)
-        self.shared = StageContext(context, store, settings)
-        self.by_snapshot = "snapshot" in TABLES[one.name].levels
+        self.shared = StageContext(context, store, settings, self.run.keys)
+        self.by_snapshot, self.snapshot = "snapshot" in TABLES[one.name].levels, one.snapshot(settings)
 
     def make_all(self) -> dg.MaterializeResult[Any]:
         """Make the tables of each partition, without asking."""
-        for key in self.run.keys:
-            with self.run.attempt(key), self.stage.around(), self._alone(key):
-                inputs = self._inputs(key)
-                made = self.stage.make(inputs, self.settings)
-                assert not isinstance(made, (EpisodePlan, CallPlan)), f"{self.stage.name} is no stage that asks"
-                self._write(inputs, made)
+        for some in in_batches(self.run.keys):
+            with self.store.writing(self.stage.name, some) if self.stage.alone else nullcontext():
+                self._make({key: self._inputs(key) for key in some})
         return self.run.result()
+
+    def _make(self, inputs: Mapping[str, StageInputs]) -> None:
+        together = self._make_together(list(inputs.values()))
+        for key, one in inputs.items():
+            with self.run.attempt(key), self.stage.around():
+                made = together.get(key) or self.stage.make(one, self.settings)
+                assert not isinstance(made, (EpisodePlan, CallPlan)), f"{self.stage.name} is no stage that asks"
+                self._write(one, made)
+
+    def _make_together(self, inputs: Sequence[StageInputs]) -> Mapping[str, Tables]:
+        """Tables by key; nothing where one partition of several fails: each is then made by itself, so that what is wrong is reported of it."""
+        try:
+            return self.stage.make_together(inputs, self.settings) if self.stage.make_together else {}
+        except duckdb.InterruptException:  # a Ctrl-C that came while a query ran
+            raise
+        except Exception:
+            return {}
 
     def ask_for_all(self) -> dg.MaterializeResult[Any]:
         """Have asked what each partition needs, small ones together, and write their tables."""
@@ -114,53 +125,55 @@ class _StageRun:
                     planned.append(_Planned(inputs, made))
                 else:
                     self._write(inputs, made)
-        with self._asking([one.plan for one in planned]) as ask:
+        with self._asking(planned) as ask:
             for group in groups(planned, [one.plan.size for one in planned], self.stage.at_a_time):
                 self._answer(group, ask)
         return self.run.result()
 
-    def _alone(self, key: str) -> AbstractContextManager[None]:
-        return self.store.writing(self.stage.name, [key]) if self.stage.alone else nullcontext()
-
     def _inputs(self, key: str) -> StageInputs:
-        return StageInputs(self.store, self.family.space, key, self.settings.snapshot, self.shared)
+        return StageInputs(self.store, self.family.space, key, self.snapshot, self.shared)
 
-    def _asking(self, plans: Sequence[EpisodePlan | CallPlan]) -> AbstractContextManager[Ask]:
+    def _asking(self, planned: Sequence[_Planned]) -> AbstractContextManager[Ask]:
         """Has requests answered, within the budgets of the run and the limits of the stage."""
-        specs = list({spec.variant: spec for plan in plans for spec in plan.models}.values())
+        specs = list({spec.variant: spec for one in planned for spec in one.plan.models}.values())
         expected: Counter[str] = Counter()
-        for plan in plans:
-            expected.update(plan.expected)
+        for one in planned if self.stage.expected is None else ():
+            expected.update(one.plan.expected)
+        if self.stage.expected and planned:
+            expected.update(self.stage.expected(planned[0].inputs, self.settings))
         limits = self.stage.limits(self.store, self.settings) if self.stage.limits else Limits()
         return asking(self.context, self.store, self.settings, specs, expected, limits)
 
     def _answer(self, group: Sequence[_Planned], ask: Ask) -> None:
         """Have answered what is asked about these partitions, and write their tables."""
-        called = self._ask_calls([one for one in group if isinstance(one.plan, CallPlan)], ask)
-        together = self._rows_together([one for one in group if isinstance(one.plan, EpisodePlan)], ask)
-        for one in group:
+        self._answer_calls([one for one in group if isinstance(one.plan, CallPlan)], ask)
+        episodes = [one for one in group if isinstance(one.plan, EpisodePlan)]
+        together = self._rows_together(episodes, ask)
+        for one in episodes:
             key = one.inputs.key
-            if isinstance(one.plan, CallPlan) and key not in called.keys:
-                continue  # its requests could not be made
             with self.run.attempt(key), self.stage.around():
-                if isinstance(one.plan, CallPlan):
-                    new = one.plan.rows(called.stored, called.failures)
-                else:
-                    new = together.get(key) or self._rows_alone(one.plan, ask)
+                assert isinstance(one.plan, EpisodePlan)
+                new = together.get(key) or self._rows_alone(one.plan, ask)
                 with self.store.writing(self.stage.name, [key]):
                     self._write(one.inputs, one.plan.written(new))
 
-    def _ask_calls(self, group: Sequence[_Planned], ask: Ask) -> _Called:
-        """What came of the requests of these partitions, which are answered at once."""
-        requests, keys, able = list[Request](), list[str](), set[str]()
+    def _answer_calls(self, group: Sequence[_Planned], ask: Ask) -> None:
+        """The same of partitions whose requests are answered at once."""
+        requests, keys, able = list[Sequence[Request]](), list[str](), list[_Planned]()
         for one in group:
-            assert isinstance(one.plan, CallPlan)
             with self.run.attempt(one.inputs.key):
-                requests += one.plan.requests()
+                assert isinstance(one.plan, CallPlan)
+                requests.append(one.plan.requests())
                 keys += one.plan.keys()
-                able.add(one.inputs.key)
-        failures = ask(requests)
-        return _Called(able, self.store.responses.responses(keys), failures)
+                able.append(one)
+        stored, failures = answer_calls(requests, keys, ask, self.store.responses.responses)
+        self.run.resume()
+        for some in in_batches(able):
+            with self.store.writing(self.stage.name, [one.inputs.key for one in some]):
+                for one in some:
+                    with self.run.attempt(one.inputs.key), self.stage.around():
+                        assert isinstance(one.plan, CallPlan)
+                        self._write(one.inputs, one.plan.written(one.plan.rows(stored, failures)))
 
     def _rows_together(self, group: Sequence[_Planned], ask: Ask) -> dict[str, Tables]:
         """The new rows of a group of partitions, by key: all are asked at once, so that what is slow is waited for once.
@@ -197,7 +210,7 @@ class _StageRun:
     def _metadata(self, tables: Tables, said: Mapping[str, Any]) -> dict[str, Any]:
         """What Dagster shows of a partition: how many rows, values of some columns, tokens and dollars, and the first rows."""
         rows = tables[self.stage.name]
-        snapshot = {"snapshot": self.settings.snapshot} if self.by_snapshot else {}
+        snapshot = {"snapshot": self.snapshot} if self.by_snapshot and self.snapshot else {}
         beside = {f"{name}_rows": len(other) for name, other in tables.items() if name != self.stage.name}
         counts = {name: dg.MetadataValue.json(_counts(rows[name])) for name in self.stage.counted}
         more = {name: _shown(value) for name, value in {**self.stage.metadata(tables), **said}.items()}
@@ -238,10 +251,10 @@ def _check(family: Family, one: Stage, asset: dg.AssetsDefinition, check: Check)
 
     def compute(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
         offenders, checked = list[Offender](), 0
-        given = _config_of(context, one)
+        given, shared = _config_of(context, one), Shared()
         for key, rows in read_keys(store, check.table, check.columns):
             checked += len(rows)
-            inputs = StageInputs(store, family.space, key)
+            inputs = StageInputs(store, family.space, key, shared=shared)
             inputs.given = given
             offenders += [(key, found) for found in check.find(inputs, rows)]
         return partition_verdict(context, offenders, checked=checked, severity=severity)

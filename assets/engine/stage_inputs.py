@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from assets.engine.asking import budgets_of
 from assets.stage.asked import models_of
@@ -46,9 +47,11 @@ class Shared:
 class StageContext(Shared):
     """The same in a run."""
 
-    def __init__(self, context: dg.AssetExecutionContext, store: Store, settings: RunSettings) -> None:
+    def __init__(self, context: dg.AssetExecutionContext, store: Store, settings: RunSettings, keys: Sequence[str]) -> None:
         super().__init__()
         self.context, self.store, self.settings = context, store, settings
+        command = command_of(context.run)
+        self.keys = command.keys if command else keys
 
     def gateway(self, spec: ModelSpec) -> tuple[Gateway, RunProgress]:
         """The gateway of the run, within the run's budgets, and its progress; until the stage ends."""
@@ -74,6 +77,10 @@ class StageInputs:
     @cached_property
     def models(self) -> Models:
         return models_of(self.outside)
+
+    @property
+    def all_keys(self) -> Sequence[str]:
+        return self._shared.keys
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         return self.outside.warehouse.read(table, columns=columns, **self.place(table))
@@ -108,9 +115,17 @@ class StageInputs:
         return embed(texts, spec, gateway, known=known, on_progress=progress)
 
     def keep(self, tables: Mapping[str, pa.Table]) -> None:
-        """Replace the partition's rows, of the first table last: whoever finds those finds the others too."""
+        """Replace the partition's rows, of the first table last: whoever finds those finds the others too. Of all snapshots, those are
+        replaced that there are rows of.
+        """
         for name in reversed(list(tables)):
-            self.outside.warehouse.write(name, tables[name], **self.place(name))
+            rows, place = tables[name], self.place(name)
+            if set(place) == set(TABLES[name].levels):
+                self.outside.warehouse.write(name, rows, **place)
+                continue
+            for label in pc.unique(rows["snapshot"]).to_pylist():
+                of_label = rows.filter(pc.equal(rows["snapshot"], label))
+                self.outside.warehouse.write(name, of_label, **place, snapshot=label)
 
     def place(self, table: str) -> dict[str, str]:
         """The levels of the partition's rows in a table."""

@@ -92,35 +92,3 @@ def verdict(
         severity=severity,
         metadata={"checked": checked, "offenders": len(offenders), "first": dg.MetadataValue.json(list(offenders[:10]))},
     )
-
-
-def keys_repeated(
-    context: dg.AssetCheckExecutionContext, store: Store, table: str, key_columns: Sequence[str]
-) -> dg.AssetCheckResult:
-    """Fails for key values that stand more than once within a partition."""
-    offenders, checked = list[Offender](), 0
-    for key, rows in read_keys(store, table, key_columns):
-        checked += len(rows)
-        counts = rows.group_by(list(key_columns)).aggregate([([], "count_all")])
-        repeated = counts.filter(pc.greater(counts["count_all"], 1)).select(list(key_columns))
-        offenders += [(key, " ".join(str(value) for value in row.values())) for row in repeated.to_pylist()]
-    return partition_verdict(context, offenders, checked=checked)
-
-
-FAILED_SHARE = 0.01
-"""Share of a model's calls that failed for good, above which one is warned."""
-
-
-def models_that_failed(
-    context: dg.AssetCheckExecutionContext, store: Store, table: str, state: str, what: str
-) -> dg.AssetCheckResult:
-    """Warns of models for which more than FAILED_SHARE of `what` of a partition failed for good: rows whose column `state` says `error`."""
-    offenders, checked = list[Offender](), 0
-    for key, rows in read_keys(store, table, ["model", state]):
-        checked += len(rows)
-        frame = rows.to_pandas()
-        failed = (frame[state] == "error").groupby(frame["model"]).mean()
-        offenders += [
-            (key, f"{model}: {share:.1%} of the {what} failed") for model, share in failed[failed > FAILED_SHARE].items()
-        ]
-    return partition_verdict(context, offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

@@ -7,6 +7,11 @@ import dagster as dg
 
 from assets.stage.partitions import SNAPSHOT_TAG
 from assets.stage.ranges import chosen_tags
+from dtef_pipeline.text.counted import and_more
+
+LEFT_OUT_TAG = "dtef/left_out"
+"""Of a run of a night: the partitions that the panel names and that are not asked."""
+_MOST_NAMED = 10
 
 
 def night_request(
@@ -22,11 +27,14 @@ def night_request(
 
     `what`: what is asked, as it stands in the key of the run; `wanted`: the partitions of the panel, of which those that are left out are named.
     """
-    if lacking := [key for key in wanted if key not in set(keys)]:
-        context.log.warning(f"never made, so there is nothing to ask again; left out: {', '.join(lacking)}")
+    tags = {**chosen_tags(known, keys), SNAPSHOT_TAG: night}
+    taken = set(keys)
+    if lacking := [key for key in wanted if key not in taken]:
+        tags[LEFT_OUT_TAG] = and_more(lacking, _MOST_NAMED)
+        context.log.warning(f"never made, so there is nothing to ask again; left out: {tags[LEFT_OUT_TAG]}")
     return dg.RunRequest(
         run_key=f"{what} {night}",
-        tags={**chosen_tags(known, keys), SNAPSHOT_TAG: night},
+        tags=tags,
         run_config={"ops": {name: {"config": given} for name, given in config.items()}},
         asset_selection=[dg.AssetKey(name) for name in config],
     )

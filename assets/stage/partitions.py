@@ -130,15 +130,10 @@ class PartitionRun:
         tag_run(context, self._chosen)
         self._failures: dict[str, str] = {}
         self._done: dict[str, dg.AssetMaterialization] = {}
-        self._tried: set[str] = set()
         self._began = time.monotonic()
         self._events = StageEvents(context, store)
-        self._progress = self.progress("partitions")
+        self._progress = PartsProgress(f"{self._title()}: partitions", len(self.keys), context.log.info)
         self._progress.announce(f"{self._title()}: {counted(len(self.keys), 'partition')}")
-
-    def progress(self, what: str) -> PartsProgress:
-        """How far the stage is with something that it does for each of its partitions."""
-        return PartsProgress(f"{self._title()}: {what}", len(self.keys), self.context.log.info)
 
     def _title(self) -> str:
         """`stage 3 of 6, predictions`: the time left that is shown is the stage's."""
@@ -156,21 +151,25 @@ class PartitionRun:
         except Exception as error:
             self._failures[key] = one_line(links(error))
             self.context.log.error(f"{key}: {self._failures[key]}", exc_info=not isinstance(error, DtefError))
-            self._events.item(key, len({*self._done, *self._failures}), len(self.keys), self._failures[key])
-        if key not in self._tried:  # else this is the second piece of work on it
-            self._tried.add(key)
-            self._progress(len(self._tried))
+            self._settle(key, self._failures[key])
+
+    def _settle(self, key: str, why_failed: str | None = None) -> None:
+        self._events.item(key, self._n_settled, len(self.keys), why_failed)
+        self._progress(self._n_settled)
 
     @property
-    def n_done(self) -> int:
-        """Keys that are written so far."""
-        return len(self._done)
+    def _n_settled(self) -> int:
+        return len({*self._done, *self._failures})
+
+    def resume(self) -> None:
+        """The work goes on after models were asked, whose time says nothing of the time left."""
+        self._progress.resume(self._n_settled)
 
     def done(self, key: str, metadata: Mapping[str, Any], content: str | None = None) -> None:
         """The key is written. `content`: the `content_version` of its rows, where the stage can tell."""
         tags = self._provenance.tags(key, content)
         self._done[key] = dg.AssetMaterialization(self.context.asset_key, partition=key, metadata=metadata, tags=tags)
-        self._events.item(key, len({*self._done, *self._failures}), len(self.keys))
+        self._settle(key)
 
     def result(self) -> dg.MaterializeResult[Any]:
         """What the asset returns. Raises dg.Failure when keys failed and no later stage of the run is left to say so."""

@@ -12,7 +12,6 @@ from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import Make, clean, publish
 from assets.stage.schema_metadata import column_schema
-from assets.survey.aggregate import segment_results
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.cuts import of_cut
 from dtef_pipeline.report.charts import as_markdown_image
@@ -58,7 +57,7 @@ def of_views(*tables: str) -> Make:
     return partial(published_tables, tables)
 
 
-@dg.asset(deps=[segment_results], **roll_up(code_version="11"))
+@dg.asset(deps=["segment_results"], **roll_up(code_version="11"))
 def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean score over all segments and questions of all rounds, per context level.
 
@@ -86,7 +85,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     )
 
 
-@dg.asset(deps=[segment_results], **roll_up(code_version="12"))
+@dg.asset(deps=["segment_results"], **roll_up(code_version="12"))
 def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """The leaderboard by round, segment, attribute and question, the consistency over segments, and the ranks under every metric.
 
@@ -104,7 +103,7 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     )
 
 
-@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="7"))
+@dg.asset(deps=["segment_results"], **roll_up("comparisons", code_version="7"))
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Every two models on the cells that both have a score for: the difference with its interval, and whether chance could have made it.
 
@@ -127,7 +126,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     return _test_table(rows, config, clean(rows), shown, better=["better"])
 
 
-@dg.asset(deps=[segment_results], **roll_up("responsiveness", code_version="6"))
+@dg.asset(deps=["segment_results"], **roll_up("responsiveness", code_version="6"))
 def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whether a model's score rises with the answers it is shown as context: one row per (model variant, condition).
 
@@ -139,7 +138,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     return _test_table(rows, config, clean(rows), shown, evidence_adapting=["evidence-adapting"])
 
 
-@dg.asset(deps=[segment_results], **roll_up("segment_gaps", code_version="1"))
+@dg.asset(deps=["segment_results"], **roll_up("segment_gaps", code_version="1"))
 def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Which segments of an attribute a model predicts worse or better than the others: one row per model, attribute and segment.
 
@@ -153,7 +152,7 @@ def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: 
     return _test_table(rows, config, of_clean, shown, told_apart=["worse", "better"])
 
 
-@dg.asset(deps=[segment_results], **roll_up("reliability", code_version="5"))
+@dg.asset(deps=["segment_results"], **roll_up("reliability", code_version="5"))
 def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How far repeated draws of the same prompt agree, and how small a difference could be found: one row per model.
 

@@ -12,8 +12,9 @@ import dagster as dg
 from assets.stage.checks import asset_check
 from assets.stage.dagster_internals import sensor_cursor
 from assets.stage.ranges import range_tags, ranges
+from assets.stage.resources import Store
+from assets.survey.round_sources import sources_of
 from assets.survey.rounds import known_keys, register_round, survey_files
-from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import DtefError, SurveyError
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.adapters import read_surveys
@@ -281,13 +282,13 @@ def _short(changes: Changes | None) -> str:
 
 
 @dg.sensor(
-    job_name="round_pipeline",
+    job_name="survey_pipeline",
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.STOPPED,
     description="Watches the folder DTEF_SURVEYS: a round that is new or has changed is run once all of it is there and has been the same for "
     "two looks. What cannot be read is named in the log of a tick and by a check of survey_files, and holds up no other. Off until switched on.",
 )
-def new_round(context: dg.SensorEvaluationContext, store: SurveyStore) -> dg.SensorResult | dg.SkipReason:
+def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
     """Watches the folder DTEF_SURVEYS. A round that is new or has changed, and is the same at two looks, is registered and run.
 
     What cannot be read is reported here, once, and does not hold up the others. Off until switched on.
@@ -295,7 +296,7 @@ def new_round(context: dg.SensorEvaluationContext, store: SurveyStore) -> dg.Sen
     folder = Settings.from_environment().surveys
     if not folder.is_dir():
         return dg.SkipReason(f"the landing folder {folder} does not exist (DTEF_SURVEYS)")
-    landing = Landing(context, store.sources, folder)
+    landing = Landing(context, sources_of(store), folder)
     requests = landing.requests()
     skipped = None if requests else dg.SkipReason(landing.reason)
     return dg.SensorResult(run_requests=requests, cursor=landing.cursor, skip_reason=skipped, asset_events=landing.evaluations)

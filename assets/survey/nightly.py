@@ -1,27 +1,18 @@
 """The nightly schedule: which partitions a night has, and how it is configured."""
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
-from typing import Any
+from collections.abc import Sequence
 
 import dagster as dg
 
-from assets.stage.partitions import SNAPSHOT_TAG
-from assets.stage.ranges import chosen_tags
+from assets.stage.asked import models_of
+from assets.stage.night_request import night_request
+from assets.stage.resources import Store
 from assets.survey.automation import nightly_drift
-from assets.survey.rounds import ROUNDS_TAG, known_keys
-from assets.survey.store import SurveyStore
-from dtef_pipeline.asking.models import Models
+from assets.survey.panel_file import known_panel
+from assets.survey.rounds import known_keys
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.panel import Panel
+from dtef_pipeline.survey.settings import partitions_of_panel, survey_run_config, with_named_models
 from resources.warehouse import Warehouse
-
-LEFT_OUT_TAG = "dtef/left_out"
-
-
-def nightly_config(panel: Panel, models: Models, snapshot: str) -> dict[str, Any]:
-    """Run configuration of a night: what the panel asks, everything in the snapshot. Raises ConfigError for a model that is not known."""
-    return {"ops": {stage: {"config": given} for stage, given in panel.run_config(models, snapshot).items()}}
 
 
 def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
@@ -31,18 +22,6 @@ def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
     return [key for key in keys if (parts := split_partition_key(key))[1] in made[parts[0]]]
 
 
-def left_out(wanted: Sequence[str], taken: Sequence[str]) -> str:
-    """In words, which of the wanted partitions are not taken; nothing when all are."""
-    found, has = [], set(taken)
-    for round_id, of_round in groupby(wanted, key=lambda key: split_partition_key(key)[0]):
-        keys = list(of_round)
-        lacking = [key for key in keys if key not in has]
-        if lacking:
-            some = ", ".join(split_partition_key(key)[1] for key in lacking[:5]) + (", ..." if len(lacking) > 5 else "")
-            found.append(f"{round_id}: " + ("all segments" if lacking == keys else some))
-    return "; ".join(found)
-
-
 @dg.schedule(
     name="nightly_drift",
     job=nightly_drift,
@@ -50,26 +29,22 @@ def left_out(wanted: Sequence[str], taken: Sequence[str]) -> str:
     default_status=dg.DefaultScheduleStatus.STOPPED,
     description="Every night at 2:00 UTC: the panel of DTEF_PANEL is asked again in a snapshot named after the date. Off until switched on.",
 )
-def nightly_drift_schedule(context: dg.ScheduleEvaluationContext, store: SurveyStore) -> dg.RunRequest | dg.SkipReason:
+def nightly_drift_schedule(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
     """One run for the panel. A panel that names what is not there fails the tick; partitions without prompts are left out and named."""
-    panel = store.panel
+    panel = known_panel(store.settings)
     night = context.scheduled_execution_time.date().isoformat()
-    config = nightly_config(panel, store.models, night)
+    asked = with_named_models(panel, models_of(store)).model_copy(update={"snapshot": night})
     known = known_keys(context.instance)
     if not known:
         return dg.SkipReason("no round has been ingested yet")
-    wanted = panel.partitions(known)
+    wanted = partitions_of_panel(panel, known)
     keys = with_blueprints(store.warehouse, wanted)
     if not keys:
         return dg.SkipReason(
             "no partition of the panel has been run yet: `dtef run --round ROUND` makes the prompts that a night asks"
         )
-    rounds = dict.fromkeys(split_partition_key(key)[0] for key in keys)
-    tags: Mapping[str, str] = {**chosen_tags(known, keys), SNAPSHOT_TAG: night, ROUNDS_TAG: ", ".join(rounds)}
-    if lacking := left_out(wanted, keys):
-        context.log.warning(f"never run, so there are no prompts to ask again; left out: {lacking}")
-        tags = {**tags, LEFT_OUT_TAG: lacking}
-    return dg.RunRequest(run_key=night, run_config=config, tags=tags)
+    config = {stage: given for stage, given in survey_run_config(asked).items() if stage != "blueprints"}
+    return night_request(context, "surveys", night, known, wanted, keys, {**config, "drift_checks": {}})
 
 
-SCHEDULES = [nightly_drift_schedule]
+SURVEY_SCHEDULES = [nightly_drift_schedule]

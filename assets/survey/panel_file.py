@@ -5,28 +5,31 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from assets.stage.panel_drift import asked_by_sections, judges_anywhere, judges_of_sections, scored_anywhere
+from assets.stage.panel_drift import asked_by_sections, drift_section, judges_anywhere, judges_of_sections, scored_anywhere
+from assets.stage.panel_section import panel_section
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
-from dtef_pipeline.survey.panel import Panel, Scored, check_named, load_panel
+from dtef_pipeline.survey.panel import Scored, check_named, load_panel
+from dtef_pipeline.survey.settings import SurveySettings
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 
-def known_panel(settings: Settings) -> Panel:
-    """The panel's defaults without a file. Raises ConfigError when DTEF_PANEL names no file, or the file has a fault."""
-    return Panel() if settings.panel is None else load_panel(_file(settings.panel))
+def known_panel(settings: Settings) -> SurveySettings:
+    """The panel's defaults without a file. Raises ConfigError when DTEF_PANEL names no file, or its keys or the section `drift` have a fault."""
+    panel = panel_section(settings, load_panel)
+    drift_section(settings)
+    return panel or SurveySettings()
 
 
-def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | None) -> Panel:
+def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | None) -> SurveySettings:
     """As `known_panel`, with a look for all that the panel names: models, the rounds and segments of the warehouse, if it has any.
 
     Raises ConfigError for what is not there too, with the file and the line. `warehouse`: None: rounds and segments are not looked for.
     """
-    if settings.panel is None:
-        return Panel()
-    path = _file(settings.panel)
+    panel, path = known_panel(settings), settings.panel
+    if path is None:
+        return panel
     if warehouse is None:
         judges = partial(judges_of_sections, path, models)
         return check_named(path, models, [], lambda: asked_by_sections(path, models), judges)
@@ -43,9 +46,3 @@ def _known_besides(path: Path, models: Models, warehouse: Warehouse) -> tuple[Sc
     return lambda: [*scored_anywhere(warehouse), *asked_by_sections(path, models)], partial(
         judges_anywhere, path, models, warehouse
     )
-
-
-def _file(path: Path) -> Path:
-    if not path.is_file():
-        raise ConfigError(f"DTEF_PANEL names {path}, which is not a file")
-    return path

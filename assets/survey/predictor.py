@@ -1,25 +1,20 @@
-"""The predict stage over many partitions: plan, ask, assemble.
-
-Requests of many partitions are asked together, so that a model's concurrency is not wasted on small segments; a window bounds how many
-prompts are held in memory.
-"""
+"""What is asked about the segments of a run, and the rows of `predictions` that come of it; of baselines, which nobody is asked, the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import islice
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.calls import Ask
-from dtef_pipeline.asking.models import COMPUTED, ModelSpec
+from dtef_pipeline.asking.models import COMPUTED, Models, ModelSpec
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
+from dtef_pipeline.asking.request_list import RequestList
 from dtef_pipeline.asking.same_texts import SEEN, SharedResponse, distinct_requests, same_texts, sources
 from dtef_pipeline.asking.variants import spec_of
 from dtef_pipeline.errors import DtefError
@@ -29,10 +24,11 @@ from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, PREVIOUS_ROUND, UNIFORM
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.survey.changes import SAME_SURVEY
-from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.survey.identity import SPACE, round_order
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import CALLS, as_listed, baseline_rows, has_duplicates, select_prompts
-from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample
+from dtef_pipeline.survey.question_draw import DRAW_ORDERS
+from dtef_pipeline.survey.settings import SurveySettings
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.responses.store import StoredModel
 from resources.warehouse import Warehouse
@@ -42,8 +38,6 @@ Stored = Callable[[Sequence[str]], pa.Table]
 InStore = Callable[[str], Iterable[StoredModel]]
 """The models with stored responses in a snapshot."""
 
-REQUESTS_AT_A_TIME = 5_000
-"""Held in memory: so many, or one partition's where that has more."""
 _OVERVIEW = (*KEYS.cell, "prompt_id", "reading")
 _DRAW_COLUMNS = (KEYS.item, *DRAW_ORDERS)
 # Of `survey_responses`, what says which prompts are asked; baselines need more.
@@ -53,47 +47,36 @@ _SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
 
 
 @dataclass(frozen=True, slots=True)
-class PredictOptions:
-    """What is asked.
-
-    `models_of`: for a condition, the models asked in it instead of all; baselines are asked in every condition. `limits`: at most so many
-    prompts of the run in each condition for a model (by name), the same ones each time. `from_store`: also take over what the response store
-    has of all models.
-    """
+class AskedModels:
+    """Whom a run asks."""
 
     models: tuple[ModelSpec, ...]
     models_of: Mapping[str, tuple[ModelSpec, ...]] = field(default_factory=dict)
-    conditions: tuple[str, ...] = ()
-    context_levels: tuple[str, ...] = ()
-    sample: Sample = EVERYTHING
-    draws: int = 1
-    snapshot: str = "base"
-    limits: Mapping[str, int] = field(default_factory=dict)
-    from_store: bool = False
+    """For a condition, the models asked in it instead of all; baselines are asked in every condition."""
 
     @property
-    def all_models(self) -> tuple[ModelSpec, ...]:
+    def every(self) -> tuple[ModelSpec, ...]:
         """Those asked in any condition, each once."""
         return tuple({m.variant: m for m in [*self.models, *(m for of in self.models_of.values() for m in of)]}.values())
+
+    @property
+    def language(self) -> tuple[ModelSpec, ...]:
+        """Those that are asked; the others are computed."""
+        return tuple(model for model in self.every if not model.is_computed)
 
     def asked_in(self, condition: str) -> tuple[ModelSpec, ...]:
         baselines = tuple(model for model in self.models if model.is_computed)
         return (*self.models_of[condition], *baselines) if condition in self.models_of else self.models
 
 
-@dataclass(slots=True)
-class Plan:
-    """One partition's work: rows that are known already, and what language models are still to be asked."""
+def asked_models(settings: SurveySettings, models: Models) -> AskedModels:
+    """The two reference baselines are among the models: they cost nothing and stand in every table. From the store, only what it had.
 
-    key: str
-    blueprints: pa.Table
-    known: list[pa.Table]
-    """Rows that need no asking."""
-    asked: list[pa.Table] = field(default_factory=list)
-    """Rows whose responses are asked for, or replayed."""
-    requests: RequestList = field(default_factory=RequestList)
-    replayed: pa.Table | None = None
-    """The responses that were in the store before anyone was asked; also others of the same window."""
+    Raises ConfigError for a model that is not known.
+    """
+    references = [] if settings.from_store and not settings.models else [UNIFORM, POPULATION_MARGINAL]
+    models_of = {condition: models.resolve(chosen) for condition, chosen in settings.models_of.items()}
+    return AskedModels(models.resolve([*references, *settings.models]), models_of)
 
 
 class Prompts(NamedTuple):
@@ -104,172 +87,147 @@ class Prompts(NamedTuple):
     blueprints: pa.Table
     """All of them, or the columns of them that were wanted."""
     chosen: pa.Table
-    """Those of the blueprints that the options ask."""
+    """Those of the blueprints that the settings ask."""
 
 
 class Predictor:
-    """Plans partitions, has the gateway ask for them, and assembles their `predictions` rows: `plan`, then `ask`, then `rows`."""
+    """What the partitions of a run share: whom they ask, which prompts limited models are asked, and what other rounds and segments answered."""
 
     def __init__(
-        self, warehouse: Warehouse, options: PredictOptions, stored: Stored, in_store: InStore = lambda snapshot: ()
+        self,
+        warehouse: Warehouse,
+        settings: SurveySettings,
+        asked: AskedModels,
+        stored: Stored,
+        in_store: InStore = lambda snapshot: (),
+        keys: Sequence[str] = (),
     ) -> None:
-        """Without limits of single models; `over` makes one that keeps them. `in_store`: asked for where tables cannot be read."""
-        self.warehouse, self.options = warehouse, options
-        self._stored, self._in_store = stored, cache(in_store)
+        """`keys`: the partitions of the run, over which limits choose; `in_store`: asked for where tables cannot be read."""
+        self.warehouse, self.settings, self.asked = warehouse, settings, asked
+        self._stored, self._in_store, self._keys = stored, cache(in_store), keys
         self._limited: dict[str, pa.Array] = {}
         self._rounds: dict[str, RoundAnswers] = {}
         self._previous = PreviousRound(self.warehouse)
         self.expected: dict[str, int] = {}
-        """Requests of the whole run by model name, answered before or not. Empty unless made by `over`."""
-        self.superseded: dict[str, int] = {}
-        """By partition: rows of earlier runs whose prompt has changed since. Their responses stay in the response store."""
+        """Requests of the whole run by model name, answered before or not."""
+        self.sizes: dict[str, int] = {}
+        """The same by partition."""
+        if settings.limits or asked.language:
+            self._look_over()
 
-    @classmethod
-    def over(
-        cls,
-        keys: Sequence[str],
-        warehouse: Warehouse,
-        options: PredictOptions,
-        stored: Stored,
-        in_store: InStore = lambda snapshot: (),
-    ) -> Self:
-        """A predictor of a run over these partitions: it knows which prompts limited models are asked, and what is `expected`.
+    def _look_over(self) -> None:
+        """Choose the prompts of limited models, and count requests. What cannot be read is left to those who ask.
 
         A limited model is asked the prompts of smallest hash, so always the same, so many in each condition, and there about
-        the same questions: conditions are compared on what they share. What cannot be read is left to `plan`.
+        the same questions: conditions are compared on what they share.
         """
-        predictor = cls(warehouse, options, stored, in_store)
-        if options.limits or not all(model.is_computed for model in options.all_models):
-            predictor._look_over(keys)
-        return predictor
-
-    def _look_over(self, keys: Sequence[str]) -> None:
-        tables = []
+        tables: dict[str, pa.Table] = {}
         same: dict[str, tuple[str, ...]] = {}
-        for key in keys:
+        for key in self._keys:
             with suppress(DtefError):
-                prompts = self._prompts(key, _OVERVIEW)
-                tables.append(prompts.chosen)
+                prompts = self.prompts(key, _OVERVIEW)
+                tables[key] = prompts.chosen
                 if has_duplicates(prompts.survey):
                     same |= same_texts(self._read("blueprints", key, SEEN), as_listed)
-        if tables:
-            chosen = pa.concat_tables(tables)
-            self._limited = limited_prompts(chosen, self.options.limits)
-            for model in self.options.all_models:
-                if not model.is_computed and (asked := self._requests(chosen, model, same)):
-                    self.expected[model.name] = self.expected.get(model.name, 0) + asked
+        if not tables:
+            return
+        chosen = pa.concat_tables(tables.values())
+        self._limited = limited_prompts(chosen, self.settings.limits)
+        language = self.asked.language
+        for model in language:
+            if asked := self._requests(chosen, model, same):
+                self.expected[model.name] = self.expected.get(model.name, 0) + asked
+        for key, prompts_of in tables.items():
+            self.sizes[key] = sum(len(self._wanted(prompts_of, model)) for model in language) * self.settings.draws
 
     def _requests(self, prompts: pa.Table, model: ModelSpec, same: Mapping[str, Sequence[str]]) -> int:
         """How many requests the model has, of the whole run."""
         wanted = set(self._wanted(prompts, model)["prompt_id"].to_pylist())
-        return distinct_requests(wanted, self.options.draws, self._served(wanted, model, same))
+        return distinct_requests(wanted, self.settings.draws, self._served(wanted, model, same))
 
     def _served(
         self, prompt_ids: Iterable[str], model: ModelSpec, same: Mapping[str, Sequence[str]]
     ) -> dict[str, SharedResponse]:
-        options = self.options
-        return sources(prompt_ids, same, model.variant, options.draws, options.snapshot, self._known)
+        return sources(prompt_ids, same, model.variant, self.settings.draws, self.settings.snapshot, self._known)
 
     def _known(self, keys: Sequence[str]) -> set[str]:
         return set(self._stored(keys)["request_key"].to_pylist())
 
-    def plan(self, key: str) -> Plan:
-        """What is known of the partition already, and what its language models are to be asked."""
-        survey, blueprints, chosen = self._prompts(key)
-        plan = Plan(key, blueprints, [])
-        options = self.options
-        asked = list[RequestsOfModel]()
-        same = same_texts(blueprints, as_listed) if has_duplicates(survey) else {}
-        for model in options.all_models:
-            wanted = self._wanted(chosen, model)
-            if model.is_computed:
-                plan.known.append(self._computed(key, wanted, survey, model, options.draws))
-            elif len(wanted):
-                served = self._served(wanted["prompt_id"].to_pylist(), model, same) if same else {}
-                rows, requests = CALLS.asked(wanted, model, options.draws, options.snapshot, served)
-                plan.asked.append(rows)
-                asked.append(requests)
-        plan.requests = RequestList(asked)
-        return plan
+    def asks(self, prompts: Prompts) -> tuple[pa.Table | None, RequestList]:
+        """What language models are asked: the rows whose responses are asked for or replayed, if there are any, and the requests."""
+        tables, requests = [], []
+        same = same_texts(prompts.blueprints, as_listed) if has_duplicates(prompts.survey) else {}
+        for model in self.asked.language:
+            if not len(wanted := self._wanted(prompts.chosen, model)):
+                continue
+            served = self._served(wanted["prompt_id"].to_pylist(), model, same) if same else {}
+            rows, of_model = CALLS.asked(wanted, model, self.settings.draws, self.settings.snapshot, served)
+            tables.append(rows)
+            requests.append(of_model)
+        return pa.concat_tables(tables) if tables else None, RequestList(requests)
+
+    def computed(self, key: str, prompts: Prompts) -> list[pa.Table]:
+        """The rows of baselines, which nobody is asked."""
+        baselines = [model for model in self.asked.every if model.is_computed]
+        draws = self.settings.draws
+        return [self._computed(key, self._wanted(prompts.chosen, one), prompts.survey, one, draws) for one in baselines]
 
     def _computed(self, key: str, wanted: pa.Table, survey: pa.Table, model: ModelSpec, draws: int) -> pa.Table:
         """The rows of a baseline."""
         previous = self._previous.answers(*split_partition_key(key)) if model.model == PREVIOUS_ROUND else {}
         answers = self._answers(key) if model.model in OF_NEIGHBOURS else None
-        return baseline_rows(wanted, survey, model, draws, self.options.snapshot, previous, answers)
+        return baseline_rows(wanted, survey, model, draws, self.settings.snapshot, previous, answers)
 
     def _wanted(self, prompts: pa.Table, model: ModelSpec) -> pa.Table:
         """The prompts of the conditions in which the model is asked, as far as its limit goes."""
         made = pc.unique(prompts["condition"]).to_pylist()
-        asked = [condition for condition in made if model in self.options.asked_in(condition)]
+        asked = [condition for condition in made if model in self.asked.asked_in(condition)]
         if asked != made:
             prompts = prompts.filter(pc.is_in(prompts["condition"], pa.array(asked, pa.string())))
         if model.name in self._limited:
             prompts = prompts.filter(pc.is_in(prompts["prompt_id"], self._limited[model.name]))
         return prompts
 
-    def ask(self, plans: Sequence[Plan], ask: Ask) -> Mapping[str, Failure]:
-        """Have everything of the plans answered (or replayed); returns what failed for good, by request key.
-
-        Several partitions may share a request, as prompts about everyone do: `ask` has it asked once. Responses that are stored are looked up
-        here, for all plans at once, so that `rows` need not look them up again.
+    def merged(self, key: str, new: pa.Table, blueprints: pa.Table) -> tuple[pa.Table, int]:
+        """The partition's predictions in this snapshot: new rows, and those of earlier runs that still stand; and how many rows do not, because
+        their prompt has changed since. Their responses stay in the response store.
         """
-        keys = RequestList.together(plan.requests for plan in plans).keys
-        if not keys:
-            return {}
-        replayed = self._stored(keys)
-        known = set(replayed["request_key"].to_pylist())
-        for plan in plans:
-            plan.requests, plan.replayed = plan.requests.where_stored(known), replayed
-        return ask(RequestList.together(plan.requests for plan in plans))
-
-    def rows(self, plan: Plan, failures: Mapping[str, Failure]) -> pa.Table:
-        """The partition's predictions in this snapshot: new rows, and those of earlier runs that still stand."""
-        tables = list(plan.known)
-        if plan.asked:
-            found = [] if plan.replayed is None else [plan.replayed]
-            if lacking := plan.requests.keys_not_stored():
-                found.append(self._stored(lacking))
-            tables.append(CALLS.settled(pa.concat_tables(plan.asked), pa.concat_tables(found), failures))
-        new = pa.concat_tables(tables).combine_chunks() if tables else PREDICTIONS.empty_table()
-        round_id, segment = split_partition_key(plan.key)
-        at = {"round": round_id, "segment": segment, "snapshot": self.options.snapshot}
+        at = {**SPACE.levels(key), "snapshot": self.settings.snapshot}
         existing = self.warehouse.read_earlier("predictions", **at)
-        if existing is None or self.options.from_store:
-            told = self.warehouse.rows("scores", columns=["prompt_id"], **at) if existing is None else existing
-            restored = self._restore(plan, told["prompt_id"].to_pylist())
-            existing = restored if existing is None else CALLS.merged(existing, restored, plan.blueprints)
-        merged = CALLS.merged(existing, new, plan.blueprints)
-        stands = pc.is_in(existing["prompt_id"], plan.blueprints["prompt_id"].combine_chunks())
-        self.superseded[plan.key] = pc.sum(pc.cast(pc.invert(stands), pa.int64())).as_py() or 0
-        return merged
+        if existing is None or self.settings.from_store:
+            known = self.warehouse.rows("scores", columns=["prompt_id"], **at) if existing is None else existing
+            restored = self._restore(key, blueprints, known["prompt_id"].to_pylist())
+            existing = restored if existing is None else CALLS.merged(existing, restored, blueprints)
+        stands = pc.is_in(existing["prompt_id"], blueprints["prompt_id"].combine_chunks())
+        superseded = pc.sum(pc.cast(pc.invert(stands), pa.int64())).as_py() or 0
+        return CALLS.merged(existing, new, blueprints), superseded
 
-    def _restore(self, plan: Plan, told: Sequence[str]) -> pa.Table:
+    def _restore(self, key: str, prompts: pa.Table, known_prompts: Sequence[str]) -> pa.Table:
         """The rows that follow from the response store: of all models with stored responses, and of the baselines of the round's scores.
 
-        `told`: ids of the prompts that the partition's other rows are of. Baselines answer these and the ones with a stored response; all
-        prompts where there are neither.
+        `known_prompts`: ids of the prompts that the partition's other rows are of. Baselines answer these and the ones with a stored response;
+        all prompts where there are neither.
         """
-        survey, prompts, snapshot = self._read("survey_responses", plan.key), plan.blueprints, self.options.snapshot
+        survey, snapshot = self._read("survey_responses", key), self.settings.snapshot
         same = same_texts(prompts, as_listed) if has_duplicates(survey) else {}
         found = [PREDICTIONS.empty_table()]
         for stored in self._in_store(snapshot):
             if (model := spec_of(stored.name, stored.variant)) is None:
-                self.warehouse.warn(f"{plan.key}: not restored, since it is not spelled as a model: {stored.variant}")
+                self.warehouse.warn(f"{key}: not restored, since it is not spelled as a model: {stored.variant}")
                 continue
             asked = self._smallest_sample(prompts, survey, model) if same else prompts
             served = sources(asked["prompt_id"].to_pylist(), same, model.variant, stored.draws, snapshot, self._known)
             rows, requests = CALLS.asked(asked, model, stored.draws, snapshot, served)
             rows = CALLS.settled(rows, self._stored(requests.keys), {})
             found.append(rows.filter(pc.not_equal(rows["call_status"], "error")))
-        if known := {*told, *pa.concat_tables(found)["prompt_id"].to_pylist()}:
+        if known := {*known_prompts, *pa.concat_tables(found)["prompt_id"].to_pylist()}:
             prompts = prompts.filter(pc.is_in(prompts["prompt_id"], pa.array(known, pa.string())))
-        baselines = self._baselines_of_scores(split_partition_key(plan.key)[0])
-        return pa.concat_tables([*found, *(self._computed(plan.key, prompts, survey, *one) for one in baselines)])
+        baselines = self._baselines_of_scores(split_partition_key(key)[0])
+        return pa.concat_tables([*found, *(self._computed(key, prompts, survey, *one) for one in baselines)])
 
     def _smallest_sample(self, prompts: pa.Table, survey: pa.Table, model: ModelSpec) -> pa.Table:
         """The prompts of the smallest sample with all that have a response of their own: that of a duplicate also serves unasked ones."""
-        keys = request_keys(prompts["prompt_id"].to_pylist(), model.variant, 0, self.options.snapshot)
+        keys = request_keys(prompts["prompt_id"].to_pylist(), model.variant, 0, self.settings.snapshot)
         own = pc.is_in(pa.array(keys, pa.string()), pa.array(self._known(keys), pa.string()))
         asked, within = prompts.filter(own)[KEYS.item].combine_chunks(), pc.scalar(True)
         for order in DRAW_ORDERS:
@@ -280,7 +238,7 @@ class Predictor:
     def _baselines_of_scores(self, round_id: str) -> list[tuple[ModelSpec, int]]:
         """The baselines with scores in the round and snapshot, else the two references, and the draws of each: no response store has them."""
         rows = self.warehouse.rows("scores", columns=[*MODEL, "snapshot", "draw"], round=round_id)
-        of_snapshot = pc.equal(rows["snapshot"], self.options.snapshot)
+        of_snapshot = pc.equal(rows["snapshot"], self.settings.snapshot)
         rows = rows.filter(pc.and_(of_snapshot, pc.starts_with(rows["model_variant"], COMPUTED)))
         last = rows.group_by(list(MODEL)).aggregate([("draw", "max")]).select([*MODEL, "draw_max"])
         of_scores = [*zip(*last.to_pydict().values(), strict=True)] or [
@@ -289,18 +247,18 @@ class Predictor:
         found = [(spec_of(name, variant), draw + 1) for name, variant, draw in of_scores]
         return [(spec, draws) for spec, draws in found if spec is not None]
 
-    def _prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
-        """`columns`: of the blueprints, where nothing is computed; all by default."""
-        options = self.options
-        is_computing = columns is None and any(model.is_computed for model in options.all_models)
+    def prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
+        """`columns`: of the blueprints, where nothing is computed; all by default. Raises ConfigError for a condition or level never made."""
+        settings = self.settings
+        is_computing = columns is None and any(model.is_computed for model in self.asked.every)
         survey = self._read("survey_responses", key, None if is_computing else _CHOSEN_BY)
         blueprints = self._read("blueprints", key, columns)
         chosen = select_prompts(
             blueprints,
             survey,
-            conditions=options.conditions,
-            context_levels=options.context_levels,
-            sample=options.sample,
+            conditions=settings.conditions,
+            context_levels=settings.context_levels,
+            sample=settings.sample,
         )
         return Prompts(survey, blueprints, chosen)
 
@@ -334,16 +292,39 @@ def limited_prompts(prompts: pa.Table, limits: Mapping[str, int]) -> dict[str, p
     }
 
 
-def windows(plans: Iterator[Plan]) -> Iterator[list[Plan]]:
-    """Plans in groups of about `REQUESTS_AT_A_TIME` requests."""
-    group: list[Plan] = []
-    for plan in plans:
-        group.append(plan)
-        if sum(len(member.requests) for member in group) >= REQUESTS_AT_A_TIME:
-            yield group
-            group = []
-    if group:
-        yield group
+class SegmentPredictions:
+    """What is asked about one partition, as `CallPlan` has it. Prompts are held from the requests on until the rows are merged."""
+
+    def __init__(self, predictor: Predictor, key: str) -> None:
+        self.predictor, self.key = predictor, key
+        self.superseded = 0
+        """Earlier rows that went, because their prompt has changed since."""
+        self._asks: tuple[pa.Table | None, RequestList] = None, RequestList()
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        return self.predictor.prompts(self.key)
+
+    def requests(self) -> RequestList:
+        if self.predictor.asked.language:
+            self._asks = self.predictor.asks(self.prompts)
+        return self._asks[1]
+
+    def keys(self) -> list[str]:
+        return self._asks[1].keys
+
+    def rows(self, stored: pa.Table, failures: Mapping[str, Failure]) -> Mapping[str, pa.Table]:
+        asked, _ = self._asks
+        tables = self.predictor.computed(self.key, self.prompts)
+        if asked is not None:
+            tables.append(CALLS.settled(asked, stored, failures))
+        return {"predictions": pa.concat_tables(tables).combine_chunks() if tables else PREDICTIONS.empty_table()}
+
+    def written(self, new: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
+        rows, self.superseded = self.predictor.merged(self.key, new["predictions"], self.prompts.blueprints)
+        self._asks = None, RequestList()
+        del self.prompts
+        return {"predictions": rows}
 
 
 class PreviousRound:

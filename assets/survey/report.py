@@ -8,7 +8,6 @@ from assets.preference.voted_scores import preference_scores
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from assets.survey.boards import breakdowns, comparisons, leaderboard, reliability, responsiveness, segment_gaps, survey_costs
-from assets.survey.drift import drift_checks
 from assets.survey.survey_drift import survey_drift
 from dtef_pipeline.survey.experiments import load_experiments
 from dtef_pipeline.survey.report.chapters import survey_report
@@ -22,7 +21,7 @@ _MADE_OF = [
     segment_gaps,
     reliability,
     survey_costs,
-    drift_checks,
+    dg.AssetKey("drift_checks"),
     survey_drift,
     preference_scores,
 ]

@@ -26,8 +26,6 @@ from dtef_pipeline.text.counted import counted
 from resources.sources import Source, Sources
 
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name=SPACE.name)
-ROUNDS_TAG = "dtef/rounds"
-"""Which rounds a run is about, for those who read the list of runs."""
 _NAME = SPACE.name
 
 
@@ -41,7 +39,7 @@ survey_files = dg.AssetSpec(
     (`dtef add`, or the sensor `new_round`). Its data version is a hash of the segment's rows: where it is newer than what
     `survey_responses` was made from, that partition is stale at once, and each later stage as the one before it is made again.
     The observation says what changed.""",
-    group_name="pipeline",
+    group_name="survey",
     owners=OWNERS,
     kinds={"file"},
     partitions_def=ROUND_SEGMENT,

@@ -16,14 +16,13 @@ from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.documents.document_routes import document_router
 from dtef_pipeline.api.pages import (
     board_page,
+    game_document_pages,
     health_pages,
     login_pages,
     new_evaluation_page,
-    persona_pages,
     queue_pages,
     review_pages,
     run_pages,
-    scenario_pages,
     static_files,
     vote_pages,
 )
@@ -61,8 +60,8 @@ _ROUTERS = (
     queue_pages.router,
     run_pages.router,
     new_evaluation_page.router,
-    persona_pages.router,
-    scenario_pages.router,
+    game_document_pages.persona_router,
+    game_document_pages.scenario_router,
     vote_pages.router,
     board_page.router,
     health_pages.pages_of_health,

@@ -56,9 +56,11 @@ def tagged_answer(request: Request, answer: Response, etag: str) -> Response:
     return answer
 
 
-def require_match(request: Request, etag: str) -> None:
-    """What changes a thing says which state of it it is about. Raises Problem: 428 without If-Match, 412 where it names another state."""
-    given = header_of(request, "if-match")
+def require_match(given: str | None, etag: str) -> None:
+    """What changes a thing says which state of it it is about. `given`: the header If-Match.
+
+    Raises Problem: 428 without it, 412 where it names another state.
+    """
     if given is None:
         raise Problem(428, f"If-Match is missing; allowed: the ETag of what is to be changed, now {etag}")
     if not matches(given, etag):

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from dtef_pipeline.api.answer_schemas import AnswerBody, may_be_missing
-from dtef_pipeline.api.plans.plan import NotApproved, RefusedManifest, UnfitManifest, UnknownName, without_commands
+from dtef_pipeline.api.plans.plan import BodyFault, NotApproved, RefusedManifest, UnfitManifest, UnknownName, without_commands
 from dtef_pipeline.documents import Reason, spelled, told_faults
 from dtef_pipeline.errors import (
     BallotError,
@@ -69,15 +69,16 @@ class Problem(Exception):
         self.status, self.detail, self.headers, self.members = status, detail, dict(headers or {}), members
 
 
-def faulty(errors: Sequence[Mapping[str, str]]) -> Problem:
-    """422 with what is wrong, each with `path` and `message`."""
-    return Problem(422, "; ".join(f"{one['path']}: {one['message']}" for one in errors), errors=[dict(one) for one in errors])
+def faulty(faults: Sequence[BodyFault]) -> Problem:
+    """422 with what is wrong."""
+    said = "; ".join(f"{one.path}: {one.message}" for one in faults)
+    return Problem(422, said, errors=[one._asdict() for one in faults])
 
 
 def fault_of_line(error: SourceError) -> Problem:
     """422 with what is wrong with a line of a body, whose place is the `path`."""
     where, _, message = str(error).partition(": ")
-    return faulty([{"path": where, "message": message}])
+    return faulty([BodyFault(where, message)])
 
 
 def is_json(request: Request) -> bool:
@@ -88,12 +89,12 @@ def is_json(request: Request) -> bool:
 def not_json(request: Request) -> Problem:
     """422 for a body that was sent as something else than JSON, as `curl -d` does by itself."""
     sent = request.headers.get("content-type", "no Content-Type")
-    return faulty([{"path": "header.Content-Type", "message": f"got {sent[:_LONGEST_ECHOED]}; allowed: application/json"}])
+    return faulty([BodyFault("header.Content-Type", f"got {sent[:_LONGEST_ECHOED]}; allowed: application/json")])
 
 
-def as_errors(found: Iterable[Reason]) -> list[dict[str, str]]:
+def body_faults(found: Iterable[Reason]) -> list[BodyFault]:
     """Faults of a body as answers list them."""
-    return [{"path": spelled(one.place) or "body", "message": one.message} for one in found]
+    return [BodyFault(spelled(one.place) or "body", one.message) for one in found]
 
 
 class FaultTold(AnswerBody):
@@ -146,6 +147,11 @@ def answer_problems(app: FastAPI) -> None:
 
 
 async def told_problem(request: Request, error: Exception) -> JSONResponse:
+    """The answer of an error, as the framework asks for it."""
+    return answer_error(request, error)
+
+
+def answer_error(request: Request, error: Exception) -> JSONResponse:
     """The answer of an error, also for those who show it in another way."""
     if isinstance(error, RequestValidationError):
         error = _invalid(request, error)
@@ -181,7 +187,7 @@ def _faults(error: DtefError) -> dict[str, Any]:
         return {"errors": [fault._asdict() for fault in error.faults]}
     if type(error) is not BallotError:
         return {}
-    return {"errors": [{"path": path, "message": message} for path, message in error.faults or [("body", str(error))]]}
+    return {"errors": [BodyFault(*fault)._asdict() for fault in error.faults or [("body", str(error))]]}
 
 
 def _invalid(request: Request, error: RequestValidationError) -> Problem:
@@ -191,10 +197,10 @@ def _invalid(request: Request, error: RequestValidationError) -> Problem:
             return not_json(request)
         if one["type"] == "json_invalid":
             said = f"is no JSON: {one['ctx']['error']} at character {one['loc'][-1]}"
-            return faulty([{"path": "body", "message": said}])
+            return faulty([BodyFault("body", said)])
     # The first part of each place says where the value came from: body, path, query or header.
     faults = [{**one, "loc": one["loc"][1:] if one["loc"][:1] == ("body",) else one["loc"]} for one in error.errors()]
-    return faulty(as_errors(told_faults(faults, _body_model(request))))
+    return faulty(body_faults(told_faults(faults, _body_model(request))))
 
 
 def _body_model(request: Request) -> type[BaseModel]:

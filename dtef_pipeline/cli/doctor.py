@@ -131,6 +131,7 @@ def check_panel(settings: Settings) -> Diagnosis:
     from dtef_pipeline.cli.options import USUAL_FAMILY
     from dtef_pipeline.families import FAMILIES
     from dtef_pipeline.survey.baselines.names import BASELINES
+    from dtef_pipeline.survey.settings import resolve_panel
     from resources.gateway.askable import quick_problem
     from resources.known_models import known_models
     from resources.warehouse import Warehouse
@@ -140,7 +141,7 @@ def check_panel(settings: Settings) -> Diagnosis:
     try:
         models = known_models(settings, BASELINES)
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
-        wanted = checked_panel(settings, models, warehouse).asked(models)
+        wanted = resolve_panel(checked_panel(settings, models, warehouse), models)
         vote_settings(settings)
         for family in FAMILIES:
             if family.name != USUAL_FAMILY:

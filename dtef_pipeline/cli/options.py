@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 import click
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.blueprint.options import CONDITION_WORDS, FORMATS, TASKS
 
 WIDE_META = "dtef.wide"
 """Where the context of a command keeps whether `--wide` was given."""
@@ -284,18 +283,6 @@ of_served = click.option(
 )
 
 
-def models_to_ask(which: str, callback: Callable[..., Any] | None = None) -> Option:
-    """`--model`. `which`: what a model may be besides one that `dtef models` lists, and who is asked without the option."""
-    told = f"Model to ask: a model or collection that `dtef models` lists, {which}"
-    return click.option("--model", "models", multiple=True, callback=callback, help=told)
-
-
-def draws_of(item: str) -> Option:
-    """`--draws`. `item`: what is asked."""
-    told = f"Number of times each {item} is asked."
-    return click.option("--draws", type=click.IntRange(min=1), default=1, show_default=True, help=told)
-
-
 def snapshot_or_base(told: str) -> Option:
     """`--snapshot` of a command that always is about one."""
     return click.option("--snapshot", default="base", show_default=True, help=told)
@@ -337,45 +324,14 @@ def boards_by(family: str) -> Option:
     return click.option("--no-roll-ups", is_flag=True, help=told)
 
 
-selects_what_is_asked = options(
-    click.option("--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, help="Round to run; may be repeated."),
-    click.option("--segment", "segments", multiple=True, help="Only this segment, such as country:kenya; may be repeated."),
-    models_to_ask(
-        "or a model string of LiteLLM. Settings follow an @, as in gpt-4.1-mini@temperature=0.7,max_tokens=512. May be repeated.  "
-        "[default: baselines]"
-    ),
-    click.option(
-        "--context",
-        "contexts",
-        multiple=True,
-        help="Number of context questions: other questions, shown with the group's answers; or all. May be repeated.  [default: 0]",
-    ),
-    click.option(
-        "--questions",
-        type=click.IntRange(min=1),
-        help="Ask only N questions of each round, drawn over its batteries.  [default: all]",
-    ),
-    click.option(
-        "--sample-segments",
-        type=click.IntRange(min=1),
-        help="Ask each question of only S segments of the round, drawn over its attributes.  [default: all]",
-    ),
-    click.option("--draws", type=click.IntRange(min=1), help="Number of times each prompt is asked.  [default: 1]"),
-    snapshot_or_base(f"{NEW_LABEL}, and one that begins with a date counts as that date."),
+dated_snapshot = snapshot_or_base(f"{NEW_LABEL}, and one that begins with a date counts as that date.")
+survey_budgets = options(
     click.option(
         "--limit",
         "limits",
         multiple=True,
         metavar="MODEL=N",
         help="Ask this model at most N prompts in each condition; may be repeated.",
-    ),
-    click.option(
-        "--condition",
-        "conditions",
-        multiple=True,
-        metavar="TASK[/FORMAT][+WORD...]",
-        help=f"Way of asking, such as shift/narrative+cot or batch=3+tokens=8000: a task ({', '.join(TASKS)}), a format of context questions "
-        f"({', '.join(FORMATS)}) and words ({', '.join(CONDITION_WORDS)}); may be repeated.  [default: distribution/attribute-label]",
     ),
     click.option(
         "--max-cost-usd",

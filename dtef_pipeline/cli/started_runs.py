@@ -64,10 +64,10 @@ def check_asking(settings: Settings, chosen: Selection) -> None:
 
     Raises StoreError, GatewayError, and ConfigError for an imported model without responses, before minutes are spent on prompts.
     """
-    budgets = {model.name: model.budget for model in chosen.models} | dict(chosen.budgets)
+    budgets = {model.name: model.budget for model in chosen.models} | chosen.settings.budgets
     with ResponseStore(settings.responses_url) as store:
-        refuse_absent_imported(chosen.models, chosen.snapshot, store)
-        refuse_early(chosen.models, chosen.snapshot, Accounts(chosen.budget, budgets), store, os.environ)
+        refuse_absent_imported(chosen.models, chosen.settings.snapshot, store)
+        refuse_early(chosen.models, chosen.settings.snapshot, Accounts(chosen.settings.budget, budgets), store, os.environ)
 
 
 @contextmanager
@@ -209,10 +209,10 @@ class StagesRun:
         outcome = launch.materialize(self.instance, names, keys, config, tags, space=launch.FAMILY_RUNS[self.family])
         self.outcome, self.done = self.outcome + outcome, outcome.done
 
-    def roll_up(self, warehouse: Warehouse) -> None:
-        """Update the roll-ups of the family, where anything is scored."""
+    def roll_up(self, warehouse: Warehouse, metric: str | None = None) -> None:
+        """Update the roll-ups of the family, where anything is scored. `metric`: as of the function."""
         if warehouse.tables([FAMILY_BY_NAME[self.family].scored]):
-            self.outcome += roll_up(self.instance, self.family)
+            self.outcome += roll_up(self.instance, self.family, metric)
 
     def roll_up_costs(self) -> None:
         """Update what the models of the family cost."""

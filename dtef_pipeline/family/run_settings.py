@@ -150,12 +150,17 @@ def settings_of(model: type[FamilySettings], given: Mapping[str, Any]) -> Family
 
 
 def panel_settings(path: Path, section: str, model: type[FamilySettings]) -> FamilySettings | None:
-    """The settings of a section of a panel file; None where it has none.
+    """The settings of a section of a panel file; None where it has none. An empty `section`: the keys at the top of the file.
 
     Raises ConfigError with file, line, what arrived and what is allowed.
     """
-    form = with_fields(Part, f"{model.__name__}Panel", model, settings_at(model, Door.PANEL))
-    found = read_document(path, "panel file", [section]).section(section, form)
+    names = settings_at(model, Door.PANEL)
+    form = with_fields(Part, f"{model.__name__}Panel", model, names)
+    document = read_document(path, "panel file", [section] if section else names)
+    if section:
+        found = document.section(section, form)
+    else:  # other keys there are sections of others
+        found = document.checked(form, {name: value for name, value in document.values.items() if name in names})
     if found is None:
         return None
     given = found.model_dump(exclude_unset=True)

@@ -40,6 +40,10 @@ class Inputs(Protocol):
         """The partition."""
 
     @property
+    def all_keys(self) -> Sequence[str]:
+        """The partitions of the run, or of all runs of the command that it belongs to; this one is among them."""
+
+    @property
     def levels(self) -> Mapping[str, str]:
         """The value of each level of the partition, by the level's name."""
 
@@ -180,7 +184,7 @@ class CallPlan:
     expected: Mapping[str, int]
     size: int
     requests: Callable[[], Sequence[Request]]
-    """Those that are to be answered."""
+    """Those that are to be answered. Of a `RequestList` only those are made that no stored response answers."""
     keys: Callable[[], Sequence[str]]
     """Keys of responses that count where they are stored: of these requests, and of others that nobody is asked."""
     rows: Callable[[pa.Table, Mapping[str, Failure]], Tables]
@@ -235,6 +239,8 @@ class Stage:
     version: str = "1"
     """Of its code: with another one, partitions that were made before are stale."""
     asks: bool = False
+    nightly: bool = False
+    """The nightly run makes it: Dagster shows when it is late."""
     alone: bool = False
     """No other run writes a partition while it is made: for a stage that adds to what is there."""
     checks: tuple[Check, ...] = ()
@@ -252,6 +258,12 @@ class Stage:
     """Episodes that are held in memory together."""
     limits: Callable[[Any, Any], Limits] | None = None
     """What bounds it besides the budgets of the run, given `Inputs.outside` and the settings."""
+    snapshot: Callable[[Any], str | None] = lambda settings: settings.snapshot
+    """Given the settings, the snapshot that it reads and makes of tables that are kept by snapshot; None: all that there are."""
+    expected: Callable[[Inputs, Any], Mapping[str, int]] | None = None
+    """Requests of the run by the name of the model, where partitions share some; otherwise those of its plans are added up."""
+    make_together: Callable[[Sequence[Inputs], Any], Mapping[str, Tables]] | None = None
+    """As `make`, of many partitions by key, where that costs as much as one; `make` makes those that it leaves out, and all if it fails."""
     metadata: Callable[[Tables], Mapping[str, Any]] = field(default=lambda tables: {})
     """What else is shown of a partition: texts, numbers, or tables."""
     beside: tuple[str, ...] = ()

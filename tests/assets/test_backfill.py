@@ -96,7 +96,7 @@ class UI:
 
     def follow(self) -> list[dg.DagsterRun]:
         """One turn of the sensor daemon, a minute later; the roll-ups of surveys that it launched."""
-        boards = dg.RunsFilter(job_name="roll_ups")
+        boards = dg.RunsFilter(job_name="survey_roll_ups")
         before = {run.run_id for run in self.instance.get_runs(boards)}
         self.minutes += 1
         with pytest.MonkeyPatch.context() as patch:

@@ -7,8 +7,6 @@ import pytest
 import yaml
 
 from assets.definitions import defs
-from assets.survey.automation import STAGES
-from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.cli.survey.run import PLACES_IN_THE_UI
 from tests.conftest import ROOT
 
@@ -25,13 +23,13 @@ RUBRIC_ROLLED = [
 ]
 # key: (deps, group, owners, kinds, code version, partitions)
 ASSETS = {
-    "survey_files": ([], "pipeline", TEAM, ["file"], None, "round_segment"),
-    "survey_responses": (["survey_files"], "pipeline", TEAM, ["parquet"], "11", "round_segment"),
-    "blueprints": (["survey_responses"], "pipeline", TEAM, ["parquet"], "2", "round_segment"),
-    "predictions": (["blueprints"], "pipeline", TEAM, ["litellm", "parquet"], "4", "round_segment"),
-    "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "5", "round_segment"),
-    "segment_results": (["scores"], "pipeline", TEAM, ["duckdb", "parquet"], "6", "round_segment"),
-    "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "13", "round_segment"),
+    "survey_files": ([], "survey", TEAM, ["file"], None, "round_segment"),
+    "survey_responses": (["survey_files"], "survey", TEAM, ["parquet"], "11", "round_segment"),
+    "blueprints": (["survey_responses"], "survey", TEAM, ["parquet"], "2", "round_segment"),
+    "predictions": (["blueprints"], "survey", TEAM, ["litellm", "parquet"], "4", "round_segment"),
+    "scores": (["predictions"], "survey", TEAM, ["parquet"], "5", "round_segment"),
+    "segment_results": (["scores"], "survey", TEAM, ["parquet"], "6", "round_segment"),
+    "drift_checks": (["segment_results"], "survey", TEAM, ["parquet"], "13", "round_segment"),
     "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "11", None),
     "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "12", None),
     "survey_costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
@@ -179,9 +177,9 @@ RUBRIC = [
     "rubric_summaries",
 ]
 JOBS = {
-    "round_pipeline": SIX,
+    "survey_pipeline": SIX,
     "nightly_drift": SIX[2:],
-    "roll_ups": [*BOARDS, "survey_costs", "survey_drift", "report"],
+    "survey_roll_ups": [*BOARDS, "survey_costs", "survey_drift", "report"],
     "rubric_pipeline": RUBRIC,
     "rubric_night": [*RUBRIC, "rubric_anchors"],
     "rubric_roll_ups": [*RUBRIC_ROLLED, "rubric_report"],
@@ -202,15 +200,15 @@ SCHEDULES = {
     "nightly_questions": ("0 3 * * *", "qa_night", dg.DefaultScheduleStatus.STOPPED),
 }
 SENSORS = {
-    "new_round": ("round_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
+    "new_round": ("survey_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
     "new_blueprint": ("rubric_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
     "rubric_boards_after_run": ("rubric_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
-    "boards_after_run": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
+    "survey_boards_after_run": ("survey_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "games_boards_after_run": ("games_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "scores_after_votes": ("preference_roll_ups", 600, dg.DefaultSensorStatus.RUNNING),
     "qa_boards_after_run": ("qa_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "evaluation_queue": (
-        "games_pipeline, rubric_pipeline, rubric_night, qa_pipeline, qa_night, round_pipeline, nightly_drift",
+        "games_pipeline, rubric_pipeline, rubric_night, qa_pipeline, qa_night, survey_pipeline, nightly_drift",
         5,
         dg.DefaultSensorStatus.RUNNING,
     ),
@@ -249,7 +247,7 @@ def test_jobs_select_their_stages() -> None:
 
 
 def test_jobs_run_the_checks_of_their_assets() -> None:
-    job = defs.resolve_job_def("round_pipeline")
+    job = defs.resolve_job_def("survey_pipeline")
     selected = {(key.asset_key.to_user_string(), key.name) for key in job.asset_layer.asset_graph.asset_check_keys}
     assert selected == {(asset, check) for asset, check, _ in CHECKS if asset in SIX}
 
@@ -266,10 +264,8 @@ def test_what_starts_runs_is_off_until_switched_on_and_boards_follow_by_themselv
 
 
 def test_the_six_stages_share_one_partition_space_and_are_one_run_of_a_backfill() -> None:
-    stages = [GRAPH.get(asset.key) for asset in STAGES]
-    assert [stage.key.to_user_string() for stage in stages] == SIX
-    assert {id(stage.partitions_def) for stage in stages} == {id(ROUND_SEGMENT)}
-    assert ROUND_SEGMENT.name == "round_segment"
+    stages = [GRAPH.get(dg.AssetKey(name)) for name in SIX]
+    assert len({id(stage.partitions_def) for stage in stages}) == 1
     assert {stage.backfill_policy for stage in stages} == {dg.BackfillPolicy.single_run()}
     for stage in stages:
         assert {type(GRAPH.get_partition_mapping(stage.key, parent)) for parent in stage.parent_keys} <= {
@@ -313,8 +309,8 @@ def test_the_code_location_is_pinned() -> None:
 
 
 def test_unknown_configuration_is_refused() -> None:
-    for asset in STAGES[1:5]:
+    for name in SIX[1:5]:
         job = defs.resolve_implicit_global_asset_job_def()
-        config = {"ops": {asset.key.to_user_string(): {"config": {"modle": "x"}}}}
+        config = {"ops": {name: {"config": {"modle": "x"}}}}
         with pytest.raises(dg.DagsterInvalidConfigError, match="modle"):
             dg.validate_run_config(job, config)

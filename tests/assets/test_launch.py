@@ -15,8 +15,8 @@ import pytest
 from assets import launch
 from assets.launch import close_abandoned_runs, materialize
 from assets.stage.partitions import PROCESS_TAG, PartitionRun
+from assets.stage.resources import Store
 from assets.survey.rounds import ROUND_SEGMENT
-from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import ConfigError, Interrupted
 from resources.responses.processes import Process
 
@@ -136,7 +136,7 @@ def test_partitions_that_failed_are_counted_over_all_runs_of_a_command(
 
     @dg.asset(partitions_def=ROUND_SEGMENT, output_required=False)
     def blueprints(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-        run = PartitionRun(context, SurveyStore())
+        run = PartitionRun(context, Store())
         for key in run.keys:
             with run.attempt(key):
                 if key == "T1/c":

@@ -18,8 +18,9 @@ from assets.qa.files import DATASET_PART
 from assets.qa.roll_ups import QA_ROLL_UPS, QA_STAGES
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.roll_ups import RUBRIC_ROLL_UPS, RUBRIC_STAGES
-from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
+from assets.survey.automation import BOARDS, SURVEY_ROLL_UPS
 from assets.survey.rounds import ROUND_SEGMENT
+from assets.survey.stages import SURVEY_STAGES
 from dtef_pipeline.family.stage import Stage
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE
@@ -37,9 +38,9 @@ print(*sorted(name for name in sys.modules if name.split('.')[0] in ('assets', '
 
 def test_names_that_commands_start_are_those_of_the_assets() -> None:
     stated = {
-        "STAGE_NAMES": STAGES,
+        "STAGE_NAMES": SURVEY_STAGES,
         "BOARD_NAMES": BOARDS,
-        "ROLL_UP_NAMES": ROLL_UPS,
+        "ROLL_UP_NAMES": SURVEY_ROLL_UPS,
         "RUBRIC_STAGE_NAMES": RUBRIC_STAGES,
         "RUBRIC_ROLL_UP_NAMES": RUBRIC_ROLL_UPS,
         "QA_STAGE_NAMES": QA_STAGES,

@@ -12,12 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import assets.survey.ingest
+import assets.survey.stages
 from assets.definitions import defs
 from assets.launch import STAGE_NAMES
-from assets.survey.blueprint import blueprints
-from assets.survey.ingest import survey_responses
-from assets.survey.predict import predictions
 from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.observe import Observed
@@ -132,7 +129,7 @@ def test_each_blocking_check_sees_what_it_is_for(done: Pipeline) -> None:
         round_id, segment = split_partition_key(key)
         at = {"round": round_id, "segment": segment} | ({"snapshot": "base"} if table == "predictions" else {})
         done.house.write(table, spoil(done.house.read(table, **at)), **at)
-    chosen = dg.AssetSelection.checks_for_assets(survey_responses, blueprints, predictions)
+    chosen = dg.AssetSelection.checks_for_assets("survey_responses", "blueprints", "predictions")
     job = dg.define_asset_job("checks_alone", selection=chosen)
     found = dg.Definitions.merge(defs, dg.Definitions(jobs=[job])).resolve_job_def("checks_alone")
     evaluations = found.execute_in_process(instance=done.instance, raise_on_error=False).get_asset_check_evaluations()
@@ -143,13 +140,13 @@ def test_each_blocking_check_sees_what_it_is_for(done: Pipeline) -> None:
 
 
 def test_a_check_that_fails_stops_the_run_before_the_next_stage(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    good = assets.survey.ingest.observe
+    good = assets.survey.stages.observe
 
     def spoiled(*args: Any, **kwargs: Any) -> Observed:
         observed = good(*args, **kwargs)
         return Observed(replaced(observed.responses, "n", 9), observed.quarantine, observed.findings)
 
-    monkeypatch.setattr(assets.survey.ingest, "observe", spoiled)
+    monkeypatch.setattr(assets.survey.stages, "observe", spoiled)
     outcome = pipeline.run()
     assert pipeline.checks(outcome)["n_reaches_minimum"] is False
     assert any("n_reaches_minimum" in failure for failure in outcome.failures), outcome.failures
@@ -193,7 +190,8 @@ class TestReruns:
         pipeline = done
         first = {name: data for name, data in pipeline.bytes().items() if "snapshot=base" in name}
         night = {"snapshot": "2026-01-02"}
-        pipeline.run(DOWNSTREAM, predictions={"models": ["baseline/dirichlet"], **night}, scores=night, segment_results=night)
+        only = {"only_snapshot": "2026-01-02"}
+        pipeline.run(DOWNSTREAM, predictions={"models": ["baseline/dirichlet"], **night}, scores=only, segment_results=only)
         second = pipeline.bytes()
         assert len(first) == 3 * 6
         assert {name: second[name] for name in first} == first

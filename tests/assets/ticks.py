@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.survey.store import SurveyStore
+from assets.stage.resources import Store
 
 
 def tick(schedule: dg.ScheduleDefinition, instance: dg.DagsterInstance, at: datetime) -> Any:
@@ -16,7 +16,5 @@ def tick(schedule: dg.ScheduleDefinition, instance: dg.DagsterInstance, at: date
     A resource that is given to the schedule instead makes a second context, which nobody can leave: the storage of the instance stayed the one
     of all later tests of the process.
     """
-    with dg.build_schedule_context(
-        instance=instance, scheduled_execution_time=at, resources={"store": SurveyStore()}
-    ) as context:
+    with dg.build_schedule_context(instance=instance, scheduled_execution_time=at, resources={"store": Store()}) as context:
         return schedule(context)

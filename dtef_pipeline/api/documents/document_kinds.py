@@ -9,6 +9,7 @@ from fastapi import Path
 
 from dtef_pipeline.api.documents.engine_check import engine_faults
 from dtef_pipeline.api.documents.versioned_documents import ByVersion, DocumentsOfKind, Versioned
+from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.games.manifest import ScenarioManifest, ScenarioStatus
 from dtef_pipeline.games.personas import Persona, PersonaStatus
 from resources.settings import Settings
@@ -27,17 +28,17 @@ def _known_personas(settings: Settings, stored: StoredDocuments, conflicts: dict
     return {(one.id, one.version): one for one in known_persona_versions(settings, stored, conflicts).values()}
 
 
-def _faults_of_persona(persona: Versioned) -> list[dict[str, str]]:
+def _faults_of_persona(persona: Versioned) -> list[BodyFault]:
     assert isinstance(persona, Persona)
     return faults_of_name(persona.display_name)
 
 
-def faults_of_name(name: str) -> list[dict[str, str]]:
+def faults_of_name(name: str) -> list[BodyFault]:
     """What is wrong with a name that would turn round the words beside it, on a terminal or a page."""
     if not _TURNING.search(name):
         return []
     said = f"got {name!r}; allowed: a name without control characters and without characters that turn the direction of writing"
-    return [{"path": "display_name", "message": said}]
+    return [BodyFault("display_name", said)]
 
 
 def _persona_in_path(persona_id: Annotated[str, Path(description="Id of a persona, such as `cautious`.")]) -> str:
@@ -62,11 +63,11 @@ def _known_scenarios(settings: Settings, stored: StoredDocuments, conflicts: dic
     return known_scenario_versions(settings, stored, conflicts)
 
 
-def _faults_of_scenario(manifest: Versioned) -> list[dict[str, str]]:
+def _faults_of_scenario(manifest: Versioned) -> list[BodyFault]:
     assert isinstance(manifest, ScenarioManifest)
     for name, value, most in (("first", manifest.seeds.first, LARGEST_FIRST_SEED), ("count", manifest.seeds.count, MOST_SEEDS)):
         if value > most:
-            return [{"path": f"seeds.{name}", "message": f"got {str(value)[:80]}; allowed: at most {most}"}]
+            return [BodyFault(f"seeds.{name}", f"got {str(value)[:80]}; allowed: at most {most}")]
     return engine_faults(manifest)
 
 

@@ -25,8 +25,9 @@ from dtef_pipeline.api.documents.versioned_documents import (
     make,
     move,
 )
-from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, tagged, weak_etag
+from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, header_of, tagged, weak_etag
 from dtef_pipeline.api.plans.manifests import schema_in_one
+from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, Problem, fault_of_line, faulty
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
@@ -149,13 +150,14 @@ def _add_routes_of_one(router: APIRouter, of: DocumentsOfKind) -> None:
         request: Request, services: Used, holder: Operating, document_id: Id, given: Annotated[Any, Body()]
     ) -> Response:
         """Make the next version, with the first status. If-Match names the ETag of the latest one, which stays readable."""
-        return _changed(change(of, request, services, document_id, given, holder.name))
+        return _changed(change(of, services, document_id, given, holder.name, header_of(request, "if-match")))
 
     @router.post(f"{of.place}/status", response_model=of.model, responses={200: _TAGGED})
     def move_document(request: Request, services: Used, holder: Operating, document_id: Id, step: DocumentStep) -> Response:
         """Give a version its next status: approve or promote it, or retire it."""
         require_status(of, step.status, "status")
-        return _changed(move(of, request, services, document_id, step.status, step.version, holder.name))
+        known = header_of(request, "if-match")
+        return _changed(move(of, services, document_id, (step.status, step.version), holder.name, known))
 
 
 def _changed(body: dict[str, Any], status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response:
@@ -165,7 +167,7 @@ def _changed(body: dict[str, Any], status: int = HTTPStatus.OK, headers: Mapping
 def require_status(of: DocumentsOfKind, status: str | None, path: str) -> None:
     """Raises Problem 422 for a word that is no status."""
     if status is not None and status not in of.statuses:
-        raise faulty([{"path": path, "message": f"got {status[:80]!r}; allowed: {', '.join(of.statuses)}"}])
+        raise faulty([BodyFault(path, f"got {status[:80]!r}; allowed: {', '.join(of.statuses)}")])
 
 
 def _body_sent(of: DocumentsOfKind) -> dict[str, Any]:

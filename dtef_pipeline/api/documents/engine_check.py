@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.games.manifest import ScenarioManifest
 
@@ -30,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 def engine_faults(
     manifest: ScenarioManifest, patience_s: float = ENGINE_PATIENCE_S, worker: Sequence[str] = _ENGINE_WORKER
-) -> list[dict[str, str]]:
+) -> list[BodyFault]:
     """What the engine finds wrong with a manifest, each with `path` and `message`. Raises Problem 503 when too many are asked at once.
 
     `worker`: the command, which reads the manifest and writes the faults, as `engine_worker`.
@@ -56,16 +57,16 @@ def _place() -> Iterator[None]:
         _threads.release()
 
 
-def _asked(manifest: ScenarioManifest, patience_s: float, worker: Sequence[str]) -> list[dict[str, str]]:
+def _asked(manifest: ScenarioManifest, patience_s: float, worker: Sequence[str]) -> list[BodyFault]:
     try:
         found = json.loads(_told(json.dumps(manifest.model_dump()).encode(), patience_s, worker))
-        return [{"path": path, "message": message[:_LONGEST_TOLD]} for path, message in found]
+        return [BodyFault(path, message[:_LONGEST_TOLD]) for path, message in found]
     except subprocess.TimeoutExpired:
         said = f"its engine {manifest.adapter_name} took longer than {patience_s:g} s to be made and to play one seed"
     except (subprocess.CalledProcessError, ValueError, TypeError) as error:
         _log.warning("the engine %s failed in its own process: %s", manifest.adapter_name, error)
         said = f"its engine {manifest.adapter_name} failed while it was made or played one seed"
-    return [{"path": "adapter", "message": f"{said}; allowed: a manifest that its engine can play"}]
+    return [BodyFault("adapter", f"{said}; allowed: a manifest that its engine can play")]
 
 
 def _told(given: bytes, patience_s: float, worker: Sequence[str]) -> bytes:

@@ -9,12 +9,12 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Literal
 
-from fastapi import Request
 from pydantic import Field, ValidationError
 
 from dtef_pipeline.api.answer_schemas import AnswerBody
-from dtef_pipeline.api.etags import header_of, require_match, weak_etag
-from dtef_pipeline.api.problems import Problem, as_errors, faulty
+from dtef_pipeline.api.etags import require_match, weak_etag
+from dtef_pipeline.api.plans.plan import BodyFault
+from dtef_pipeline.api.problems import Problem, body_faults, faulty
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.documents import Part, reasons
 from dtef_pipeline.errors import SourceError
@@ -44,7 +44,7 @@ class DocumentsOfKind:
     """From the first to the last: each may follow the one before it, and nothing else."""
     known: Callable[[Settings, StoredDocuments, dict[str, str]], ByVersion]
     """All versions, in their order; the last argument takes, by id, what is wrong with a version that a file has."""
-    faults: Callable[[Versioned], list[dict[str, str]]] = lambda _: []
+    faults: Callable[[Versioned], list[BodyFault]] = lambda _: []
     """What else is wrong with a document that fits its model, each with `path` and `message`."""
     most_imported: int | None = None
     """New versions of one import over HTTP; None: any number."""
@@ -179,7 +179,7 @@ def _there_already(of: DocumentsOfKind, document_id: str) -> Problem:
 
 
 def change(
-    of: DocumentsOfKind, request: Request, services: Services, document_id: str, given: object, who: str
+    of: DocumentsOfKind, services: Services, document_id: str, given: object, who: str, if_match: str | None
 ) -> dict[str, Any]:
     """Store what was sent as the next version, with the first status.
 
@@ -188,10 +188,10 @@ def change(
     """
     known = KnownDocuments.now(of, services, document_id)
     before = known.one(document_id)
-    require_match(request, weak_etag(body_of(before)))
+    require_match(if_match, weak_etag(body_of(before)))
     document = _checked(of, given, before.version + 1)
     if document.id != document_id:
-        raise faulty([{"path": "id", "message": f"got {document.id!r}; allowed: {document_id}, as the path has it"}])
+        raise faulty([BodyFault("id", f"got {document.id!r}; allowed: {document_id}, as the path has it")])
     _require_playable(of, document)
     try:
         services.documents.add(of.kind, body_of(document), who, seen=known.revision(document_id), before=body_of(before))
@@ -239,21 +239,26 @@ def _require_importable(of: DocumentsOfKind, versions: Mapping[int, Versioned], 
         raise SourceError(said, where=where, line=sorted(versions)[most], allowed=f"{most} new ones in a request")
     for line, one in versions.items():
         if found := of.faults(one):
-            said = "; ".join(f"{each['path']}: {each['message']}" for each in found)
+            said = "; ".join(f"{each.path}: {each.message}" for each in found)
             raise SourceError(said, where=where, line=line)
 
 
 def move(
-    of: DocumentsOfKind, request: Request, services: Services, document_id: str, status: str, version: int | None, who: str
+    of: DocumentsOfKind,
+    services: Services,
+    document_id: str,
+    step: tuple[str, int | None],
+    who: str,
+    if_match: str | None,
 ) -> dict[str, Any]:
-    """Store a status of a version; None: of the latest.
+    """Store a status of a version: `step` names both; None: of the latest.
 
     Raises Problem: 404 unknown, 409 for a status that does not follow the present one, 412 where an If-Match names another state.
     """
-    known = KnownDocuments.now(of, services, document_id)
+    (status, version), known = step, KnownDocuments.now(of, services, document_id)
     before = known.one(document_id, version)
-    if header_of(request, "if-match") is not None:
-        require_match(request, weak_etag(body_of(before)))
+    if if_match is not None:
+        require_match(if_match, weak_etag(body_of(before)))
     steps = steps_from(of, before.status)
     if status not in steps:
         allowed = ", ".join(steps) or "none, as this is the last"
@@ -278,18 +283,16 @@ def _checked(of: DocumentsOfKind, given: object, version: int) -> Versioned:
     known = [name for name in of.model.model_fields if name not in MADE_HERE]
     if not isinstance(given, Mapping):
         arrived = "no JSON" if isinstance(given, bytes) else json.dumps(given, ensure_ascii=False)[:_ECHOED_OF_BODY]
-        raise faulty(
-            [{"path": "body", "message": f"got {arrived}; allowed: application/json, a mapping with {', '.join(known)}"}]
-        )
+        raise faulty([BodyFault("body", f"got {arrived}; allowed: application/json, a mapping with {', '.join(known)}")])
     told = f"unknown key; known: {', '.join(known)}"
-    faults = [{"path": name[:_ECHOED_OF_BODY], "message": told} for name in given if name not in known][:_MOST_FAULTS]
+    faults = [BodyFault(name[:_ECHOED_OF_BODY], told) for name in given if name not in known][:_MOST_FAULTS]
     if version > LARGEST_VERSION:
         raise Problem(409, f"the {of.kind} has version {version - 1}, after which there is no other")
     values = {name: one for name, one in given.items() if name in known}
     try:
         document = of.model.model_validate({**values, "version": version, "status": of.statuses[0]})
     except ValidationError as error:
-        raise faulty([*faults, *as_errors(islice(reasons(error, of.model), _MOST_FAULTS))][:_MOST_FAULTS]) from None
+        raise faulty([*faults, *body_faults(islice(reasons(error, of.model), _MOST_FAULTS))][:_MOST_FAULTS]) from None
     if faults:
         raise faulty(faults)
     return document

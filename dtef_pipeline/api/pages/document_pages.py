@@ -7,7 +7,6 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.documents import versioned_documents
@@ -17,7 +16,6 @@ from dtef_pipeline.api.etags import weak_etag
 from dtef_pipeline.api.pages.elements import Content, Html, element, html, link
 from dtef_pipeline.api.pages.form_parts import (
     NOT_REFUSED,
-    FormFault,
     Refusal,
     SentForm,
     TypedForm,
@@ -27,6 +25,7 @@ from dtef_pipeline.api.pages.form_parts import (
 )
 from dtef_pipeline.api.pages.layout import page, page_router, to_page
 from dtef_pipeline.api.pages.page_parts import badge, box_of_table, button_form, foreign, listed, moment, row_of, sure_button
+from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.errors import DtefError
@@ -70,20 +69,20 @@ class DocumentPages:
             return self.list_page(request, services, status, {}, NOT_REFUSED)
 
         @found.post(f"/{of.plural}")
-        async def make_document(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
-            return await self.make(request, services, form, held.name)
+        def make_document(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
+            return self.make(request, services, form, held.name)
 
         @found.get(f"/{of.plural}{of.place}")
         def show_document(request: Request, services: Used, held: Operating, one: Id, version: VersionAsked = None) -> Response:
             return self.one_page(request, services, one, version, {}, NOT_REFUSED)
 
         @found.post(f"/{of.plural}{of.place}")
-        async def change_document(request: Request, services: Used, held: Operating, one: Id, form: SentForm) -> Response:
-            return await self.change(request, services, one, form, held.name)
+        def change_document(request: Request, services: Used, held: Operating, one: Id, form: SentForm) -> Response:
+            return self.change(request, services, one, form, held.name)
 
         @found.post(f"/{of.plural}{of.place}/status")
         def move_document(request: Request, services: Used, held: Operating, one: Id, form: SentForm) -> Response:
-            return self.move(request, services, one, form, held.name)
+            return self.move(services, one, form, held.name)
 
         return found
 
@@ -124,52 +123,48 @@ class DocumentPages:
         button = element("button", f"Save as {self.of.statuses[0]}", type="submit", class_="main")
         return element("form", faults_above(refusal, self.fields), seen, controls, button, method="post", action=action)
 
-    async def make(self, request: Request, services: Services, form: TypedForm, who: str) -> Response:
+    def make(self, request: Request, services: Services, form: TypedForm, who: str) -> Response:
         """A new document, whose page follows; or the form again with why it was not taken."""
         given: object = None
         try:
             given = self.sent(form, None)
-            made = await run_in_threadpool(versioned_documents.make, self.of, services, given, who)
+            made = versioned_documents.make(self.of, services, given, who)
         except (Problem, DtefError) as error:
-            if isinstance(error, Problem) and error.status == HTTPStatus.CONFLICT:
-                refusal = self._there_already(given)
-            else:
-                refusal = await self._refusal(request, error)
-            return await run_in_threadpool(self.list_page, request, services, None, form, refusal)
+            is_there = isinstance(error, Problem) and error.status == HTTPStatus.CONFLICT
+            refusal = self._there_already(given) if is_there else self._refusal(request, error)
+            return self.list_page(request, services, None, form, refusal)
         return to_page(f"/{self.of.plural}/{made['id']}")
 
-    async def change(self, request: Request, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
+    def change(self, request: Request, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
         """The next version of a document, whose page follows; or the form again with why it was not taken."""
-        matching = _matching(request, one_of(form, "seen"))
         try:
             given = self.sent(form, document_id)
-            await run_in_threadpool(versioned_documents.change, self.of, matching, services, document_id, given, who)
+            versioned_documents.change(self.of, services, document_id, given, who, one_of(form, "seen"))
         except (Problem, DtefError) as error:
-            if isinstance(error, Problem) and error.status == HTTPStatus.PRECONDITION_FAILED:
-                refusal = Refusal(412, [FormFault("", _CHANGED_MEANWHILE)])
-            else:
-                refusal = await self._refusal(request, error)
-            return await run_in_threadpool(self.one_page, request, services, document_id, None, form, refusal)
+            is_changed = isinstance(error, Problem) and error.status == HTTPStatus.PRECONDITION_FAILED
+            changed = Refusal(412, [BodyFault("", _CHANGED_MEANWHILE)])
+            refusal = changed if is_changed else self._refusal(request, error)
+            return self.one_page(request, services, document_id, None, form, refusal)
         return to_page(f"/{self.of.plural}/{document_id}")
 
     def _there_already(self, given: object) -> Refusal:
         known = str(given["id"]) if isinstance(given, Mapping) else ""
         there = link(f"/{self.of.plural}/{known}", f"the {self.of.kind} {known}")
         said = html("There is ", there, " already: choose another id, or make its next version on its page.")
-        return Refusal(409, [FormFault(self.fields[0], said)])
+        return Refusal(409, [BodyFault(self.fields[0], said)])
 
-    async def _refusal(self, request: Request, error: Exception) -> Refusal:
+    def _refusal(self, request: Request, error: Exception) -> Refusal:
         if not self.is_whole:
-            return await refusal_of(request, error, self.fields)
-        return (await refusal_of(request, error, ())).within(self.fields[0])
+            return refusal_of(request, error, self.fields)
+        return refusal_of(request, error, ()).within(self.fields[0])
 
-    def move(self, request: Request, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
+    def move(self, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
         """A step of the status, after which the page follows. Raises Problem."""
         version = one_of(form, "version")
         number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
-        matching = _matching(request, one_of(form, "seen"))
+        step = one_of(form, "status"), number
         try:
-            versioned_documents.move(self.of, matching, services, document_id, one_of(form, "status"), number, who)
+            versioned_documents.move(self.of, services, document_id, step, who, one_of(form, "seen"))
         except Problem as error:
             if error.status != HTTPStatus.PRECONDITION_FAILED:
                 raise
@@ -271,13 +266,6 @@ def _seen_field(document: Versioned, sent: str, refusal: Refusal) -> Html:
     is_told = refusal.status == HTTPStatus.PRECONDITION_FAILED
     now = weak_etag(versioned_documents.body_of(document))
     return element("input", type="hidden", name="seen", value=now if is_told or not sent else sent)
-
-
-def _matching(request: Request, etag: str) -> Request:
-    """The request with an If-Match of the form."""
-    given = etag.encode("latin-1", "replace")
-    headers = [(name, value) for name, value in request.scope["headers"] if name != b"if-match"]
-    return Request({**request.scope, "headers": [*headers, (b"if-match", given)]}, request.receive)
 
 
 def _unfolded(title: str, form: Content, is_open: bool) -> Html:

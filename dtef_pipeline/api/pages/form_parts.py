@@ -11,7 +11,8 @@ from urllib.parse import parse_qs
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.pages.elements import Content, Html, element, html
-from dtef_pipeline.api.problems import Problem, told_problem
+from dtef_pipeline.api.plans.plan import BodyFault
+from dtef_pipeline.api.problems import Problem, answer_error
 
 
 async def form_lists(request: Request) -> dict[str, list[str]]:
@@ -35,49 +36,39 @@ _SHOWN_OF_JSON = 40
 IS_NEEDED = "this is needed"
 
 
-class FormFault(NamedTuple):
-    """What is wrong with a field, or with a part of it; without a path, with the form."""
-
-    path: str
-    message: str
-
-    def is_of(self, field: str) -> bool:
-        return self.path == field or self.path.startswith((f"{field}.", f"{field}["))
-
-
 class Refusal(NamedTuple):
     """Why a form was not taken."""
 
     status: int
-    faults: Sequence[FormFault]
+    faults: Sequence[BodyFault]
 
-    def of(self, field: str) -> list[FormFault]:
+    def of(self, field: str) -> list[BodyFault]:
         return [one for one in self.faults if one.is_of(field)]
 
-    def beside(self, fields: Collection[str]) -> list[FormFault]:
+    def beside(self, fields: Collection[str]) -> list[BodyFault]:
         """Those that stand beside none of these fields."""
         return [one for one in self.faults if not any(one.is_of(field) for field in fields)]
 
     def within(self, field: str) -> Refusal:
         """The same, of a field that has the whole document."""
         parts = {one: "" if one.path == "body" else one.path for one in self.faults}
-        return Refusal(self.status, [FormFault(f"{field}.{part}".rstrip("."), one.message) for one, part in parts.items()])
+        return Refusal(self.status, [BodyFault(f"{field}.{part}".rstrip("."), one.message) for one, part in parts.items()])
 
 
 NOT_REFUSED = Refusal(200, ())
 
 
-async def refusal_of(request: Request, error: Exception, fields: Collection[str]) -> Refusal:
+def refusal_of(request: Request, error: Exception, fields: Collection[str]) -> Refusal:
     """What an error says of the fields. Raises the error again where it is one of the server."""
-    answer = await told_problem(request, error)
+    answer = answer_error(request, error)
     if answer.status_code >= 500:
         raise error
     told = json.loads(bytes(answer.body))
     errors = told.get("errors")
     if errors:
-        return Refusal(answer.status_code, [FormFault(one["path"], one["message"]) for one in errors])
+        return Refusal(answer.status_code, [BodyFault(**one) for one in errors])
     field, _, message = told["detail"].partition(": ")
-    found = FormFault(field, message) if field in fields else FormFault("", told["detail"])
+    found = BodyFault(field, message) if field in fields else BodyFault("", told["detail"])
     return Refusal(answer.status_code, [found])
 
 

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from dtef_pipeline.api.access import holder_of, is_own_page, why_foreign
 from dtef_pipeline.api.pages.elements import Content, Html, element, link
 from dtef_pipeline.api.pages.form_parts import form_lists
-from dtef_pipeline.api.problems import Problem, told_problem
+from dtef_pipeline.api.problems import Problem, answer_error, told_problem
 from dtef_pipeline.api.services import services_of
 from dtef_pipeline.api.tokens import HeldToken, TokenRole
 
@@ -145,7 +145,7 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 
 
 async def _error_page(request: Request, error: Exception) -> Response:
-    answer = await told_problem(request, error)
+    answer = answer_error(request, error)
     status = answer.status_code
     if status == HTTPStatus.UNAUTHORIZED and request.method != "POST":
         return to_page(login_path(request))
@@ -154,7 +154,7 @@ async def _error_page(request: Request, error: Exception) -> Response:
     said = _OF_THE_API.sub("", said)
     if said == told["title"]:
         said = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
-    detail = element("p", element("bdi", said), class_="fault", role="alert")
+    detail = element("p", element("bdi", said), class_="fault", role="alert", id="said")
     shown = page(
         request,
         _HEADING_OF_STATUS.get(status, told["title"]),

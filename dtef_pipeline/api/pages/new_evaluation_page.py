@@ -9,13 +9,11 @@ from typing import Any
 from uuid import uuid4
 
 from fastapi import Request, Response
-from fastapi.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.pages.elements import Content, Html, element, html, link
 from dtef_pipeline.api.pages.form_parts import (
     NOT_REFUSED,
-    FormFault,
     Refusal,
     SentForm,
     TypedForm,
@@ -34,6 +32,7 @@ from dtef_pipeline.api.plans.games_plan import GamesManifest
 from dtef_pipeline.api.plans.manifest_base import BOUND_BY_COST
 from dtef_pipeline.api.plans.manifest_examples import manifest_examples
 from dtef_pipeline.api.plans.offered_models import OfferedModel, offered_models, usual_budget
+from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.queue.evaluation_routes import post_evaluation
 from dtef_pipeline.api.services import Services, Used
@@ -54,27 +53,27 @@ def new_page(request: Request, services: Used, held: Operating, example: str = "
 
 
 @router.post("/new")
-async def start_games(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
+def start_games(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
     """Takes the form of games."""
     try:
-        values = games_manifest(form)
-        answer = await run_in_threadpool(post_evaluation, services, held, values, one_of(form, "once") or None)
+        return _start(services, held, games_manifest(form), form)
     except (Problem, DtefError) as error:
-        refusal = await refusal_of(request, error, _GAMES_FIELDS)
-        return await run_in_threadpool(_page, request, services, form, refusal)
-    return _to_evaluation(answer)
+        return _page(request, services, form, refusal_of(request, error, _GAMES_FIELDS))
 
 
 @router.post("/new/manifest")
-async def start_any(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
+def start_any(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
     """Takes a manifest as JSON."""
     try:
-        values = _parsed(one_of(form, "manifest"))
-        answer = await run_in_threadpool(post_evaluation, services, held, values, one_of(form, "once") or None)
+        return _start(services, held, _parsed(one_of(form, "manifest")), form)
     except (Problem, DtefError) as error:
-        refusal = (await refusal_of(request, error, ())).within("manifest")
-        return await run_in_threadpool(_page, request, services, form, refusal)
-    return _to_evaluation(answer)
+        return _page(request, services, form, refusal_of(request, error, ()).within("manifest"))
+
+
+def _start(services: Services, held: Operating, values: dict[str, Any], form: TypedForm) -> Response:
+    """The page of the evaluation that was started."""
+    answer = post_evaluation(services, held, values, one_of(form, "once") or None)
+    return to_page(f"/queue/{json.loads(bytes(answer.body))['queue_id']}")
 
 
 def games_manifest(form: TypedForm) -> dict[str, Any]:
@@ -103,10 +102,6 @@ def _parsed(words: str) -> dict[str, Any]:
     return found
 
 
-def _to_evaluation(answer: Response) -> Response:
-    return to_page(f"/queue/{json.loads(bytes(answer.body))['queue_id']}")
-
-
 def _page(request: Request, services: Services, form: TypedForm, refusal: Refusal) -> Response:
     of_manifest = "manifest" in form
     games = _games_form(services, {} if of_manifest else form, NOT_REFUSED if of_manifest else refusal)
@@ -126,7 +121,7 @@ def _games_form(services: Services, form: TypedForm, refusal: Refusal) -> Html:
     bounds = usual_budget([one.spec for one in offered if one.lacks is None])
 
     def text(name: str, label: str, hint: str, usual: str = "", path: str = "") -> Html:
-        beside = Refusal(refusal.status, [FormFault(name, one.message) for one in refusal.of(path)]) if path else refusal
+        beside = Refusal(refusal.status, [BodyFault(name, one.message) for one in refusal.of(path)]) if path else refusal
         return text_field(name, label, one_of(form, name) if form else usual, beside, hint)
 
     def bound(name: str) -> str:

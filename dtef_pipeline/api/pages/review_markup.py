@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dtef_pipeline.api.pages.elements import Content, Html, element, html, link
+from dtef_pipeline.api.pages.elements import Content, Html, element, html
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
 from dtef_pipeline.report.vote_fields import (
@@ -119,24 +119,6 @@ def _reason(words: str) -> Html:
     count = element("span", f"at most {counted(LONGEST_JUSTIFICATION, 'character')}", id="written-so-far", class_="count")
     return element(
         "details", element("summary", JUSTIFICATION_TITLE, id="why-title"), field, count, id="reason", open=bool(words)
-    )
-
-
-def kept_vote(form: FilledForm, is_logged_in: bool) -> Html:
-    """A vote that could not be stored, to be sent again as it is: where the texts cannot be shown."""
-    fields = [_hidden(name, getattr(form, name)) for name in ("pair_id", "choice", "confidence", "justification")]
-    told = f"Better: {form.choice or 'not chosen'}. How certain: {form.confidence or 'not chosen'}."
-    login = element("p", link("/login", "Log in in another tab", target="_blank"), ", then come back to this one.")
-    return element(
-        "form",
-        element("p", f"{told} {f'Why: {form.justification}' if form.justification else ''}", class_="written", dir="auto"),
-        None if is_logged_in else login,
-        fields,
-        _hidden("skipped", ".".join(form.skipped)),
-        element("button", "Send this vote again", type="submit", name="do", value="vote", class_="main"),
-        method="post",
-        action=REVIEW_PATH,
-        autocomplete="off",
     )
 
 

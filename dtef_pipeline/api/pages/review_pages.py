@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
 
-from dtef_pipeline.api.access import Reviewing, holder_of
+from dtef_pipeline.api.access import Reviewing
 from dtef_pipeline.api.pages.elements import Content, element, html
 from dtef_pipeline.api.pages.form_parts import form_fields
 from dtef_pipeline.api.pages.layout import page, page_router, to_page
@@ -19,7 +19,6 @@ from dtef_pipeline.api.pages.review_markup import (
     CONSENT_PATH,
     REVIEW_PATH,
     FilledForm,
-    kept_vote,
     key_list,
     pair_texts,
     progress,
@@ -32,7 +31,7 @@ from dtef_pipeline.api.review.feedback_routes import take_vote
 from dtef_pipeline.api.review.feedback_services import Feedback, UsedForVotes
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.tokens import HeldToken
-from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, UnknownPair
+from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.report.vote_fields import VOTE_FIELD_TITLES, VOTE_TITLE
 from dtef_pipeline.text.counted import counted
@@ -53,10 +52,6 @@ _SAID_AFTER = {
 _INCOMPLETE_VOTE = "Choose A, B or tie, and how certain you are."
 _FIRST_VOTE_STAYS = "You have voted on that pair before: your first vote stays."
 _PAIR_IS_NOT_THERE = "That pair is not there, so that nothing was stored. Here is another one."
-_VOTES_ARE_AWAY = (
-    "Your vote is not stored: the server cannot reach its database now. Nothing you entered is lost; send it again in a moment."
-)
-_LOGGED_OUT = "Your vote is not stored: you are logged out. Nothing you entered is lost."
 
 router = page_router()
 SentForm = Annotated[dict[str, str], Depends(form_fields)]
@@ -85,19 +80,12 @@ def give_consent(request: Request, services: Used, feedback: UsedForVotes, held:
 
 
 @router.post(REVIEW_PATH)
-def vote_on_page(request: Request, services: Used, feedback: UsedForVotes, fields: SentForm) -> Response:
-    """Stores a vote, or has a pair come later. What cannot be stored stays in the form, whatever the reason."""
-    form, held = read_form(fields), holder_of(request)
-    if held is None:
-        return _page(request, _not_stored(_LOGGED_OUT), kept_vote(form, is_logged_in=False), status=401)
+def vote_on_page(request: Request, services: Used, feedback: UsedForVotes, held: Reviewing, fields: SentForm) -> Response:
+    """Stores a vote, or has a pair come later. What cannot be stored stays in a form, whatever the reason."""
+    form = read_form(fields)
     if fields.get("do") == "skip":
         return _to_review("skipped", with_skipped(form.skipped, form.pair_id))
-    try:
-        return _Review(request, services, feedback, held).after(form)
-    except StoreError:
-        shown = _page(request, _not_stored(_VOTES_ARE_AWAY), kept_vote(form, is_logged_in=True), status=503)
-        shown.headers["Retry-After"] = "5"
-        return shown
+    return _Review(request, services, feedback, held).after(form)
 
 
 @dataclass(frozen=True)
@@ -205,10 +193,6 @@ def with_skipped(skipped: tuple[str, ...], pair_id: str) -> tuple[str, ...]:
 def _page(request: Request, *body: Content, status: int = 200, introduction: Content = None) -> Response:
     style = element("link", rel="stylesheet", href=f"/static/{REVIEW_STYLE}")
     return page(request, VOTE_TITLE, style, *body, status=status, scripts=("review.js",), introduction=introduction)
-
-
-def _not_stored(why: str) -> Content:
-    return element("p", why, id="said", role="alert", class_="fault")
 
 
 def _to_review(said: str, skipped: tuple[str, ...]) -> Response:

@@ -10,7 +10,6 @@ from datetime import date, timedelta
 from typing import Annotated
 
 from fastapi import Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from pydantic import ValidationError
 
 from dtef_pipeline.api.access import Administering, Operating
@@ -30,7 +29,7 @@ from dtef_pipeline.api.pages.form_parts import (
 )
 from dtef_pipeline.api.pages.layout import page, page_router, to_page
 from dtef_pipeline.api.pages.page_parts import box_of_table, folded, listed, long_text, moment, row_of
-from dtef_pipeline.api.problems import Problem, as_errors, faulty
+from dtef_pipeline.api.problems import Problem, body_faults, faulty
 from dtef_pipeline.api.review.feedback_bodies import PairsWanted
 from dtef_pipeline.api.review.feedback_routes import make_pairs
 from dtef_pipeline.api.review.feedback_services import UsedForVotes
@@ -61,15 +60,12 @@ def votes_page(request: Request, services: Used, held: Operating, made: _Made = 
 
 
 @router.post("/votes")
-async def make_pairs_by_form(
-    request: Request, services: Used, feedback: UsedForVotes, held: Operating, form: SentForm
-) -> Response:
+def make_pairs_by_form(request: Request, services: Used, feedback: UsedForVotes, held: Operating, form: SentForm) -> Response:
     """Makes pairs, as POST /api/feedback/pairs does."""
     try:
-        done = await run_in_threadpool(make_pairs, _pairs_wanted(form), held, services, feedback)
+        done = make_pairs(_pairs_wanted(form), held, services, feedback)
     except (Problem, DtefError) as error:
-        refusal = await refusal_of(request, error, _PAIRING_FIELDS)
-        return await run_in_threadpool(_votes_page, request, services, form, refusal)
+        return _votes_page(request, services, form, refusal_of(request, error, _PAIRING_FIELDS))
     return to_page(f"/votes?made={done.pairs}")
 
 
@@ -111,7 +107,7 @@ def _pairs_wanted(form: TypedForm) -> PairsWanted:
     try:
         return PairsWanted.model_validate(values)
     except ValidationError as error:
-        raise faulty(as_errors(reasons(error, PairsWanted))) from None
+        raise faulty(body_faults(reasons(error, PairsWanted))) from None
 
 
 def _pairs_made(number: int | None) -> Content:

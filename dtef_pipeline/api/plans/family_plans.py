@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -11,9 +11,8 @@ from pydantic import Field, create_model
 
 from dtef_pipeline.api.plans.manifest_base import (
     EvaluationAsked,
-    NoneKnown,
     a_run_each,
-    chosen_partitions,
+    known_partitions,
     made_partitions,
     manifest_form,
     models_named,
@@ -22,12 +21,13 @@ from dtef_pipeline.api.plans.manifest_base import (
     require_few_draws,
     require_label,
 )
-from dtef_pipeline.api.plans.plan import PlannedEvaluation, Refusals
+from dtef_pipeline.api.plans.plan import PlannedEvaluation, Refusals, UnknownName
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import RunSettings, run_config
 from dtef_pipeline.keys import Space
+from dtef_pipeline.text.counted import and_more
 from dtef_pipeline.text.nearest import nearest
 from resources.gateway.budget import Accounts
 from resources.settings import Settings
@@ -93,16 +93,15 @@ class FamilyPlans:
         Raises UnknownName for partitions and models that are not there, and UnfitManifest for models and settings that cannot be asked so.
         """
         source = self.source
-        given = manifest.model_dump()
-        asked = manifest.settings(source.settings)
+        given, asked = manifest.model_dump(), self.settings(manifest)
         named = self.named(given, asked, server)
         runs = a_run_each(named.keys, self.field)
         for field, draws in self.draws(asked).items():
             require_few_draws(field, draws, self.numbers_of_prompts(asked, named.keys, self.warehouse(server)))
         require_label(server, source.answers, source.space, named.keys, asked.snapshot)
         warnings = self.require_askable(asked, named, server)
-        made = made_partitions(server, source.items, source.space)
-        config = run_config(asked, self.stages(asked, made.issuperset(named.keys)))
+        all_made = made_partitions(server, source.items, source.space).issuperset(named.keys)
+        config = self.config(asked, named, all_made)
         return PlannedEvaluation(
             f"{source.name}_pipeline", source.space.name, named.keys, config, asked.snapshot, runs, warnings=warnings
         )
@@ -118,11 +117,22 @@ class FamilyPlans:
             models = models_named(server, "models", given.get("models") or ())
         self.require_judges(refusals, asked, server)
         if self.names_partitions(given):
-            lacking = NoneKnown(self.field, self.nothing_added, self.source.items)
             with refusals.kept():
-                keys = chosen_partitions(server, self.source.space, lacking, lambda known: self.choose(given, asked, known))
+                keys = self._chosen_partitions(given, asked, server)
         refusals.raise_all()
         return NamedForRun(models, keys)
+
+    def _chosen_partitions(self, given: Mapping[str, Any], asked: Any, server: Settings) -> list[str]:
+        """The partitions that a manifest names. Raises UnknownName, also where Dagster knows none."""
+        source = self.source
+        if not (known := known_partitions(server, source.space)):
+            made = made_partitions(server, source.items, source.space)
+            raise UnknownName(self.field, _unknown_to_home(made) if made else self.nothing_added)
+        try:
+            return self.choose(given, asked, known)
+        except ConfigError as error:
+            field, _, message = str(error).partition(": ")
+            raise UnknownName(field.rpartition(".")[2], message) from None
 
     def names_partitions(self, given: Mapping[str, Any]) -> bool:
         return bool(given.get(self.field))
@@ -147,8 +157,16 @@ class FamilyPlans:
         for key in keys:
             yield len(warehouse.read_or_empty(self.source.items, **self.source.space.levels(key)))
 
+    def settings(self, manifest: EvaluationAsked) -> Any:
+        """What a run of the manifest is given."""
+        return manifest.settings(self.source.settings)
+
+    def config(self, asked: Any, named: NamedForRun, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
+        """By stage, its configuration: these stages are run. `all_made`: the first stage has made all partitions already."""
+        return run_config(asked, self.stages(asked, all_made))
+
     def stages(self, asked: Any, all_made: bool) -> Mapping[str, Sequence[str]]:
-        """Those that run, with their settings. `all_made`: the first stage has made all partitions already."""
+        """Those that run, with their settings."""
         first, *_ = self.source.stages
         return {name: names for name, names in self.source.stages.items() if not (all_made and name == first)}
 
@@ -168,3 +186,11 @@ class FamilyPlans:
         from resources.warehouse import Warehouse
 
         return Warehouse(server.warehouse)
+
+
+def _unknown_to_home(made: Collection[str]) -> str:
+    """Of partitions that the warehouse has."""
+    return (
+        f"the warehouse of this server holds {and_more(sorted(made), 3)}, but Dagster's home knows none of them: they were added with another "
+        "DAGSTER_HOME, or it was begun anew; who runs the server adds them again"
+    )

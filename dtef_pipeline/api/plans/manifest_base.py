@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, field_validator
 
 from dtef_pipeline.api.plans.plan import (
     EvaluationBudget,
-    Refusals,
     RefusedManifest,
     UnfitManifest,
     UnknownName,
@@ -26,7 +25,7 @@ from dtef_pipeline.errors import ConfigError, GatewayError, UnpricedModels
 from dtef_pipeline.family.run_settings import Door, FamilySettings, RunSettings, settings_at, settings_of, with_fields
 from dtef_pipeline.keys import Space
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
 from resources.evaluations.evaluation_store import AskedRun
 from resources.known_models import known_models
@@ -184,64 +183,6 @@ def refused(field: str, kind: type[RefusedManifest] = UnfitManifest) -> Iterator
         yield
     except (ConfigError, GatewayError) as error:
         raise kind(field, str(error)) from None
-
-
-class NoneKnown(NamedTuple):
-    """What a manifest of a family is told where Dagster knows no partition of it."""
-
-    field: str
-    """Of the manifest."""
-    message: str
-    """Where there are none."""
-    table: str
-    """Of the warehouse, whose rows tell that there are some."""
-
-
-def _unknown_to_home(made: Collection[str]) -> str:
-    """Of partitions that the warehouse has."""
-    return (
-        f"the warehouse of this server holds {and_more(sorted(made), 3)}, but Dagster's home knows none of them: they were added with another "
-        "DAGSTER_HOME, or it was begun anew; who runs the server adds them again"
-    )
-
-
-def chosen_partitions(
-    settings: Settings, space: Space, lacking: NoneKnown, choose: Callable[[list[str]], list[str]]
-) -> list[str]:
-    """The partitions that a manifest names. `lacking`: what is told where Dagster knows none.
-
-    `choose`: names them among those there are; its ConfigError begins with the field, as `rubric.blueprints: `. Raises UnknownName.
-    """
-    known = known_partitions(settings, space)
-    if not known:
-        made = made_partitions(settings, lacking.table, space)
-        raise UnknownName(lacking.field, _unknown_to_home(made) if made else lacking.message)
-    try:
-        return choose(known)
-    except ConfigError as error:
-        field, _, message = str(error).partition(": ")
-        raise UnknownName(field.rpartition(".")[2], message) from None
-
-
-def refuse_absent_names(
-    settings: Settings,
-    selectors: Mapping[str, Sequence[str]],
-    space: Space,
-    lacking: NoneKnown,
-    choose: Callable[[list[str]], list[str]] | None,
-) -> None:
-    """For a manifest whose settings are at fault: raises RefusedManifest with all models and partitions that are not there.
-
-    `selectors`: of models, by field. `space`, `lacking` and `choose`: as of `chosen_partitions`; None: no partition is named.
-    """
-    refusals = Refusals()
-    for field, given in selectors.items():
-        with refusals.kept():
-            models_named(settings, field, given)
-    if choose is not None:
-        with refusals.kept():
-            chosen_partitions(settings, space, lacking, choose)
-    refusals.raise_all()
 
 
 def require_label(settings: Settings, table: str, space: Space, keys: Sequence[str], snapshot: str) -> None:

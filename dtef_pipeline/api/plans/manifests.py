@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from dtef_pipeline.api.plans.family_plans import FamilyPlans
 from dtef_pipeline.api.plans.games_plan import GAMES_PLANS
-from dtef_pipeline.api.plans.plan import PlannedEvaluation, RefusedManifest
+from dtef_pipeline.api.plans.plan import BodyFault, PlannedEvaluation, RefusedManifest
 from dtef_pipeline.api.plans.qa_plan import QA_PLANS
 from dtef_pipeline.api.plans.rubric_plan import RUBRIC_PLANS
-from dtef_pipeline.api.plans.survey_plan import SurveyEvaluation, planned_survey, refuse_survey_names
-from dtef_pipeline.api.problems import as_errors, faulty
+from dtef_pipeline.api.plans.survey_plan import SURVEY_PLANS
+from dtef_pipeline.api.problems import body_faults, faulty
 from dtef_pipeline.documents import Part, echoed, reasons
 from resources.settings import Settings
 
@@ -34,13 +34,7 @@ class Plans(Protocol):
         """Raises RefusedManifest for names that cannot be in those fields of a manifest that have their form."""
 
 
-class _SurveyPlans:
-    form = SurveyEvaluation
-    plan = staticmethod(planned_survey)
-    refuse_names = staticmethod(refuse_survey_names)
-
-
-_OWN_PLANS: Mapping[str, Plans] = {"games": GAMES_PLANS, "qa": QA_PLANS, "rubric": RUBRIC_PLANS, "survey": _SurveyPlans()}
+_OWN_PLANS: Mapping[str, Plans] = {"games": GAMES_PLANS, "qa": QA_PLANS, "rubric": RUBRIC_PLANS, "survey": SURVEY_PLANS}
 """Of families that know more of their manifests than `FamilyPlans`."""
 
 
@@ -73,18 +67,18 @@ def read_manifest(values: Mapping[str, Any], settings: Settings) -> SentManifest
     """Raises Problem (422) with the path of each fault, what arrived there and what is allowed; names that cannot be are told with them."""
     family, plans = values.get("family", FAMILY_OF_UNNAMED), all_plans()
     if not isinstance(family, str) or family not in plans:
-        raise faulty([{"path": "family", "message": f"got {echoed(family)}; allowed: {', '.join(plans)}"}])
+        raise faulty([BodyFault("family", f"got {echoed(family)}; allowed: {', '.join(plans)}")])
     form = plans[family].form
     try:
         return SentManifest(family, form.model_validate(values))
     except ValidationError as error:
-        errors = as_errors(reasons(error, form))
-    at_fault = {one["path"].partition(".")[0] for one in errors}
+        errors = body_faults(reasons(error, form))
+    at_fault = {one.path.partition(".")[0] for one in errors}
     given = {name: one for name, one in values.items() if name not in at_fault and one is not None}
     try:
         plans[family].refuse_names(given, settings)
     except RefusedManifest as refused:
-        errors += [fault._asdict() for fault in refused.faults]
+        errors += refused.faults
     raise faulty(errors)
 
 

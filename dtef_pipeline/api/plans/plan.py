@@ -27,11 +27,14 @@ def without_commands(message: str) -> str:
     return _FOR_SHELLS.sub("", message)
 
 
-class ManifestFault(NamedTuple):
-    """What is wrong with a part of a manifest."""
+class BodyFault(NamedTuple):
+    """What is wrong with a field of what was sent, or with a part of it; without a path, with the whole form."""
 
     path: str
     message: str
+
+    def is_of(self, field: str) -> bool:
+        return self.path == field or self.path.startswith((f"{field}.", f"{field}["))
 
 
 class RefusedManifest(DtefError):
@@ -41,9 +44,9 @@ class RefusedManifest(DtefError):
     option: `--judge X` is `judges: X`.
     """
 
-    def __init__(self, path: str, message: str, further: Sequence[ManifestFault] = ()) -> None:
+    def __init__(self, path: str, message: str, further: Sequence[BodyFault] = ()) -> None:
         self.message = _OPTIONS_OF_SHELLS.sub(r"\1s: ", without_commands(message.removeprefix(f"{path}: ")))
-        self.faults = [ManifestFault(path, self.message), *further]
+        self.faults = [BodyFault(path, self.message), *further]
         super().__init__("; ".join(f"{one.path}: {one.message}" for one in self.faults))
 
 
@@ -110,7 +113,7 @@ class Refusals:
         return takewhile(lambda _: len(self._found) < _MOST_REFUSALS_TOLD, given)
 
     @property
-    def faults(self) -> list[ManifestFault]:
+    def faults(self) -> list[BodyFault]:
         return [fault for one in self._found for fault in one.faults]
 
     def raise_all(self) -> None:

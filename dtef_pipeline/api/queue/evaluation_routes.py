@@ -11,6 +11,7 @@ from pydantic import Field
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.plans.manifests import read_manifest, use_manifest_schema
+from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem, faulty
 from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus, progress_of
 from dtef_pipeline.api.queue.queue_bodies import QueuedRun
@@ -44,7 +45,7 @@ _TAKEN = {
 
 async def _refuse_two_keys(request: Request) -> None:
     if len(set(request.headers.getlist("idempotency-key"))) > 1:
-        raise faulty([{"path": "header.Idempotency-Key", "message": "got more than one; allowed: one"}])
+        raise faulty([BodyFault("header.Idempotency-Key", "got more than one; allowed: one")])
 
 
 class QueuedEvaluation(AnswerBody):

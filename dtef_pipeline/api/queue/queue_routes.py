@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
 
@@ -14,7 +13,9 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Operating, require_operator
+from dtef_pipeline.api.answer_schemas import in_json
 from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, header_of, matches, tagged, weak_etag
+from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import faulty
 from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus
 from dtef_pipeline.api.queue.event_stream import (
@@ -169,15 +170,15 @@ def evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, An
 def _summary(shown: ShownEvaluation) -> dict[str, Any]:
     evaluation, progress = shown.evaluation, shown.progress
     here = f"{QUEUE_PATH}/{evaluation.queue_id}"
-    return {
+    found = {
         "queue_id": evaluation.queue_id,
         "family": evaluation.family,
         "status": progress.status,
         "waiting_before": shown.before,
         "submitted_by": evaluation.submitted_by,
-        "submitted_at": evaluation.submitted_at.isoformat(),
-        "started_at": _said(progress.started_at),
-        "ended_at": _said(progress.ended_at),
+        "submitted_at": evaluation.submitted_at,
+        "started_at": progress.started_at,
+        "ended_at": progress.ended_at,
         "snapshot": evaluation.plan.get("snapshot"),
         "last_event": progress.last_event,
         "reason": progress.reason,
@@ -186,10 +187,8 @@ def _summary(shown: ShownEvaluation) -> dict[str, Any]:
         "bought": progress.bought,
         "links": {"self": here, "events": f"{here}/events", "history": f"{here}/events/history"},
     }
-
-
-def _said(time: datetime | None) -> str | None:
-    return time.isoformat() if time else None
+    told: dict[str, Any] = in_json(found)
+    return told
 
 
 def _listed(
@@ -215,4 +214,4 @@ def _older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: 
         return evaluations.latest(most, cursor, status)
     except UnknownEvaluation:
         message = f"got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page"
-        raise faulty([{"path": "query.cursor", "message": message}]) from None
+        raise faulty([BodyFault("query.cursor", message)]) from None

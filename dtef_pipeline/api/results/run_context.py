@@ -19,6 +19,7 @@ from resources.settings import Settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from resources.responses.store import ResponseStore
     from resources.warehouse import Warehouse
 
 
@@ -100,28 +101,22 @@ class RunContext(NamedTuple):
 
     def stored(self) -> Callable[[Sequence[str]], pa.Table]:
         """Finds the stored responses to request keys, where rows share some of their calls."""
-        from resources.responses.store import ResponseStore
-
-        def found(keys: Sequence[str]) -> pa.Table:
-            with ResponseStore(self.settings.responses_url) as store:
-                return store.responses(keys)
-
-        return found
+        return lambda keys: self._from_store(lambda store: store.responses(keys))
 
     def bought(self, keys: Iterable[str]) -> Spent:
         """What those of the calls cost that were answered in a Dagster run of this evaluation."""
-        from resources.responses.store import ResponseStore
-
-        with ResponseStore(self.settings.responses_url) as store:
-            found = store.bought(keys, self.run.queue_id)
+        found = self._from_store(lambda store: store.bought(keys, self.run.queue_id))
         return Spent(found.cost_usd, found.calls, found.prompt_tokens, found.completion_tokens, found.unpriced, found.most_usd)
 
     def unknown_costs(self, keys: Iterable[str]) -> pa.Table:
         """UNKNOWN_COSTS of these requests."""
+        return self._from_store(lambda store: store.unknown_costs(keys))
+
+    def _from_store(self, read: Callable[[ResponseStore], Any]) -> Any:
         from resources.responses.store import ResponseStore
 
         with ResponseStore(self.settings.responses_url) as store:
-            return store.unknown_costs(keys)
+            return read(store)
 
 
 def _stamp(path: Path | None) -> tuple[str, int, int] | None:

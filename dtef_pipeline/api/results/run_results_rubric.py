@@ -12,14 +12,18 @@ import duckdb
 from dtef_pipeline.api.answer_schemas import RowBody, in_json
 from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, metric_body
 from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, further_in_words
-from dtef_pipeline.api.results.stored_judges import judged_by_others, own_judgement_keys
 from dtef_pipeline.api.results.trace_bodies import PointOfRubric, ResponseOfRun, VerdictOfRubric
+from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
+from dtef_pipeline.judging.classes import USUAL_SCALE
+from dtef_pipeline.judging.judges import JudgeConfig
+from dtef_pipeline.judging.prompts import APPROACHES
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
 from dtef_pipeline.rubric.board import board
 from dtef_pipeline.rubric.candidates import Candidates, known_selector
 from dtef_pipeline.rubric.conversations import scripts
+from dtef_pipeline.rubric.judge_requests import chosen_judges, judgings
 from dtef_pipeline.rubric.space import RUBRIC_RESPONSE
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES
 from dtef_pipeline.text.counted import counted
@@ -47,8 +51,45 @@ class RubricResults(FamilyResults):
 
     @cached_property
     def others(self) -> str | None:
-        """Which other judges judged the responses since, in words; None: those of the run did, or nobody."""
-        return judged_by_others(self.run)
+        """Which other judges were the last to judge the responses, in words; None: those of the run did, or nobody judged.
+
+        Another run of the same snapshot takes the place of what is stored. Where the manifest names nobody, the run's own judges are those of
+        the blueprint, by the models that are known now. Where these are not known any more, what is stored is taken for the run's own.
+        """
+        own = dict.fromkeys((one.name for one in self.judges or ()), self._judge_draws)
+        rows = self.run.rows("rubric_judgements", ["judge", "judge_draw"]).group_by(["judge", "judge_draw"]).aggregate([])
+        stored = Counter(rows["judge"].to_pylist())
+        if not own or not stored:
+            return None
+        if stored != own:
+            return f"judged by others: what is stored is by {_in_words(stored)}, not by {_in_words(own)}"
+        lists = self.run.rows("rubric_runs", ["judges"])["judges"].to_pylist()
+        scored = {name for names in lists for name in names if name.partition("(")[0] in APPROACHES}
+        if scored and scored != set(own):
+            return f"judged by others: the scores are by {', '.join(sorted(scored))}, not by {_in_words(own)}"
+        return None
+
+    @cached_property
+    def judges(self) -> tuple[JudgeConfig, ...] | None:
+        """Those of the plan; None where they are not known any more."""
+        config = self.run.stage_config("rubric_judgements")
+        heads = self.run.rows("rubric_blueprints", ["judges"])["judges"].to_pylist()
+        named, scale = (heads[0] or ()) if heads else (), config.get("scale", USUAL_SCALE)
+        try:
+            return chosen_judges(config.get("judges", ()), named, self.run.models, scale)
+        except ConfigError:
+            return None
+
+    @property
+    def _judge_draws(self) -> int:
+        return int(self.run.stage_config("rubric_judgements").get("judge_draws", 1))
+
+    def _own_judgement_keys(self) -> set[str]:
+        """The request keys of what the run's own judges said, found in the response store: their rows have gone."""
+        tables = [self.run.rows(name) for name in ("rubric_responses", "rubric_criteria", "rubric_prompts")]
+        episodes = list(judgings(tables[0], tables[1], tables[2], self.judges or (), self._judge_draws))
+        played = play(episodes, lambda requests: {}, self.run.stored())
+        return {response.request_key for one in played for response in one.responses}
 
     def own(self, table: str, columns: Sequence[str] | None = None) -> Any:
         """Whole tables of analysts, and no judgement where others judged since."""
@@ -129,7 +170,7 @@ class RubricResults(FamilyResults):
 
     def request_keys(self) -> set[str]:
         """Where others judged since, those of what the run's own judges said too."""
-        return super().request_keys() | (own_judgement_keys(self.run) if self.others else set())
+        return super().request_keys() | (self._own_judgement_keys() if self.others else set())
 
     def trace_id(self, row: Mapping[str, Any]) -> str:
         """A hash of what names the response."""
@@ -155,3 +196,7 @@ def _why(row: Mapping[Any, Any], part: str, reasons: Mapping[str, str]) -> str |
     if in_json(row[part]) is None:
         return reasons.get(row["model"]) or f"there is no {part}"
     return row["note"] if part == "score" else _ALONE
+
+
+def _in_words(judges: Mapping[str, int]) -> str:
+    return ", ".join(name if draws == 1 else f"{name} in {counted(draws, 'draw')}" for name, draws in sorted(judges.items()))

@@ -124,46 +124,47 @@ _COMPARED = [
 _HOW_AFTER_RUN = "`dtef board --wide` shows them"
 
 
-def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
+def after_run(warehouse: Warehouse, chosen: Selection) -> bool:
     """Counts by status, what the run's models cost so far, the snapshot's board for each context level; of an experiment, its comparison.
 
     True: every language model of the run has answered something.
     """
     if not warehouse.values("scores", "round"):
         return True
-    rounds, variants = list(chosen.rounds), [model.variant for model in chosen.models]
+    asked, metric = chosen.settings, chosen.settings.metric
+    rounds, variants = asked.rounds, [model.variant for model in chosen.models]
 
     def told(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], list[pd.DataFrame], pd.DataFrame, list[str]]:
         rows = connection.execute(
             "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) AND list_contains($3, model_variant) "
             "GROUP BY 1 ORDER BY 1",
-            [chosen.snapshot, rounds, variants],
+            [asked.snapshot, rounds, variants],
         ).fetchall()
         counts = ", ".join(f"{count:,} {status}" for status, count in rows)
-        by = ["model", "model_variant", *(["purpose"] if len(chosen.spelled) > 1 else [])]
-        used = costs_with_reasons(connection, SURVEY_CALL_TABLES, by, only=rounds, snapshot=chosen.snapshot, variants=variants)
+        by = ["model", "model_variant", *(["purpose"] if len(asked.conditions) > 1 else [])]
+        used = costs_with_reasons(connection, SURVEY_CALL_TABLES, by, only=rounds, snapshot=asked.snapshot, variants=variants)
         said = [
-            f"snapshot {chosen.snapshot}, {', '.join(rounds)}, these models: {counts}, over all runs and segments so far",
+            f"snapshot {asked.snapshot}, {', '.join(rounds)}, these models: {counts}, over all runs and segments so far",
             *_cost_lines(used),
         ]
         # One look at all levels: each board by itself would look up and draw anew what they share.
         options = SurveyBoardOptions(
             metric=metric,
-            rounds=chosen.rounds,
-            context_levels=tuple(chosen.context_levels),
-            snapshot=chosen.snapshot,
-            segments=chosen.segments,
-            questions=chosen.sample.questions,
-            sample_segments=chosen.sample.segments,
+            rounds=tuple(rounds),
+            context_levels=tuple(asked.context_levels),
+            snapshot=asked.snapshot,
+            segments=tuple(asked.segments),
+            questions=asked.questions,
+            sample_segments=asked.sample_segments,
         )
         whole, reasons = view(connection, "overall", options), reasons_without_score(connection, options)
-        boards = [whole[whole["context_level"] == level].reset_index(drop=True) for level in chosen.context_levels]
-        for level, board in zip(chosen.context_levels, boards, strict=True):
+        boards = [whole[whole["context_level"] == level].reset_index(drop=True) for level in asked.context_levels]
+        for level, board in zip(asked.context_levels, boards, strict=True):
             table = render_view("overall", board, _HOW_AFTER_RUN)
             said.append(f"\n{board_scope(connection, options, level)}:\n{table}")
             said += filter(None, [lines_of_unranked(board, reasons)])
         said.append(line_of_non_answers(connection, options))
-        warnings = list(run_warnings(connection, chosen.snapshot, rounds, variants))
+        warnings = list(run_warnings(connection, asked.snapshot, rounds, variants))
         return said, boards, used, warnings
 
     with waiting("adding up the boards of this run"):
@@ -172,9 +173,9 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
     for line in filter(None, [*lines, lines_of_view("overall", *boards) + "\n"]):
         say(line)
     if chosen.experiment:
-        options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
+        options = SurveyBoardOptions(metric=metric, rounds=tuple(rounds), snapshot=asked.snapshot)
         say(_headline(chosen.experiment, MARGIN))
-        _echo_comparison(chosen.experiment, _comparison(warehouse, chosen.asked, options, MARGIN, chosen.segments))
+        _echo_comparison(chosen.experiment, _comparison(warehouse, chosen.asked, options, MARGIN, asked.segments))
     for warning in warnings:
         say(f"warning: {warning}", err=True)
     silent = used.groupby("model")[["answered", "failed"]].sum()

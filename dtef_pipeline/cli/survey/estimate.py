@@ -23,7 +23,7 @@ from dtef_pipeline.boards.costs import answer_lengths
 from dtef_pipeline.boards.reliability import detectable_difference
 from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.planned_table import DOLLARS, budget_lines, sent_lines, stored_responses
-from dtef_pipeline.cli.survey.selection import RunOptions, Selection, partition_keys, selection
+from dtef_pipeline.cli.survey.selection import Selection, SurveyFlags, partition_keys, selection
 from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import DtefError, WarehouseError
 from dtef_pipeline.identity import request_keys, split_partition_key
@@ -76,8 +76,8 @@ def question_lines(warehouse: Warehouse, chosen: Selection) -> Iterator[str]:
         return
     for round_id, own in pairs.groupby("round", sort=False):
         yield from _lines(str(round_id), own, chosen, spread)
-    if len(chosen.rounds) > 1:
-        yield from _lines(f"{' and '.join(chosen.rounds)} together", pairs, chosen, spread)
+    if len(chosen.settings.rounds) > 1:
+        yield from _lines(f"{' and '.join(chosen.settings.rounds)} together", pairs, chosen, spread)
 
 
 def _lines(name: str, pairs: pd.DataFrame, chosen: Selection, spread: _Spread | None) -> Iterator[str]:
@@ -85,9 +85,9 @@ def _lines(name: str, pairs: pd.DataFrame, chosen: Selection, spread: _Spread | 
     questions = drawn.groupby("question", sort=False, as_index=False).agg(
         draw_order=("draw_order", "min"), is_target=("is_target", "any"), cluster=("cluster", "first")
     )
-    yield f"{name}: {what_it_tells(questions, chosen.sample.questions)}"
+    yield f"{name}: {what_it_tells(questions, chosen.settings.sample.questions)}"
     targets = drawn[drawn["is_target"]]
-    asked = targets[targets["draw_order"] < (chosen.sample.questions or np.inf)]
+    asked = targets[targets["draw_order"] < (chosen.settings.sample.questions or np.inf)]
     of_all = f" of {len(targets):,}" if len(asked) < len(targets) else ""
     told = f"{name}: {len(asked):,}{of_all} {'pair' if len(targets) == 1 else 'pairs'} of segment and question"
     if spread and asked["cluster"].nunique() >= MIN_CLUSTERS:
@@ -102,12 +102,12 @@ def _lines(name: str, pairs: pd.DataFrame, chosen: Selection, spread: _Spread | 
 
 def _pairs(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.DataFrame:
     """One row per pair of the chosen rounds and segments: `round`, `question_id`, `draw_order`, `is_target`, `is_sampled`."""
-    counts = SurveyBoardOptions(segments=chosen.segments).of_answers or "true"
+    counts = SurveyBoardOptions(segments=tuple(chosen.settings.segments)).of_answers or "true"
     return connection.execute(
         f"""SELECT {", ".join(KEYS.shared_item)}, draw_order, NOT circular AS is_target, segment_order < $3 AS is_sampled
             FROM survey_responses WHERE list_contains($1, round) AND (len($2) = 0 OR list_contains($2, segment)) AND {counts}
             ORDER BY list_position($1, round), draw_order""",
-        [list(chosen.rounds), list(chosen.segments), chosen.sample.segments or 2**31 - 1],
+        [chosen.settings.rounds, chosen.settings.segments, chosen.settings.sample.segments or 2**31 - 1],
     ).df()
 
 
@@ -132,7 +132,7 @@ def _baselines(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.D
                    coalesce(r.others.{metric}, r.population.{metric}) AS typical, typical - uniform.{metric} AS score
             FROM reference_scores r JOIN survey_responses USING ({", ".join(KEYS.pair)})
             WHERE list_contains($1, round) AND NOT circular AND typical IS NOT NULL""",
-        [list(chosen.rounds)],
+        [chosen.settings.rounds],
     ).df()
 
 
@@ -147,7 +147,7 @@ def _model_scores(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> p
                 AND NOT {COMPUTED_SQL} AND NOT {KEYS.left_out}
             GROUP BY {", ".join(KEYS.pair)}, way, model_variant HAVING avg({score}) IS NOT NULL
             QUALIFY avg(avg((status = 'ok')::DOUBLE)) OVER (PARTITION BY way, model_variant) >= {_LEAST_READ}""",
-        [list(chosen.rounds), list(chosen.spelled), list(chosen.context_levels)],
+        [chosen.settings.rounds, chosen.settings.conditions, chosen.settings.context_levels],
     ).df()
 
 
@@ -172,12 +172,12 @@ _READ = [*KEYS.cell, "prompt_id", "options", "reading", "tokens", "answer_tokens
 
 
 @reads_tables
-def estimate(warehouse: Warehouse, options: RunOptions, output: str) -> None:
+def estimate(warehouse: Warehouse, given: Mapping[str, Any], flags: SurveyFlags, output: str) -> None:
     settings = Settings.from_environment()
-    chosen = selection(options, known_models(settings, BASELINES))
+    chosen = selection(given, flags, known_models(settings, BASELINES))
     models = [model for model in chosen.models if not model.is_computed]
-    keys = partition_keys(warehouse, chosen.rounds, chosen.segments)
-    require_snapshot(warehouse, "predictions", SPACE, keys, chosen.snapshot)
+    keys = partition_keys(warehouse, chosen.settings.rounds, chosen.settings.segments)
+    require_snapshot(warehouse, "predictions", SPACE, keys, chosen.settings.snapshot)
     frame = _estimate(warehouse, chosen, models, keys, settings)
     if output != "table":
         click.echo(render(frame, output))
@@ -187,7 +187,7 @@ def estimate(warehouse: Warehouse, options: RunOptions, output: str) -> None:
     if not models:
         click.echo("baselines ask no model: no calls, no cost")
         return
-    shown = _shown(frame, len(chosen.spelled) > 1)
+    shown = _shown(frame, len(chosen.settings.conditions) > 1)
     called = set(frame.loc[frame["calls"] > 0, "model_variant"])
     print_table(
         shown,
@@ -203,7 +203,7 @@ def _estimate(
 ) -> pd.DataFrame:
     """One row per (model, condition) in which it is asked."""
     blueprints, same = _blueprints(warehouse, chosen, keys)
-    prompts, only = prompts_to_ask(blueprints, chosen.blueprints), limited_prompts(blueprints, chosen.limits)
+    prompts, only = prompts_to_ask(blueprints, chosen.blueprints), limited_prompts(blueprints, chosen.settings.limits)
     measured = _measured(warehouse, chosen)
     with stored_responses(settings) as store:
         asked = {model: _requests(_prompts_of(model, prompts, chosen, only), same, chosen, model, store) for model in models}
@@ -225,7 +225,7 @@ def _blueprints(warehouse: Warehouse, chosen: Selection, keys: list[str]) -> tup
         except DtefError as error:
             say(f"warning: {error}", err=True)
             continue
-        tables.append(select_prompts(made, survey, sample=chosen.sample).select(_READ))
+        tables.append(select_prompts(made, survey, sample=chosen.settings.sample).select(_READ))
         if has_duplicates(survey):
             same |= same_texts(made, as_listed)
     if not tables:
@@ -257,8 +257,11 @@ def _requests(
     def known(keys: Sequence[str]) -> set[str]:
         return store.known(keys) if store else set()
 
-    served = sources(prompts["prompt_id"], same, model.variant, chosen.draws, chosen.snapshot, known)
-    own = [request_keys(prompts["prompt_id"], model.variant, draw, chosen.snapshot) for draw in range(chosen.draws)]
+    served = sources(prompts["prompt_id"], same, model.variant, chosen.settings.draws, chosen.settings.snapshot, known)
+    own = [
+        request_keys(prompts["prompt_id"], model.variant, draw, chosen.settings.snapshot)
+        for draw in range(chosen.settings.draws)
+    ]
     first: dict[str, int] = {}
     for of_draw in own:
         for place, key in enumerate(of_draw):
@@ -308,7 +311,7 @@ def _measured(warehouse: Warehouse, chosen: Selection) -> dict[tuple[str, str], 
     if not warehouse.values("predictions", "round"):
         return {}
     return warehouse.query(
-        lambda connection: answer_lengths(connection, SURVEY_CALL_TABLES, chosen.rounds), only=["predictions"]
+        lambda connection: answer_lengths(connection, SURVEY_CALL_TABLES, chosen.settings.rounds), only=["predictions"]
     )
 
 
@@ -330,9 +333,9 @@ def _shown(frame: pd.DataFrame, several_conditions: bool) -> pd.DataFrame:
 
 def _budget_lines(chosen: Selection, frame: pd.DataFrame) -> Iterator[str]:
     """How the budgets of the run and of its models compare with the estimate."""
-    yield from budget_lines("", chosen.budget, _expected(frame))
+    yield from budget_lines("", chosen.settings.budget, _expected(frame))
     for model in chosen.models:
-        budget = chosen.budgets.get(model.name, model.budget)
+        budget = chosen.settings.budgets.get(model.name, model.budget)
         yield from budget_lines(f"{model.name}: ", budget, _expected(frame[frame["model"] == model.name]))
 
 

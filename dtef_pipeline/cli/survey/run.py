@@ -7,23 +7,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from assets.stage.snapshots import require_snapshot
 from assets.survey.panel_file import checked_panel
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
-from dtef_pipeline.cli.started_runs import check_asking, check_settings, dagster_instance, prepare_home, roll_up
+from dtef_pipeline.cli.opened_warehouse import open_warehouse
+from dtef_pipeline.cli.started_runs import StagesRun, check_asking, check_settings, end_run, prepare_home, start_stages
 from dtef_pipeline.cli.survey.after_run import after_run, now_asked
 from dtef_pipeline.cli.survey.estimate import question_lines
-from dtef_pipeline.cli.survey.selection import RunOptions, Selection, partition_keys, selection
+from dtef_pipeline.cli.survey.selection import Selection, SurveyFlags, partition_keys, selection
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.identity import SPACE
+from dtef_pipeline.survey.settings import survey_run_config
 from dtef_pipeline.text.counted import counted
 from resources.file_systems import without_secrets
 from resources.gateway.progress import kept_terminal
@@ -31,14 +30,8 @@ from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
-if TYPE_CHECKING:
-    from assets.launch import Launched
-    from assets.stage.shared_gateway import Command
-    from resources.gateway import Gateway
-
-
 PLACES_IN_THE_UI = {
-    "surveys, the six stages": "locations/dtef/asset-groups/pipeline",
+    "surveys, the six stages": "locations/dtef/asset-groups/survey",
     "surveys, the roll-ups": "locations/dtef/asset-groups/boards",
     "rubrics": "locations/dtef/asset-groups/rubric",
     "questions with expected answers": "locations/dtef/asset-groups/qa",
@@ -50,33 +43,36 @@ SOME_MODEL_SILENT = 4
 """Exit code: a language model of the run has no response at all, because its calls failed."""
 
 
-def run(options: RunOptions) -> int:
-    metric = SurveyBoardOptions(metric=options.metric).metric
+def run(given: Mapping[str, Any], flags: SurveyFlags) -> int:
     warehouse, settings = open_warehouse(), Settings.from_environment()
     models = check_settings(settings)
     checked_panel(settings, models, warehouse)
-    chosen = selection(options, models)
-    keys = partition_keys(warehouse, chosen.rounds, chosen.segments)
-    require_snapshot(warehouse, "predictions", SPACE, keys, chosen.snapshot)
+    chosen = selection(given, flags, models)
+    options = chosen.settings
+    keys = partition_keys(warehouse, options.rounds, options.segments)
+    require_snapshot(warehouse, "predictions", SPACE, keys, options.snapshot)
     check_asking(settings, chosen)
-    started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models) or "those of the response store"
-    say(f"{counted(len(keys), 'partition')}, snapshot {chosen.snapshot}, models: {names}", err=True)
+    say(f"{counted(len(keys), 'partition')}, snapshot {options.snapshot}, models: {names}", err=True)
     for line in question_lines(warehouse, chosen):
         say(line, err=True)
-    outcome, failures, gateway = _materialize(warehouse, chosen, keys, options)
-    runs = counted(len(outcome.run_ids), "Dagster run")
-    click.echo(f"{counted(len(keys), 'partition')}, {runs}, {time.monotonic() - started:.1f} s")
-    for line in now_asked(gateway):
+    with start_stages("survey", keys, options.snapshot) as running:
+        _make_stages(running, warehouse, chosen, flags)
+        runs = counted(len(running.outcome.run_ids), "Dagster run")
+        if flags.no_roll_ups:
+            warehouse.refresh_database()
+        else:
+            running.roll_up(warehouse, options.metric)
+    outcome = running.outcome
+    click.echo(f"{counted(len(keys), 'partition')}, {runs}, {time.monotonic() - running.started:.1f} s")
+    for line in now_asked(running.command.gateway):
         say(line)
-    for failure in failures:
-        say(f"error: {failure}", err=True)
-    say_skipped(outcome, warehouse)
+    failed = end_run(warehouse, outcome)
     all_answered = True
     if not options.from_store:
         with kept_terminal():
-            all_answered = after_run(warehouse, chosen, metric)
-    if options.no_roll_ups:
+            all_answered = after_run(warehouse, chosen)
+    if flags.no_roll_ups:
         say(
             "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef board --refresh`, or the next run"
         )
@@ -86,67 +82,39 @@ def run(options: RunOptions) -> int:
             "in the tables; the raw responses stay in the response store, and the earlier options bring them back",
             err=True,
         )
-    return 1 if failures or warehouse.skipped else 0 if all_answered else SOME_MODEL_SILENT
+    return failed or (0 if all_answered else SOME_MODEL_SILENT)
 
 
-def _materialize(
-    warehouse: Warehouse, chosen: Selection, keys: list[str], options: RunOptions
-) -> tuple[Launched, list[str], Gateway | None]:
-    """The stages in one run, then the roll-ups; what came of the stages, what failed in either, and what asked."""
+def _make_stages(running: StagesRun, warehouse: Warehouse, chosen: Selection, flags: SurveyFlags) -> None:
+    """Make the stages of the partitions: of those that lie apart the prompts of all before the first is asked."""
     from assets.launch import STAGE_NAMES
-    from assets.stage.shared_gateway import command
-
-    with kept_terminal(), dagster_instance() as instance:
-        stages = STAGE_NAMES if options.first == "ingest" else STAGE_NAMES[1:]
-        with command(keys) as running:
-            outcome = _stages(instance, warehouse, stages, keys, chosen, options, running)
-        failures = list(outcome.failures)
-        if options.no_roll_ups:
-            warehouse.refresh_database()
-        elif warehouse.values("scores", "round"):
-            rolled_up = roll_up(instance, "survey", options.metric)
-            failures += rolled_up.failures
-            outcome = replace(outcome, skipped=outcome.skipped + rolled_up.skipped)
-    return outcome, failures, running.gateway
-
-
-def _stages(
-    instance: Any,
-    warehouse: Warehouse,
-    stages: list[str],
-    keys: list[str],
-    chosen: Selection,
-    options: RunOptions,
-    running: Command,
-) -> Launched:
-    from assets.launch import materialize
-    from assets.stage.partitions import SNAPSHOT_TAG
     from assets.stage.ranges import ranges
-    from assets.survey.rounds import ROUNDS_TAG, known_keys
+    from assets.survey.rounds import known_keys
 
-    config = chosen.config(options.metric)
-    config["predictions"]["from_store"] = options.from_store
-    tags = {**running.tags, SNAPSHOT_TAG: chosen.snapshot, ROUNDS_TAG: ", ".join(chosen.rounds)}
+    config, keys = survey_run_config(chosen.settings), list(running.keys)
+    stages = STAGE_NAMES if flags.first == "ingest" else STAGE_NAMES[1:]
     asks = any(not model.is_computed for model in chosen.models)
-    in_turn, parts = bool(asks or chosen.limits), len(list(ranges(known_keys(instance), keys)))
+    in_turn, parts = bool(asks or chosen.settings.limits), len(list(ranges(known_keys(running.instance), keys)))
     if parts > 1:
         each = f"{parts} Dagster runs for the prompts, then {parts} for the rest" if in_turn else f"{parts} Dagster runs"
         click.echo(f"a Dagster run takes neighbouring partitions only, and these lie apart: {each}", err=True)
-    if unmade := _without_prompts(warehouse, chosen, keys) if options.first == "ingest" and not chosen.conditions else []:
-        read_again = materialize(instance, stages[:1], unmade, config, tags)
+    if unmade := _without_prompts(warehouse, chosen, keys) if flags.first == "ingest" and not chosen.conditions else []:
+        running.materialize(stages[:1], unmade, config)
         keys = [key for key in keys if key not in unmade]
-        return read_again + materialize(instance, stages, keys, config, tags) if keys else read_again
-    if not in_turn or parts == 1:
-        return materialize(instance, stages, keys, config, tags)
+    if not keys:
+        return
     # Progress counts the prompts of all runs and a limit chooses among them, so all are made before the first is asked.
-    made = stages.index("blueprints") + 1
-    first = materialize(instance, stages[:made], keys, config, tags)
-    return first + materialize(instance, stages[made:], keys, config, tags)
+    made = stages.index("blueprints") + 1 if in_turn and parts > 1 else len(stages)
+    running.materialize(stages[:made], keys, config)
+    if stages[made:]:
+        running.materialize(stages[made:], keys, config)
 
 
 def _without_prompts(warehouse: Warehouse, chosen: Selection, keys: Sequence[str]) -> list[str]:
     """The partitions of which no run made prompts: a run from the store has nothing to make of them beside what is in their files."""
-    made = {(one, segment) for one in chosen.rounds for segment in warehouse.values("blueprints", "segment", round=one)}
+    made = {
+        (one, segment) for one in chosen.settings.rounds for segment in warehouse.values("blueprints", "segment", round=one)
+    }
     return [key for key in keys if split_partition_key(key) not in made]
 
 

@@ -6,18 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from dtef_pipeline.cli.options import (
+    dated_snapshot,
     exit_after,
     of_estimate,
     of_metric,
     of_rounds,
     of_served,
     of_targets,
-    selects_what_is_asked,
     starts_from,
+    survey_budgets,
 )
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
 from dtef_pipeline.cli.verbs import ExplainsColumns, FamilyWords, Verb, family_group
 from dtef_pipeline.survey.boards.published import PUBLISHED
 
@@ -55,13 +58,29 @@ _A_SURVEY = (
 )
 
 
-@click.command(cls=ExplainsColumns, table="run", short_help="Ask models about a round and score their predictions.")
-@selects_what_is_asked
-@of_metric
-@starts_from("ingest", "ask")
-@click.option(
-    "--from-store", is_flag=True, help="Make the partitions again from the response store: by default, no model is asked."
+def _in_capitals(context: click.Context, parameter: click.Parameter, rounds: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(one.upper() for one in rounds)
+
+
+def _one_by_one(context: click.Context, parameter: click.Parameter, levels: tuple[str, ...]) -> tuple[str, ...]:
+    """Levels that were given together, as in 0,5."""
+    return tuple(level for given in levels for level in given.replace(",", " ").split())
+
+
+class _SurveyRun(ExplainsColumns, TakesSettings):
+    """Explains the columns of its estimate."""
+
+
+@click.command(
+    cls=_SurveyRun,
+    table="run",
+    settings="dtef_pipeline.survey.settings.SurveySettings",
+    callbacks={"rounds": _in_capitals, "context_levels": _one_by_one},
+    short_help="Ask models about a round and score their predictions.",
 )
+@dated_snapshot
+@survey_budgets
+@starts_from("ingest", "ask")
 @click.option(
     "--no-roll-ups", is_flag=True, help="Do not update the roll-ups now; `dtef board --refresh` or the next run does."
 )
@@ -83,13 +102,16 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     130 interrupted (the responses so far are kept).
     """
     from dtef_pipeline.cli.survey import estimate, run
-    from dtef_pipeline.cli.survey.selection import RunOptions
+    from dtef_pipeline.cli.survey.selection import SurveyFlags
 
-    options = RunOptions(**given)
+    flags = SurveyFlags(**{name: given.pop(name) for name in SurveyFlags._fields})
+    settings, _ = split_given(given)
+    usual = [name for name in settings if click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT]
+    chosen = {name: value for name, value in settings.items() if name not in usual}
     if is_estimate:
-        estimate.estimate(options, output)
+        estimate.estimate(chosen, flags, output)
     else:
-        exit_after(lambda: run.run(options), output)
+        exit_after(lambda: run.run(chosen, flags), output)
 
 
 SURVEY = FamilyWords(

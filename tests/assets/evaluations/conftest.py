@@ -11,7 +11,7 @@ import pytest
 
 from assets.definitions import defs
 from assets.evaluations.run_log import DagsterRunLog
-from assets.survey.store import SurveyStore
+from assets.stage.resources import Store
 from dtef_pipeline.api.plans.games_plan import GAMES_PLANS, GamesManifest
 from dtef_pipeline.cli.started_runs import dagster_instance
 from resources.evaluations.evaluation_store import QUEUE_TAG, EvaluationStore, Event
@@ -44,7 +44,7 @@ class Queue:
     def tick(self) -> list[dg.RunRequest]:
         """The runs that a tick asks for."""
         with dg.build_sensor_context(
-            self.instance, cursor=self.cursor, repository_def=REPOSITORY, resources={"store": SurveyStore()}
+            self.instance, cursor=self.cursor, repository_def=REPOSITORY, resources={"store": Store()}
         ) as context:
             found = SENSOR(context)
         if isinstance(found, dg.SkipReason):

@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError
 
 from assets.evaluations import ended_runs, queue_sensor
 from assets.stage import told_events
-from assets.survey.store import SurveyStore
+from assets.stage.resources import Store
 from dtef_pipeline.cli.started_runs import dagster_instance
 from resources.evaluations.evaluation_store import QUEUE_TAG, EvaluationStore
 from tests.assets.evaluations.conftest import SENSOR, Queue
@@ -18,7 +18,7 @@ from tests.assets.games.conftest import SHOW_CARDS
 
 
 def test_a_tick_without_evaluations_makes_nothing(state: Path) -> None:
-    with dagster_instance() as instance, dg.build_sensor_context(instance, resources={"store": SurveyStore()}) as context:
+    with dagster_instance() as instance, dg.build_sensor_context(instance, resources={"store": Store()}) as context:
         assert "nobody has asked" in str(SENSOR(context).skip_message)
     assert not (state / "responses.sqlite").exists()
 

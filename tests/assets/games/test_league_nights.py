@@ -15,7 +15,7 @@ import pytest
 from assets.definitions import defs
 from assets.games.night import nightly_games
 from assets.games.roll_ups import baselines_stand_still, games_drift, games_no_drift, games_verdicts_were_sent
-from assets.survey.store import SurveyStore
+from assets.stage.resources import Store
 from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import panel_settings
@@ -160,7 +160,7 @@ def run_of(request: dg.RunRequest, league: League) -> None:
 
 def checks_of_drift() -> dict[str, dg.AssetCheckEvaluation]:
     assets = [games_drift, games_no_drift, games_verdicts_were_sent, baselines_stand_still]
-    result = dg.materialize(assets, resources={"store": SurveyStore()})
+    result = dg.materialize(assets, resources={"store": Store()})
     return {str(one.check_name): one for one in result.get_asset_check_evaluations()}
 
 

@@ -12,7 +12,7 @@ import pytest
 from assets.definitions import defs
 from assets.rubric.files import known_blueprints
 from assets.rubric.watched_folder import new_blueprint
-from assets.survey.store import SurveyStore
+from assets.stage.resources import Store
 from dtef_pipeline.errors import ConfigError
 from resources.blueprint_files import noted
 from resources.warehouse import Warehouse
@@ -39,7 +39,7 @@ class Folder:
 
     def look(self) -> list[dg.RunRequest]:
         context = dg.build_sensor_context(instance=self.instance, cursor=self.cursor, definitions=defs)
-        result: Any = new_blueprint(context, store=SurveyStore())
+        result: Any = new_blueprint(context, store=Store())
         self.cursor = result.cursor
         self.reason = result.skip_reason.skip_message if result.skip_reason else ""
         return list(result.run_requests or [])
@@ -186,6 +186,6 @@ def test_without_a_folder_the_tick_says_so(state: Path, monkeypatch: pytest.Monk
     for value, words in (("", "no folder is named"), (str(state / "gone"), "does not exist")):
         monkeypatch.setenv("DTEF_BLUEPRINTS", value)
         with dg.DagsterInstance.ephemeral() as instance:
-            result = new_blueprint(dg.build_sensor_context(instance=instance, definitions=defs), store=SurveyStore())
+            result = new_blueprint(dg.build_sensor_context(instance=instance, definitions=defs), store=Store())
         assert isinstance(result, dg.SkipReason)
         assert words in (result.skip_message or "")

@@ -7,8 +7,7 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-import assets.survey.ingest
-from assets.survey.score import scores
+import assets.survey.stages
 from dtef_pipeline.survey.observe import Observed
 from tests.assets.conftest import Pipeline
 
@@ -29,7 +28,7 @@ def evaluations(pipeline: Pipeline, check: str, run_ids: tuple[str, ...]) -> lis
 def test_a_broken_partition_holds_up_its_own_run_and_stays_red_in_those_of_others(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    good = assets.survey.ingest.observe
+    good = assets.survey.stages.observe
 
     def spoiled(*args: Any, **kwargs: Any) -> Observed:
         observed = good(*args, **kwargs)
@@ -40,7 +39,7 @@ def test_a_broken_partition_holds_up_its_own_run_and_stays_red_in_those_of_other
         return Observed(pa.Table.from_pylist(rows, observed.responses.schema), observed.quarantine, observed.findings)
 
     with monkeypatch.context() as patch:
-        patch.setattr(assets.survey.ingest, "observe", spoiled)
+        patch.setattr(assets.survey.stages, "observe", spoiled)
         whole = pipeline.run(STAGES)
     (found,) = evaluations(pipeline, "distributions_sum_to_one", whole.run_ids)[:1]
     assert (found.passed, found.severity, found.blocking) == (False, dg.AssetCheckSeverity.ERROR, True)
@@ -62,7 +61,7 @@ def test_checks_run_by_themselves_look_at_every_partition(done: Pipeline) -> Non
     """*Execute* on an asset's checks starts a run without partitions, which failed."""
     from assets.definitions import defs
 
-    selection = dg.AssetSelection.checks_for_assets(scores)
+    selection = dg.AssetSelection.checks_for_assets("scores")
     job = dg.define_asset_job("checks_of_scores", selection=selection)
     found = dg.Definitions.merge(defs, dg.Definitions(jobs=[job])).resolve_job_def("checks_of_scores")
     result = found.execute_in_process(instance=done.instance)

@@ -31,7 +31,7 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dg.DagsterIns
 
 
 def a_run(instance: dg.DagsterInstance, status: dg.DagsterRunStatus = dg.DagsterRunStatus.STARTED) -> dg.DagsterRun:
-    return instance.run_storage.add_run(dg.DagsterRun(job_name="round_pipeline", status=status))
+    return instance.run_storage.add_run(dg.DagsterRun(job_name="survey_pipeline", status=status))
 
 
 def until(true: Callable[[], bool]) -> bool:

@@ -61,8 +61,8 @@ class Nights:
         )
 
     def boards(self) -> dg.ExecuteInProcessResult:
-        """The run that `boards_after_run` asks for, as far as drift goes."""
-        return defs.resolve_job_def("roll_ups").execute_in_process(
+        """The run that `survey_boards_after_run` asks for, as far as drift goes."""
+        return defs.resolve_job_def("survey_roll_ups").execute_in_process(
             instance=self.pipeline.instance,
             asset_selection=[dg.AssetKey("survey_drift")],
             run_config=QUIET,

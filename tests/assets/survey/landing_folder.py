@@ -9,8 +9,8 @@ from typing import Any
 import dagster as dg
 
 from assets.definitions import defs
+from assets.stage.resources import Store
 from assets.survey.landing import new_round
-from assets.survey.store import SurveyStore
 from tests.assets.conftest import Pipeline, write_survey
 
 
@@ -25,7 +25,7 @@ class Landing:
 
     def look(self) -> Any:
         context = dg.build_sensor_context(instance=self.pipeline.instance, cursor=self.cursor, definitions=defs)
-        result = new_round(context, store=SurveyStore())
+        result = new_round(context, store=Store())
         if isinstance(result, dg.SensorResult):
             self.cursor = result.cursor
             self.reason = result.skip_reason.skip_message if result.skip_reason else None
@@ -43,7 +43,7 @@ class Landing:
         return write_survey(self.folder / name, rounds, **how)
 
     def run(self, request: dg.RunRequest) -> None:
-        result = defs.resolve_job_def("round_pipeline").execute_in_process(
+        result = defs.resolve_job_def("survey_pipeline").execute_in_process(
             instance=self.pipeline.instance,
             tags=request.tags,
             run_config=request.run_config,

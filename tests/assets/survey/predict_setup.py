@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from assets.survey.predictor import PredictOptions, Predictor, windows
+from assets.engine.asking import answer_calls
+from assets.stage.asked import groups
+from assets.survey.predictor import AskedModels, Predictor, SegmentPredictions
 from dtef_pipeline.asking.models import ModelSpec, load_models
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.settings import SurveySettings
 from resources.responses.store import RESPONSES
 from resources.warehouse import Warehouse
 from tests.made.scores import survey_rows
@@ -37,13 +41,14 @@ class Answers:
         self.answered.update({r.key: r for r in requests if r.key not in self.refused})
         return {r.key: Failure(r.key, "HTTP 400: no", 3) for r in requests if r.key in self.refused}
 
-    def stored(self, keys: Sequence[str]) -> pa.Table:
+    def stored(self, keys: Sequence[str], columns: Sequence[str] = ()) -> pa.Table:
         rows = [
             {"request_key": key, "text": "[50, 30, 20]", "attempts": 1, "latency_s": 0.1, "answered_at": datetime.now(UTC)}
             for key in keys
             if key in self.answered
         ]
-        return pa.Table.from_pylist(rows, schema=RESPONSES)
+        found = pa.Table.from_pylist(rows, schema=RESPONSES)
+        return found.select(list(columns)) if columns else found
 
 
 def put(warehouse: Warehouse, key: str, *rows: dict[str, Any]) -> None:
@@ -54,14 +59,31 @@ def put(warehouse: Warehouse, key: str, *rows: dict[str, Any]) -> None:
     warehouse.write("blueprints", build_blueprints(survey, BlueprintOptions(("0", "2"))), **at)
 
 
-def predict(house: Warehouse, answers: Answers, keys: Sequence[str], *models: ModelSpec, **options: Any) -> dict[str, pa.Table]:
-    """All windows asked and written, as the asset does it."""
-    predictor = Predictor.over(keys, house, PredictOptions(models, **options), answers.stored)
+def settings_of_run(**given: Any) -> SurveySettings:
+    """Without conditions given: those that were made."""
+    return SurveySettings(**{"conditions": [], **given})
+
+
+def predict(
+    house: Warehouse,
+    answers: Answers,
+    keys: Sequence[str],
+    *models: ModelSpec,
+    models_of: Mapping[str, tuple[ModelSpec, ...]] | None = None,
+    at_a_time: int = 5_000,
+    **given: Any,
+) -> dict[str, pa.Table]:
+    """All windows asked and written, as the engine does it."""
+    settings, asked = settings_of_run(**given), AskedModels(models, models_of or {})
+    predictor = Predictor(house, settings, asked, answers.stored, keys=keys)
+    segments = [SegmentPredictions(predictor, key) for key in keys]
     made = {}
-    for group in windows(predictor.plan(key) for key in keys):
-        failures = predictor.ask(group, answers.answer)
-        for plan in group:
-            rows = made[plan.key] = predictor.rows(plan, failures)
-            round_id, segment = split_partition_key(plan.key)
-            house.write("predictions", rows, round=round_id, segment=segment, snapshot=predictor.options.snapshot)
+    for group in groups(segments, [predictor.sizes.get(key, 0) for key in keys], at_a_time):
+        requests = [segment.requests() for segment in group]
+        wanted = list(chain.from_iterable(segment.keys() for segment in group))
+        stored, failures = answer_calls(requests, wanted, answers.answer, answers.stored)
+        for segment in group:
+            rows = made[segment.key] = segment.written(segment.rows(stored, failures))["predictions"]
+            round_id, name = split_partition_key(segment.key)
+            house.write("predictions", rows, round=round_id, segment=name, snapshot=settings.snapshot)
     return made

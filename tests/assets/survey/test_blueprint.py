@@ -8,11 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import assets.survey.blueprint
+import assets.survey.stages
 from assets.launch import STAGE_NAMES
-from assets.survey.blueprint import BlueprintConfig
+from assets.survey.stages import blueprint_options
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.run_settings import settings_of
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.settings import SurveySettings
 from tests.assets.conftest import Pipeline
 
 TWO = {"conditions": ["shift/narrative+cot+reversed", "batch=2"], "context_levels": ["0", "1"]}
@@ -78,7 +80,7 @@ class TestConditions:
     def test_a_batch_that_shows_one_of_its_questions_is_stopped(
         self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        good = assets.survey.blueprint.build_blueprints
+        good = assets.survey.stages.build_blueprints
 
         def spoiled(*given: Any) -> pa.Table:
             rows = good(*given)
@@ -87,7 +89,7 @@ class TestConditions:
             shown = [["q1"] if question == "q0" else [] for question in rows["question_id"].to_pylist()]
             return rows.set_column(column, rows.schema.field(column), pa.array(shown, rows.schema.field(column).type))
 
-        monkeypatch.setattr(assets.survey.blueprint, "build_blueprints", spoiled)
+        monkeypatch.setattr(assets.survey.stages, "build_blueprints", spoiled)
         outcome = pipeline.run(STAGE_NAMES[:3], blueprints={"conditions": ["batch"]})
         assert pipeline.checks(outcome)["context_gives_nothing_away"] is False
         assert any("context_gives_nothing_away" in failure for failure in outcome.failures)
@@ -108,11 +110,12 @@ EARLIER = pa.table({"condition": [SHIFTED.condition], "context_level": ["0"], "r
 )
 def test_a_condition_that_cannot_be_is_refused_with_what_is_allowed(config: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
-        BlueprintConfig(**config).options(NO_ROWS)
+        blueprint_options(settings_of(SurveySettings, config), NO_ROWS)
 
 
 def test_earlier_conditions_stay_unless_told_otherwise_and_one_spelled_twice_is_made_once() -> None:
-    config = {"conditions": ["batch=2", "batch=2/attribute-label"]}
-    made = [options.condition for options in BlueprintConfig(**config).options(EARLIER)]
+    given = SurveySettings(conditions=["batch=2", "batch=2/attribute-label"])
+    made = [options.condition for options in blueprint_options(given, EARLIER)]
     assert made == ["batch=2/attribute-label", "shift/attribute-label"]
-    assert [one.condition for one in BlueprintConfig(**config, keep_earlier=False).options(EARLIER)] == made[:1]
+    alone = given.model_copy(update={"keep_earlier": False})
+    assert [options.condition for options in blueprint_options(alone, EARLIER)] == made[:1]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import assets.survey.ingest
+import assets.survey.stages
 from assets.survey.rounds import register_round
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters import read_survey
@@ -26,7 +26,7 @@ def test_ingest_writes_them_beside_the_survey_and_says_the_mean_ceiling(pipeline
         )
         assert found.select(["question_id", "n"]).equals(survey.select(["question_id", "n"]))
         assert event.metadata["mean_ceiling"].value == pytest.approx(pc.mean(pc.struct_field(found["ceiling"], "js")).as_py())
-        assert event.metadata["ceiling_seed"].value == assets.survey.ingest.CEILING_SEED
+        assert event.metadata["ceiling_seed"].value == assets.survey.stages.CEILING_SEED
     assert pipeline.checks(outcome)["every_pair_has_reference_scores"] is True
 
 
@@ -37,9 +37,9 @@ def above_one(rows: pa.Table) -> pa.Table:
 
 
 def test_a_pair_without_a_good_ceiling_stops_the_run_after_ingest(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    good = assets.survey.ingest.reference_scores
+    good = assets.survey.stages.reference_scores
     monkeypatch.setattr(
-        assets.survey.ingest, "reference_scores", lambda responses, **given: above_one(good(responses, **given))
+        assets.survey.stages, "reference_scores", lambda responses, **given: above_one(good(responses, **given))
     )
     outcome = pipeline.run(["survey_responses", "blueprints"])
     assert pipeline.checks(outcome)["every_pair_has_reference_scores"] is False

@@ -14,10 +14,11 @@ from assets.definitions import defs
 from assets.launch import STAGE_NAMES
 from assets.stage.dagster_internals import RANGE_END, RANGE_START
 from assets.stage.ranges import ranges
+from assets.stage.resources import Store
 from assets.survey.landing import CHANGED_TAG, new_round
 from assets.survey.landing import Landing as Tick
+from assets.survey.round_sources import sources_of
 from assets.survey.rounds import known_keys, register_round, survey_files
-from assets.survey.store import SurveyStore
 from dtef_pipeline.survey.adapters import read_survey
 from resources.sources import Sources
 from tests.assets.conftest import COUNTRIES, Pipeline
@@ -64,7 +65,7 @@ class TestWhenItStarts:
 
     def test_no_folder_is_a_reason_to_skip(self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DTEF_SURVEYS", "/nowhere/at/all")
-        result = new_round(dg.build_sensor_context(instance=pipeline.instance, definitions=defs), store=SurveyStore())
+        result = new_round(dg.build_sensor_context(instance=pipeline.instance, definitions=defs), store=Store())
         assert isinstance(result, dg.SkipReason)
         assert "/nowhere/at/all" in str(result.skip_message)
 
@@ -75,7 +76,7 @@ class TestManyAtOnce:
     def tick(self, landing: Landing, *, step: float) -> tuple[Tick, list[str]]:
         """One tick by a clock that goes on by `step` seconds whenever it is read."""
         context = dg.build_sensor_context(instance=landing.pipeline.instance, cursor=landing.cursor, definitions=defs)
-        tick = Tick(context, SurveyStore().sources, landing.folder, itertools.count(100.0, step).__next__)
+        tick = Tick(context, sources_of(Store()), landing.folder, itertools.count(100.0, step).__next__)
         keys = [request.tags[RANGE_START] for request in tick.requests()]
         landing.cursor = tick.cursor
         return tick, keys

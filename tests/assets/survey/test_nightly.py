@@ -12,7 +12,6 @@ import pytest
 from assets.definitions import defs
 from assets.stage.dagster_internals import RANGE_END, RANGE_START
 from assets.stage.resources import SKIPPED_TAG
-from assets.survey.nightly import left_out
 from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.errors import ConfigError
 from tests.assets.survey.conftest import NIGHT, STEADY, Nights
@@ -31,11 +30,11 @@ def unmade(nights: Nights, *keys: str) -> None:
 class TestWhatItAsksFor:
     def test_without_a_panel_the_baselines_of_all_partitions_in_a_snapshot_named_after_the_night(self, nights: Nights) -> None:
         request = nights.request()
-        assert request.run_key == NIGHT
+        assert request.run_key == f"surveys {NIGHT}"
         keys = nights.pipeline.keys
-        assert request.tags == {RANGE_START: keys[0], RANGE_END: keys[-1], "dtef/snapshot": NIGHT, "dtef/rounds": "T1, T2"}
+        assert request.tags == {RANGE_START: keys[0], RANGE_END: keys[-1], "dtef/snapshot": NIGHT}
         config = {name: body["config"] for name, body in request.run_config["ops"].items()}
-        assert config["scores"] == config["segment_results"] == {"snapshot": NIGHT}
+        assert config["scores"] == config["segment_results"] == {"only_snapshot": NIGHT}
         assert config["predictions"]["snapshot"] == NIGHT
         assert len(config["predictions"]["models"]) == 8
         assert config["predictions"]["conditions"] == ["distribution/attribute-label"]
@@ -76,7 +75,9 @@ class TestWhatItAsksFor:
         keys = [key for key in nights.pipeline.keys if key.startswith("T2")]
         unmade(nights, *keys, "T1/country:india")
         request = nights.request()
-        assert request.tags["dtef/left_out"] == "T1: country:india; T2: all segments"
+        assert request.tags["dtef/left_out"] == ", ".join(
+            key for key in nights.pipeline.keys if key in {*keys, "T1/country:india"}
+        )
         assert request.tags["dtef/partitions"].split("\n") == ["T1/country:chile", "T1/country:kenya"]
         assert (request.tags[RANGE_START], request.tags[RANGE_END]) == ("T1/country:chile", "T1/country:kenya")
 
@@ -102,12 +103,6 @@ class TestWhatItAsksFor:
         nights.panel(**values)
         with pytest.raises(ConfigError, match=said):
             nights.ask()
-
-
-def test_left_out_counts_whole_rounds_and_names_a_few_segments() -> None:
-    keys = [f"T1/a:{n}" for n in range(9)] + ["T2/a:1", "T3/a:1"]
-    assert left_out(keys, ["T1/a:0", "T2/a:1"]) == "T1: a:1, a:2, a:3, a:4, a:5, ...; T3: all segments"
-    assert left_out(keys, keys) == ""
 
 
 class TestItsRun:

@@ -6,12 +6,12 @@ import pytest
 
 from assets.survey.panel_file import known_panel
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.panel import Panel
+from dtef_pipeline.survey.settings import SurveySettings
 from resources.settings import Settings
 
 
 def test_without_a_panel_file_the_defaults_hold() -> None:
-    assert known_panel(Settings.from_environment({"DTEF_PANEL": ""})) == Panel()
+    assert known_panel(Settings.from_environment({"DTEF_PANEL": ""})) == SurveySettings()
 
 
 def test_a_panel_file_that_is_not_there_is_named() -> None:

@@ -9,16 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from assets.survey import predictor as module
-from assets.survey.predict import PredictConfig
-from assets.survey.predictor import Plan, windows
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from dtef_pipeline.survey.question_draw import Sample
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 from tests.assets.survey.predict_setup import KEYS, LLM, UNIFORM, Answers, predict, put
@@ -33,31 +28,13 @@ def house(tmp_path: Path) -> Warehouse:
     return warehouse
 
 
-def plans(*sizes: int) -> list[Plan]:
-    asked = [RequestList([RequestsOfModel(LLM, ["k"] * size, lambda keys: [])]) for size in sizes]
-    return [Plan(str(i), PREDICTIONS.empty_table(), [], requests=requests) for i, requests in enumerate(asked)]
-
-
 class TestWindows:
-    def test_plans_are_made_only_when_their_window_is_reached(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "REQUESTS_AT_A_TIME", 1)
-        made: list[str] = []
-
-        def planning() -> Any:
-            for plan in plans(1, 1, 1):
-                made.append(plan.key)
-                yield plan
-
-        next(windows(planning()))
-        assert made == ["0"]
-
-    def test_partitions_of_one_window_are_asked_together(self, house: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_partitions_of_one_window_are_asked_together(self, house: Warehouse) -> None:
         answers = Answers()
         predict(house, answers, KEYS, LLM)
         assert [len(batch) for batch in answers.batches] == [24]
-        monkeypatch.setattr(module, "REQUESTS_AT_A_TIME", 8)
         answers = Answers()
-        predict(house, answers, KEYS, LLM)
+        predict(house, answers, KEYS, LLM, at_a_time=8)
         assert [len(batch) for batch in answers.batches] == [8, 8, 8]
 
 
@@ -71,7 +48,7 @@ class TestAsking:
 
     def test_levels_questions_and_snapshot_narrow_what_is_asked(self, house: Warehouse) -> None:
         answers = Answers()
-        made = predict(house, answers, KEYS[:1], LLM, context_levels=("2",), sample=Sample(3), snapshot="2026-01-01")
+        made = predict(house, answers, KEYS[:1], LLM, context_levels=["2"], questions=3, snapshot="2026-01-01")
         rows = made[KEYS[0]]
         assert set(rows["context_level"].to_pylist()) == {"2"}
         assert rows["question_id"].to_pylist() == ["q0", "q1", "q2"]
@@ -104,7 +81,7 @@ class TestAsking:
 
     def test_a_context_level_never_made_is_named_with_those_that_were(self, house: Warehouse) -> None:
         with pytest.raises(ConfigError, match="no blueprints of context level 9; made so far: 0, 2"):
-            predict(house, Answers(), KEYS[:1], LLM, context_levels=("9",))
+            predict(house, Answers(), KEYS[:1], LLM, context_levels=["9"])
 
 
 class TestKeeping:
@@ -177,25 +154,19 @@ class TestSharedPrompts:
 
     def test_they_are_asked_once_for_all_segments_and_answer_in_each(self, everyone: Warehouse) -> None:
         answers = Answers()
-        made = predict(everyone, answers, KEYS[:2], LLM, conditions=(self.CONDITION,))
+        made = predict(everyone, answers, KEYS[:2], LLM, conditions=[self.CONDITION])
         assert len(answers.answered) == 4 * 2
         kenya, chile = (made[key].to_pylist() for key in KEYS[:2])
         assert [row["request_key"] for row in kenya] == [row["request_key"] for row in chile]
         assert {row["call_status"] for row in [*kenya, *chile]} == {"answered"}
         plain = Answers()
-        predict(everyone, plain, KEYS[:2], LLM, conditions=("distribution/attribute-label",))
+        predict(everyone, plain, KEYS[:2], LLM, conditions=["distribution/attribute-label"])
         assert len(plain.answered) == 2 * 4 * 2
 
     def test_one_that_fails_is_an_error_in_each_segment(self, everyone: Warehouse) -> None:
         first = Answers()
-        predict(everyone, first, KEYS[:2], LLM, conditions=(self.CONDITION,))
+        predict(everyone, first, KEYS[:2], LLM, conditions=[self.CONDITION])
         refused = first.batches[0][0].key
-        made = predict(everyone, Answers([refused]), KEYS[:2], LLM, conditions=(self.CONDITION,))
+        made = predict(everyone, Answers([refused]), KEYS[:2], LLM, conditions=[self.CONDITION])
         failed = [[row["request_key"] for row in rows.to_pylist() if row["call_status"] == "error"] for rows in made.values()]
         assert failed == [[refused], [refused]]
-
-
-@pytest.mark.parametrize("label", ["", "../x", "2026-01-31/x"])
-def test_a_run_that_names_no_possible_snapshot_is_refused_as_its_configuration_is_read(label: str) -> None:
-    with pytest.raises(ConfigError, match=r"snapshot .* allowed: "):
-        PredictConfig(snapshot=label)

@@ -67,7 +67,7 @@ class TestNeighbours:
 
 class TestPreviousRound:
     def answers(self, house: Warehouse, key: str) -> dict[str, str | None]:
-        rows = predict(house, Answers(), [key], PREVIOUS, context_levels=("0",))[key]
+        rows = predict(house, Answers(), [key], PREVIOUS, context_levels=["0"])[key]
         return dict(zip(rows["question_id"].to_pylist(), rows["response"].to_pylist(), strict=True))
 
     def test_wording_links_up_to_case_and_blanks_but_not_other_options(self, tmp_path: Path) -> None:

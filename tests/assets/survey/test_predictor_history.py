@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.survey.predictor import PredictOptions, Predictor
+from assets.survey.predictor import AskedModels, Predictor, SegmentPredictions
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.changes import SAME_SURVEY
 from dtef_pipeline.survey.tables import PREDICTIONS, SURVEY_FINDINGS
 from resources.warehouse import Warehouse
-from tests.assets.survey.predict_setup import put
+from tests.assets.survey.predict_setup import put, settings_of_run
 
 (PREVIOUS,) = load_models("", computed=BASELINES).resolve(["baseline/previous-round"])
 SEGMENT = "country:kenya"
@@ -40,13 +40,14 @@ def asked(house: Warehouse, contents: dict[str, set[int]]) -> None:
 
 
 def said(predictor: Predictor, round_id: str) -> dict[str, list[float] | None]:
-    rows = predictor.rows(predictor.plan(f"{round_id}/{SEGMENT}"), {})
+    segment = SegmentPredictions(predictor, f"{round_id}/{SEGMENT}")
+    rows = segment.written(segment.rows(PREDICTIONS.empty_table(), {}))["predictions"]
     shares = [None if text is None else [share / 100 for share in json.loads(text)] for text in rows["response"].to_pylist()]
     return dict(zip(rows["question_id"].to_pylist(), shares, strict=True))
 
 
 def predictor_of(house: Warehouse) -> Predictor:
-    return Predictor(house, PredictOptions((PREVIOUS,)), stored=lambda keys: PREDICTIONS.empty_table())
+    return Predictor(house, settings_of_run(), AskedModels((PREVIOUS,)), stored=lambda keys: PREDICTIONS.empty_table())
 
 
 def in_words(contents: dict[str, set[int]], round_id: str, question: int) -> list[float] | None:

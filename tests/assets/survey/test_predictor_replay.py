@@ -6,6 +6,8 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.survey.predictor import PredictOptions, Predictor, windows
+from assets.engine.asking import answer_calls
+from assets.survey.predictor import AskedModels, Predictor, SegmentPredictions
 from dtef_pipeline.asking.calls import TAKEN_OVER, Then
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
@@ -24,7 +27,7 @@ from resources.gateway.gateway import Outcome
 from resources.gateway.progress import ModelProgress
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
-from tests.assets.survey.predict_setup import put
+from tests.assets.survey.predict_setup import put, settings_of_run
 
 KEYS = ["S1/country:chile", "S1/country:kenya"]
 ASKED = ModelSpec(name="m", model="openai/m", api_base="http://127.0.0.1:9/v1")
@@ -114,13 +117,17 @@ class Asked:
 
 
 def replayed(house: Warehouse, store: ResponseStore, ask: Asked) -> list[dict[str, Any]]:
-    predictor = Predictor(house, PredictOptions((ASKED, IMPORTED), draws=DRAWS), lambda keys: store.responses(keys, TAKEN_OVER))
-    rows = []
-    for group in windows(predictor.plan(key) for key in KEYS):
-        failures = predictor.ask(group, ask)
-        for plan in group:
-            rows += predictor.rows(plan, failures).to_pylist()
-    return rows
+    segments = segments_of(house, store, KEYS, DRAWS)
+    requests = [segment.requests() for segment in segments]
+    stored, failures = answer_calls(requests, list(chain.from_iterable(one.keys() for one in segments)), ask, store.responses)
+    return [row for one in segments for row in one.written(one.rows(stored, failures))["predictions"].to_pylist()]
+
+
+def segments_of(house: Warehouse, store: ResponseStore, keys: Sequence[str], draws: int = 1) -> list[SegmentPredictions]:
+    asked = AskedModels((ASKED, IMPORTED) if draws > 1 else (ASKED,))
+    stored = partial(store.responses, columns=TAKEN_OVER)
+    predictor = Predictor(house, settings_of_run(draws=draws), asked, stored, keys=keys)
+    return [SegmentPredictions(predictor, key) for key in keys]
 
 
 def by_key(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -156,13 +163,14 @@ def counts(asked: Asked) -> list[tuple[Any, ...]]:
     return [(one.model, one.total, one.replayed, one.done, one.failed, one.stopped) for one in asked.progress]
 
 
-def test_keys_that_are_made_many_at_a_time_are_those_of_single_requests(house: Warehouse) -> None:
+def test_keys_that_are_made_many_at_a_time_are_those_of_single_requests(house: Warehouse, folder: Path) -> None:
     for one in plain_requests(house):
         assert one.key == request_key(one.prompt_id, one.model.variant, one.draw, "base")
-    plan = Predictor(house, PredictOptions((ASKED, IMPORTED), draws=DRAWS), lambda keys: None).plan(KEYS[0])
-    plain = plain_requests(house)[: len(plan.requests)]
-    assert plan.requests.keys == [one.key for one in plain]
-    made = [(one.key, one.prompt_id, one.system, one.user, one.draw, one.model) for one in plan.requests]
+    with ResponseStore(folder / "responses.sqlite") as store:
+        requests = segments_of(house, store, KEYS[:1], DRAWS)[0].requests()
+    plain = plain_requests(house)[: len(requests)]
+    assert requests.keys == [one.key for one in plain]
+    made = [(one.key, one.prompt_id, one.system, one.user, one.draw, one.model) for one in requests]
     assert made == [(one.key, one.prompt_id, one.system, one.user, one.draw, one.model) for one in plain]
 
 
@@ -182,13 +190,13 @@ def test_only_what_is_not_stored_is_made(house: Warehouse) -> None:
 
 def test_what_another_run_stored_meanwhile_is_replayed(house: Warehouse, folder: Path) -> None:
     with ResponseStore(folder / "responses.sqlite") as store:
-        predictor = Predictor(house, PredictOptions((ASKED,)), lambda keys: store.responses(keys, TAKEN_OVER))
-        plan, asked = predictor.plan(KEYS[0]), Asked(store)
+        (segment,), asked = segments_of(house, store, KEYS[:1]), Asked(store)
 
         def ask(requests: Sequence[Request]) -> Mapping[str, Failure]:
             store.add(response_to(one, 0) for one in requests)
             return asked(requests)
 
-        failures = predictor.ask([plan], ask)
-        assert asked.outcome == Outcome({}, asked=0, replayed=len(plan.requests))
-        assert set(predictor.rows(plan, failures)["call_status"].to_pylist()) == {"answered"}
+        requests = segment.requests()
+        stored, failures = answer_calls([requests], segment.keys(), ask, store.responses)
+        assert asked.outcome == Outcome({}, asked=0, replayed=len(requests))
+        assert set(segment.rows(stored, failures)["predictions"]["call_status"].to_pylist()) == {"answered"}

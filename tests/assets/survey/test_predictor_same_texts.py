@@ -9,7 +9,6 @@ import pytest
 
 from assets.survey import predictor as module
 from dtef_pipeline.identity import request_key
-from dtef_pipeline.survey.question_draw import Sample
 from resources.warehouse import Warehouse
 from tests.assets.survey.predict_setup import LLM, UNIFORM, Answers, predict, put
 
@@ -55,7 +54,7 @@ def test_each_text_is_asked_once_and_every_question_has_its_answer(house: Wareho
 
 def test_questions_added_later_find_the_answer_of_the_first_run(house: Warehouse) -> None:
     answers = Answers()
-    predict(house, answers, [KEY], LLM, sample=Sample(1))
+    predict(house, answers, [KEY], LLM, questions=1)
     bought = set(answers.answered)
     rows = predict(house, answers, [KEY], LLM)[KEY].to_pylist()
     same = {row["request_key"] for row in rows if row["question_id"] != "q1"}

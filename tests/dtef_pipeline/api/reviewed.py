@@ -15,9 +15,9 @@ from dtef_pipeline.api.services import Services
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.votes import PairedResponse
 from resources.votes.vote_store import VoteStore
+from tests.dtef_pipeline.api.browsed import OWN_ORIGIN
 from tests.dtef_pipeline.api.made import begin_session, client_in
 
-OWN_PAGE = {"Origin": "http://testserver"}
 HOSTILE = (
     "</script></textarea><script>alert(1)</script><img src=x onerror=alert(2)>&amp; \u202e\u2066 \u2028 \x1b]0;x\x07 "
     + "w" * 3_000
@@ -39,7 +39,7 @@ def reviewing(folder: Path, rows: Sequence[PairedResponse], role: str = "reviewe
     with client_in(folder, None) as client:
         client.follow_redirects = False
         begin_session(client, role)
-        client.headers["Origin"] = OWN_PAGE["Origin"]
+        client.headers.update(OWN_ORIGIN)
         if rows:
             fill(store_of(client), rows)
         if asked:

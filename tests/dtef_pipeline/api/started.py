@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 
 import httpx2
 
+from tests.dtef_pipeline.api.followed import read_events
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, written_tokens
 
 PATIENCE_OF_KILLS_S = 60.0
@@ -97,27 +98,10 @@ class Subscriber:
                 with httpx2.stream("GET", self.url, headers={**self.headers, **last}, timeout=5) as answer:
                     if answer.status_code == 204:
                         break
-                    self._take(answer)
+                    for event in read_events(answer.iter_lines()):
+                        self.seen.append((event.number, event.kind))
             except httpx2.HTTPError:
                 pass
             self.breaks += 1
             sleep(0.05)
         self.ended.set()
-
-    def _take(self, answer: httpx2.Response) -> None:
-        event: dict[str, str] = {}
-        for line in answer.iter_lines():
-            name, _, value = line.partition(": ")
-            if line == "" and "id" in event:
-                self.seen.append((int(event["id"]), event["event"]))
-                event = {}
-            elif name:
-                event[name] = value
-
-
-def awaited(condition: Callable[[], bool]) -> bool:
-    """Whether the condition holds within a generous time."""
-    deadline = monotonic() + PATIENCE_OF_KILLS_S
-    while not condition() and monotonic() < deadline:
-        sleep(0.02)
-    return condition()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import pytest
 
@@ -45,7 +45,7 @@ SPELLING = Family(
 @pytest.fixture(autouse=True)
 def _listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(families, "FAMILIES", (*families.FAMILIES, SPELLING))
-    monkeypatch.setattr(families, "FAMILY_BY_NAME", {**families.FAMILY_BY_NAME, "spelling": SPELLING})
+    monkeypatch.setitem(cast(dict[str, Family], families.FAMILY_BY_NAME), "spelling", SPELLING)
 
 
 def test_its_manifests_name_partitions_and_its_settings(tmp_path: Path) -> None:

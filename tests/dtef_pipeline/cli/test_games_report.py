@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.survey.store import SurveyStore
+from assets.stage.resources import Store
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused, use
@@ -33,7 +33,7 @@ def test_the_command_writes_the_pages_that_the_roll_up_keeps(tmp_path: Path, mon
     assert defs
     from assets.games.roll_ups import games_report
 
-    result = dg.materialize([games_report], resources={"store": SurveyStore()})
+    result = dg.materialize([games_report], resources={"store": Store()})
     kept = tmp_path / "warehouse" / "games_report"
     told = result.asset_materializations_for_node("games_report")[0].metadata
     assert told["pages"].value == len(list(kept.glob("*.html"))) > 3

@@ -79,7 +79,9 @@ class TestHelp:
 
     def test_every_option_metric_shows_the_metrics_there_are(self) -> None:
         shown = {
-            words: option.metavar for words, option in all_options() if option.opts == ["--metric"] and words[0] == "survey"
+            words: option.metavar or "|".join(option.type.choices)
+            for words, option in all_options()
+            if option.opts == ["--metric"] and words[0] == "survey"
         }
         assert set(shown) == {("survey", "run"), ("survey", "board")}
         assert set(shown.values()) == {"|".join(METRICS)}

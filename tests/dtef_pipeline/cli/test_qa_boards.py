@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from assets.definitions import defs
-from assets.survey.store import SurveyStore
+from assets.stage.resources import Store
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.cli.qa.qa_group import qa
 from dtef_pipeline.qa.result_tables import QA_ROLLED_UP
@@ -134,7 +134,7 @@ def roll_up() -> dg.ExecuteInProcessResult:
     from assets.qa.roll_ups import qa_board, qa_costs, qa_drift, qa_no_drift, qa_scores_are_valid, qa_validity
 
     assets = [qa_board, qa_drift, qa_costs, qa_validity, qa_no_drift, qa_scores_are_valid]
-    return dg.materialize(assets, resources={"store": SurveyStore()}, raise_on_error=False)
+    return dg.materialize(assets, resources={"store": Store()}, raise_on_error=False)
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +281,7 @@ def test_the_panel_says_how_loud_drift_is_who_hears_of_it_and_from_when_on_it_is
         monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
         assets = [qa_drift, qa_no_drift, qa_verdicts_were_sent, qa_judge_stands_still]
         run_config = {"ops": {"qa_drift": {"config": config or {}}}}
-        result = dg.materialize(assets, resources={"store": SurveyStore()}, run_config=run_config)
+        result = dg.materialize(assets, resources={"store": Store()}, run_config=run_config)
         (event,) = result.asset_materializations_for_node("qa_drift")
         return {one.check_name: one for one in result.get_asset_check_evaluations()}, event.metadata["webhook"].value
 

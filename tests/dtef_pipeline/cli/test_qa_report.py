@@ -12,7 +12,7 @@ import pytest
 
 from assets.definitions import defs
 from assets.stage.panel_drift import panel_drift
-from assets.survey.store import SurveyStore
+from assets.stage.resources import Store
 from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import SHARED_TABLES
@@ -47,7 +47,7 @@ def made_by_roll_ups() -> dg.ExecuteInProcessResult:
     assert defs  # importing it turns Dagster's warnings about single-run backfills off
     from assets.qa.roll_ups import QA_ROLL_UPS
 
-    return dg.materialize(QA_ROLL_UPS, resources={"store": SurveyStore()}, raise_on_error=False)
+    return dg.materialize(QA_ROLL_UPS, resources={"store": Store()}, raise_on_error=False)
 
 
 @pytest.fixture(scope="module")

@@ -120,16 +120,15 @@ class TestBudgets:
         assert message in refused("run", *ROUND, *options)
 
     def test_bounds_of_one_model_come_together_with_those_of_its_file(self) -> None:
-        from dtef_pipeline.cli.survey.selection import RunOptions, selection
+        from dtef_pipeline.cli.survey.selection import SurveyFlags, selection
+        from dtef_pipeline.survey.settings import survey_run_config
 
         models = load_models("models: {a: {model: x/a, budget: {max_calls: 9, max_tokens: 50}}}")
-        options = RunOptions(
-            rounds=("S1",), models=("a",), max_cost_usd=("2.5", "a=1"), max_calls=("a=3",), max_tokens=("1_000",)
-        )
-        chosen = selection(options, models)
-        assert chosen.budget == Budget(max_cost_usd=2.5, max_tokens=1000)
-        assert chosen.budgets == {"a": Budget(max_cost_usd=1, max_calls=3, max_tokens=50)}
-        config = chosen.config("js")["predictions"]
+        flags = SurveyFlags(max_cost_usd=("2.5", "a=1"), max_calls=("a=3",), max_tokens=("1_000",))
+        chosen = selection({"rounds": ["S1"], "models": ["a"]}, flags, models)
+        assert chosen.settings.budget == Budget(max_cost_usd=2.5, max_tokens=1000)
+        assert chosen.settings.budgets == {"a": Budget(max_cost_usd=1, max_calls=3, max_tokens=50)}
+        config = survey_run_config(chosen.settings)["predictions"]
         assert (config["max_cost_usd"], config["max_tokens"]) == (2.5, 1000)
         assert json.loads(json.dumps(config["budgets"])) == {"a": {"max_cost_usd": 1.0, "max_calls": 3, "max_tokens": 50}}
 

@@ -18,8 +18,12 @@ from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.family.run_settings import Door, RunSettings, panel_settings, run_config, setting, settings_at, settings_of
+from dtef_pipeline.member_docstrings import member_docstrings
+from dtef_pipeline.survey.blueprint.options import CONDITION_WORDS, FORMATS, TASKS
+from dtef_pipeline.survey.settings import SurveySettings
+from dtef_pipeline.survey.tables import METRICS
 
-MODELS = {one.name: one.settings for one in FAMILIES if one.settings is not RunSettings}
+MODELS = {one.name: one.settings for one in FAMILIES}
 
 
 class Tried(NamedTuple):
@@ -115,6 +119,19 @@ def test_run_configuration_has_the_snapshot_and_what_is_not_as_usual() -> None:
         "first": {"snapshot": "base", "budgets": {"m": {"max_calls": 3}}, "k": 3},
         "second": {"k": 3},
     }
+
+
+def test_the_survey_s_settings_know_all_words_of_conditions_and_all_metrics() -> None:
+    described = member_docstrings(SurveySettings)["conditions"]
+    assert [word for word in (*TASKS, *FORMATS, *CONDITION_WORDS) if word not in described] == []
+    assert get_args(SurveySettings.model_fields["metric"].annotation) == METRICS
+
+
+def test_keys_at_the_top_of_a_panel_are_the_survey_s_and_others_are_left_to_others(tmp_path: Path) -> None:
+    path = tmp_path / "panel.yaml"
+    path.write_text("draws: 2\nqa: {draws: 3}\ncontext_levels: [0, all]\n", encoding="utf-8")
+    found = panel_settings(path, "", SurveySettings)
+    assert found == SurveySettings(draws=2, context_levels=["0", "all"])
 
 
 @pytest.mark.parametrize("name", ["max_calls", "budgets", "snapshot"])

@@ -10,7 +10,6 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import panel_settings, run_config
 from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QA_STAGE_SETTINGS, QaSettings, chosen_parts, parts_of_panel
-from dtef_pipeline.survey.panel import load_panel
 from tests.conftest import ROOT
 
 KNOWN = ["mmlu/law", "mmlu/high_school_law", "mmlu/high_school_physics", "gsm8k/all", "own/law"]
@@ -90,4 +89,3 @@ def test_the_example_in_the_shipped_panel_can_be_used(tmp_path: Path) -> None:
     found = panel(tmp_path, "\n".join(section))
     assert found is not None
     assert found.names_parts
-    assert load_panel(tmp_path / "panel.yaml").qa

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from assets.survey.panel_file import known_panel
 from dtef_pipeline.asking.models import Budget, load_models
+from dtef_pipeline.drift.panel_section import load_drift_settings
 from dtef_pipeline.drift.settings import DriftSettings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.panel import Panel, check_named, load_panel
+from dtef_pipeline.survey.panel import check_named, load_panel
+from dtef_pipeline.survey.settings import SurveySettings, panel_budgets, partitions_of_panel, resolve_panel
+from resources.settings import Settings
 from tests.conftest import ROOT
 
 MODELS = load_models(
@@ -31,30 +35,34 @@ def scored() -> list[tuple[str, str]]:
     return [("old", "old[temperature=0]")]
 
 
-def read(tmp_path: Path, text: str) -> Panel:
+def read(tmp_path: Path, text: str) -> SurveySettings:
     path = tmp_path / "panel.yaml"
     path.write_text(text, encoding="utf-8")
-    return load_panel(path)
+    return known_panel(Settings.from_environment({"DTEF_PANEL": str(path)}))
+
+
+def read_drift(tmp_path: Path, text: str) -> DriftSettings:
+    read(tmp_path, text)
+    return load_drift_settings(tmp_path / "panel.yaml")
 
 
 class TestReading:
     @pytest.mark.parametrize("text", ["", "# nothing yet\n", "rounds:\nmodels:\ndrift:\n"])
     def test_what_is_not_said_has_a_default(self, tmp_path: Path, text: str) -> None:
-        assert read(tmp_path, text) == Panel()
-        assert Panel().models == ["baselines"]
-        assert Panel().temperature == 0
-        assert Panel().drift == DriftSettings()
+        assert read(tmp_path, text) == SurveySettings()
+        assert SurveySettings().models == ["baselines"]
+        assert SurveySettings().temperature == 0
 
     def test_values_are_read_as_people_write_them(self, tmp_path: Path) -> None:
-        panel = read(
-            tmp_path,
+        text = (
             "context_levels: [0, '5', all]\nconditions: [shift+cot]\n"
-            "drift: {since: 2026-03-01, alpha: 0.01, baseline: 7, severity: {watch: OFF, drift: WARN}}\n",
+            "drift: {since: 2026-03-01, alpha: 0.01, baseline: 7, severity: {watch: OFF, drift: WARN}}\n"
         )
+        panel, drift = read(tmp_path, text), read_drift(tmp_path, text)
         assert panel.context_levels == ["0", "5", "all"]
         assert panel.conditions == ["shift/attribute-label+cot"]
-        assert (panel.drift.baseline, panel.drift.alpha, panel.drift.since) == (7, 0.01, {"": "2026-03-01"})
-        assert (panel.drift.severity.watch, panel.drift.severity.drift) == ("OFF", "WARN")
+        assert (drift.baseline, drift.alpha, drift.since) == (7, 0.01, {"": "2026-03-01"})
+        assert (drift.severity.watch, drift.severity.drift) == ("OFF", "WARN")
 
     @pytest.mark.parametrize(
         ("text", "since"),
@@ -65,12 +73,16 @@ class TestReading:
         ],
     )
     def test_a_drift_is_accepted_of_all_models_or_of_some(self, tmp_path: Path, text: str, since: dict[str, str]) -> None:
-        assert read(tmp_path, f"drift:\n  since: {text}\n").drift.since == since
+        assert read_drift(tmp_path, f"drift:\n  since: {text}\n").since == since
 
     @pytest.mark.parametrize(
         ("text", "line", "said"),
         [
-            ("draws: 2\nmodles: [a]\n", 2, "modles: unknown key; known: models, rounds, segments"),
+            (
+                "draws: 2\nmodles: [a]\n",
+                2,
+                "modles: unknown key; known: max_cost_usd, max_calls, max_tokens, budgets, rounds, segments, models",
+            ),
             ("drift:\n  severity:\n    wach: WARN\n", 3, "drift.severity.wach: unknown key; known: watch, drift"),
             ("drift:\n  severity:\n    drift: LOUD\n", 3, "drift.severity.drift: got 'LOUD'; allowed: WARN, ERROR, OFF"),
             ("budgets:\n  cold: {max_call: 1}\n", 2, "budgets.cold.max_call: unknown key; known: max_cost_usd, max_calls"),
@@ -106,7 +118,7 @@ class TestReading:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("- cold\n", "allowed: a mapping with models"),
+            ("- cold\n", "allowed: a mapping with max_cost_usd"),
             ("a: [", "not a readable panel file"),
             ("draws: 1\ndraws: 2\n", "twice"),
         ],
@@ -144,14 +156,14 @@ class TestReading:
 
     def test_the_shipped_example_can_be_used_as_it_is(self) -> None:
         panel = load_panel(ROOT / "data" / "panel.yaml")
-        asked = {spec.name for spec in panel.asked(MODELS)}
-        assert set(panel.budgets_of(MODELS)) <= asked
+        asked = {spec.name for spec in resolve_panel(panel, MODELS)}
+        assert set(panel_budgets(panel, MODELS)) <= asked
 
 
 class TestModels:
     def test_language_models_get_the_panels_temperature_unless_they_take_none_or_say_their_own(self) -> None:
-        panel = Panel(models=["pair", "thinking", "warm@temperature=0.2", "baseline/uniform", "warm@max_tokens=9"])
-        assert [(spec.name, spec.temperature) for spec in panel.asked(MODELS)] == [
+        panel = SurveySettings(models=["pair", "thinking", "warm@temperature=0.2", "baseline/uniform", "warm@max_tokens=9"])
+        assert [(spec.name, spec.temperature) for spec in resolve_panel(panel, MODELS)] == [
             ("warm@temperature=0", 0),
             ("cold", 0),
             ("thinking", None),
@@ -161,12 +173,12 @@ class TestModels:
         ]
 
     def test_a_budget_is_for_the_model_as_it_is_asked_and_keeps_its_other_bounds(self) -> None:
-        panel = Panel(models=["pair"], budgets={"warm": Budget(max_cost_usd=1)})
-        assert panel.budgets_of(MODELS) == {"warm@temperature=0": Budget(max_cost_usd=1, max_calls=7)}
+        panel = SurveySettings(models=["pair"], budgets={"warm": Budget(max_cost_usd=1)})
+        assert panel_budgets(panel, MODELS) == {"warm@temperature=0": Budget(max_cost_usd=1, max_calls=7)}
 
 
 class TestPartitions:
     def test_without_a_choice_it_is_all_of_them_and_they_keep_their_order(self) -> None:
-        assert Panel().partitions(KNOWN) == KNOWN
-        assert Panel(rounds=["T2"]).partitions(KNOWN) == KNOWN[2:]
-        assert Panel(segments=["country:chile"]).partitions(KNOWN) == [KNOWN[0], KNOWN[2]]
+        assert partitions_of_panel(SurveySettings(), KNOWN) == KNOWN
+        assert partitions_of_panel(SurveySettings(rounds=["T2"]), KNOWN) == KNOWN[2:]
+        assert partitions_of_panel(SurveySettings(segments=["country:chile"]), KNOWN) == [KNOWN[0], KNOWN[2]]

@@ -152,20 +152,20 @@ def worker(program: str) -> list[str]:
 def test_an_engine_that_never_ends_is_ended() -> None:
     begun = time.monotonic()
     (fault,) = engine_faults(KUHN, 0.5, worker("while True: pass"))
-    assert (fault["path"], "took longer than 0.5 s" in fault["message"]) == ("adapter", True)
+    assert (fault.path, "took longer than 0.5 s" in fault.message) == ("adapter", True)
     assert time.monotonic() - begun < 20
 
 
 @pytest.mark.parametrize("program", ["import os; os.abort()", "print('{')", "print('[1]')", "print('{}'[:1] * 10**6)"])
 def test_an_engine_that_takes_its_process_down_is_a_fault_of_the_manifest(program: str) -> None:
     (fault,) = engine_faults(KUHN, 20, worker(program))
-    assert "failed" in fault["message"]
+    assert "failed" in fault.message
 
 
 def test_what_an_engine_says_at_length_is_cut() -> None:
     told = json.dumps([["adapter", "x" * 100_000]])
     (fault,) = engine_faults(KUHN, 20, worker(f"print({told!r})"))
-    assert len(fault["message"]) <= 1000
+    assert len(fault.message) <= 1000
 
 
 def test_a_server_that_checks_others_says_when_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:

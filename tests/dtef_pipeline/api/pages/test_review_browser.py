@@ -134,11 +134,11 @@ def test_what_cannot_be_stored_stays_in_the_form(
     with monkeypatch.context() as patch:
         patch.setattr(store.database, "write", away)
         press(browser, "Enter")
-        until_said(browser, "the server cannot reach its database now")
+        until_said(browser, "the store cannot be reached or written now")
     (cookie,) = browser.call("Network.getCookies", urls=[address])["cookies"]
     browser.call("Network.clearBrowserCookies")
     press(browser, "Enter")
-    until_said(browser, "you are logged out")
+    until_said(browser, "You are logged out")
     assert browser.does("document.querySelector('#said a').target") == "_blank"
     browser.call("Network.setCookie", name=cookie["name"], value=cookie["value"], url=address)
     browser.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)

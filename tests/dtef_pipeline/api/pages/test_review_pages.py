@@ -159,7 +159,7 @@ def test_a_vote_is_kept_while_the_database_is_away(tmp_path: Path, monkeypatch: 
             patch.setattr(store_of(client).database, "write", away)
             answer = voted(client, page, "tie", "2", justification='"so" <i>')
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
-            assert "Nothing you entered is lost" in said(answer)
+            assert "Nothing you entered is lost" in answer.text
             assert "secret" not in answer.text
             assert client.get("/review").status_code == 503
         kept = {name: unescape(value) for name, value in hidden(answer).items()}
@@ -174,7 +174,7 @@ def test_a_vote_of_somebody_who_was_logged_out_is_kept_and_not_stored(tmp_path: 
         client.cookies.clear()
         answer = voted(client, page, "B", "3")
         assert answer.status_code == 401
-        assert "you are logged out" in said(answer)
+        assert "You are logged out" in answer.text
         assert 'target="_blank"' in answer.text
         assert {"choice": "B", "confidence": "3"}.items() <= hidden(answer).items()
         assert shown(page)[1] not in answer.text

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from dtef_pipeline.api.plans.plan import PlannedEvaluation, UnfitManifest, UnknownName
 from dtef_pipeline.api.plans.qa_plan import QA_PLANS, QaEvaluation
 from dtef_pipeline.api.plans.rubric_plan import RUBRIC_PLANS, RubricEvaluation
-from dtef_pipeline.api.plans.survey_plan import SurveyEvaluation, planned_survey
+from dtef_pipeline.api.plans.survey_plan import SURVEY_PLANS, SurveyEvaluation
 from dtef_pipeline.qa.tables import QA_EXAMPLES, QA_ITEMS
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -40,7 +40,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 def survey(settings: Settings, **given: Any) -> PlannedEvaluation:
     manifest = SurveyEvaluation(**{"family": "survey", "rounds": ["GD4"], "models": [MODEL], **given})
-    return planned_survey(manifest, settings)
+    return SURVEY_PLANS.plan(manifest, settings)
 
 
 def rubric(settings: Settings, **given: Any) -> PlannedEvaluation:

@@ -15,7 +15,8 @@ from dtef_pipeline.errors import StoreError
 from dtef_pipeline.preference.pairing import new_pairs
 from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
 from resources.votes.vote_store import VoteStore
-from tests.dtef_pipeline.api.started import AS_ADMIN, StartedApi, Subscriber, awaited, started
+from tests.dtef_pipeline.api.followed import until
+from tests.dtef_pipeline.api.started import AS_ADMIN, StartedApi, Subscriber, started
 from tests.made.stored_votes import written
 from tests.made.told_runs import begin_run, made_home, tell_in
 from tests.postgres import Postgres
@@ -44,7 +45,7 @@ def write_events(store: EvaluationStore, instance: dg.DagsterInstance, queue_id:
     tell_in(instance, first, {"done": "by a worker that had been given up"})
     for number in range(ITEMS):
         tell_in(instance, again, {"done": number})
-    assert awaited(lambda: has_ended(store, queue_id))
+    until(lambda: has_ended(store, queue_id), "the end")
 
 
 def has_ended(store: EvaluationStore, queue_id: str) -> bool:
@@ -66,18 +67,18 @@ def test_a_stream_is_taken_up_after_a_kill_with_every_event_once(tmp_path: Path)
         writer = threading.Thread(target=write_events, args=(store, instance, queue_id))
         with started(tmp_path, url) as api:
             subscriber = Subscriber(api.address, queue_id)
-            assert awaited(lambda: len(subscriber.seen) > 0)
+            until(lambda: len(subscriber.seen) > 0, "events")
             writer.start()
-            assert awaited(lambda: len(subscriber.seen) > 5)
+            until(lambda: len(subscriber.seen) > 5, "events")
             assert api.end(signal.SIGKILL) == -signal.SIGKILL
         with started(tmp_path, url, api.port) as again:
-            assert awaited(subscriber.ended.is_set)
+            until(subscriber.ended.is_set, "the end of the stream")
             writer.join()
             assert subscriber.seen == EXPECTED
             assert subscriber.breaks > 0
             # A stream that is open holds no one up who stops the server.
             waiting = Subscriber(again.address, queued(store))
-            assert awaited(lambda: len(waiting.seen) > 0)
+            until(lambda: len(waiting.seen) > 0, "events")
             waiting.left = True
             assert again.end(signal.SIGTERM, within=15) in (0, -signal.SIGTERM)
     assert "Traceback" not in (tmp_path / "api.log").read_text(encoding="utf-8")
@@ -132,7 +133,7 @@ class TestPostgreSQL:
             threading.Thread(target=vote_on_all, args=(address, pair_ids, f"r{number}", statuses))
             for number, address in enumerate(addresses * 2)
         ]
-        assert awaited(lambda: len(subscriber.seen) > 0)
+        until(lambda: len(subscriber.seen) > 0, "events")
         for thread in threads:
             thread.start()
         for _ in range(3):
@@ -142,7 +143,7 @@ class TestPostgreSQL:
         server.start()
         for thread in threads:
             thread.join()
-        assert awaited(subscriber.ended.is_set)
+        until(subscriber.ended.is_set, "the end of the stream")
         assert subscriber.seen == EXPECTED
         return statuses
 

@@ -1,0 +1,57 @@
+"""Checks of surveys over whole rounds, and over what all nights found."""
+
+import dagster as dg
+import duckdb
+import pyarrow as pa
+
+from assets.stage.checks import asset_check, verdict
+from assets.stage.drift_checks import drift_result
+from assets.stage.panel_drift import drift_section
+from assets.stage.resources import Store
+from dtef_pipeline.survey.drift_subject import SUBJECT
+
+_MOST_QUARANTINED = 0.25
+"""Share of a round's pairs."""
+
+
+@asset_check(asset=dg.AssetKey("survey_responses"))
+def little_in_quarantine(store: Store) -> dg.AssetCheckResult:
+    """Warns when more than a quarter of a round's (segment, question) pairs were set aside."""
+    rounds = store.warehouse.values("survey_responses", "round")
+    shares = {}
+    for round_id in rounds:
+        quarantined = store.warehouse.rows("survey_quarantine", columns=["question_id"], round=round_id)
+        pairs = len(quarantined) - quarantined["question_id"].null_count
+        kept = len(store.warehouse.rows("survey_responses", columns=["question_id"], round=round_id))
+        shares[round_id] = pairs / max(1, pairs + kept)
+    offenders = [f"{round_id}: {share:.1%} of the pairs" for round_id, share in shares.items() if share > _MOST_QUARANTINED]
+    return verdict(offenders, checked=len(rounds), severity=dg.AssetCheckSeverity.WARN)
+
+
+@asset_check(asset=dg.AssetKey("survey_responses"))
+def every_column_recognised(store: Store) -> dg.AssetCheckResult:
+    """Every segment column of the file was recognised; an unknown one is left out, and named here."""
+    rounds = store.warehouse.values("survey_responses", "round")
+    offenders = []
+    for round_id in rounds:
+        findings = store.warehouse.rows("survey_findings", round=round_id).to_pylist()
+        offenders += [f"{round_id}: {f['message']}: {', '.join(f['items'])}" for f in findings if f["level"] == "error"]
+    return verdict(offenders, checked=len(rounds))
+
+
+@asset_check(asset=dg.AssetKey("drift_checks"))
+def no_drift(store: Store) -> dg.AssetCheckResult:
+    """Fails for a model that drifted on a segment, warns of one to watch, unless the panel's `severity` says otherwise.
+
+    About all rounds: what a night found does not turn green when a run of another round follows.
+    """
+
+    def look(connection: duckdb.DuckDBPyConnection) -> tuple[int, pa.Table]:
+        ((checked,),) = connection.execute("SELECT count(*) FROM drift_checks").fetchall()
+        found = connection.sql(
+            "SELECT * FROM drift_checks WHERE verdict IN ('watch', 'drift') OR night_first_snapshot IS NOT NULL"
+        ).to_arrow_table()
+        return checked, found
+
+    checked, found = store.warehouse.query(look, only=["drift_checks"])
+    return drift_result(found, checked, drift_section(store.settings).severity, SUBJECT)

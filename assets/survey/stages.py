@@ -1,0 +1,499 @@
+"""The stages of the survey family. Those here read files, ask models within what the response store has, or look at other partitions."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.engine.stage_assets import stage_assets
+from assets.stage.checks import read_keys
+from assets.stage.drift_checks import counted_verdicts
+from assets.stage.panel_drift import drift_section
+from assets.survey.moved_questions import named
+from assets.survey.predictor import Predictor, SegmentPredictions, asked_models
+from assets.survey.round_sources import sources_of
+from assets.survey.rounds import refuse_losses, survey_files
+from dtef_pipeline.asking.calls import TAKEN_OVER
+from dtef_pipeline.asking.models import COMPUTED
+from dtef_pipeline.asking.snapshot_order import snapshot_order
+from dtef_pipeline.boards.costs import usage_by_model
+from dtef_pipeline.drift.checks import columns_needed, drift_checks
+from dtef_pipeline.drift.headline import headline
+from dtef_pipeline.errors import ConfigError, DtefError
+from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.family.stage import CallPlan, Check, Inputs, Stage, Tables, few_failures, unique
+from dtef_pipeline.survey.attributes import is_non_answer
+from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints, left_out
+from dtef_pipeline.survey.changes import COPY_COLUMNS, SAME_SURVEY, is_copy
+from dtef_pipeline.survey.design_effects import stated
+from dtef_pipeline.survey.drift_subject import SUBJECT
+from dtef_pipeline.survey.identity import SPACE, round_order
+from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
+from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
+from dtef_pipeline.survey.shares import without_multi_select
+from dtef_pipeline.survey.stages import RESULTS_STAGE, SCORES_STAGE
+from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
+from dtef_pipeline.survey.tables import BLUEPRINTS, SURVEY_FINDINGS
+from dtef_pipeline.survey.whole import whole
+from dtef_pipeline.text.counted import counted
+from resources.sources import content_hash
+from resources.warehouse import Warehouse
+
+
+class _Round(NamedTuple):
+    """Tables of a whole round: `survey_responses` rows, and `reference_scores` in the same order."""
+
+    responses: pa.Table
+    references: pa.Table
+
+
+def read_segment(inputs: Inputs, _: SurveySettings) -> Tables:
+    """What a segment answered, from the file of its round. Raises DtefError where nothing of it can be used."""
+    rows, references = (table.filter(pc.field("segment") == inputs.levels["segment"]) for table in _round_of(inputs))
+    if not len(rows):
+        raise DtefError(f"{inputs.key}: the survey has no usable answers of this segment; see survey_quarantine for why")
+    return {"survey_responses": rows, "reference_scores": references}
+
+
+def _round_of(inputs: Inputs) -> _Round:
+    """The round, read once: a survey that cannot be read fails each of its partitions, and is not read again for each."""
+    read: dict[str, Callable[[], _Round]] = inputs.remember("rounds", dict)
+    round_id = inputs.levels["round"]
+    if round_id not in read:
+        read.clear()  # of several rounds one after the other is held
+        read[round_id] = _read_once(partial(_observe_round, inputs.outside, round_id))
+    return read[round_id]()
+
+
+def _read_once(read: Callable[[], _Round]) -> Callable[[], _Round]:
+    try:
+        tables = read()
+    except Exception as error:
+        failure = error
+
+        def fail() -> _Round:
+            raise failure
+
+        return fail
+    return lambda: tables
+
+
+def _observe_round(store: Any, round_id: str) -> _Round:
+    sources = sources_of(store)
+    source, survey = sources.read(round_id)
+    survey = whole(without_multi_select(survey), source.allowed)
+    survey = replace(survey, findings=(*survey.findings, *stated(source.design_effect)))
+    observed = observe(survey, min_n=source.min_n)
+    if content_hash(Path(source.path)) != source.content_hash:
+        # It changed after it was registered, so nobody has agreed to what it lacks now.
+        refuse_losses(sources, survey, observed, source.min_n, source.allowed)
+    warehouse: Warehouse = store.warehouse
+    warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
+    findings = pa.concat_tables([observed.findings, _findings_beside_other_rounds(warehouse, round_id, observed.responses)])
+    warehouse.write("survey_findings", findings, round=round_id)
+    return _Round(observed.responses, reference_scores(observed.responses, design_effect=source.design_effect))
+
+
+def _findings_beside_other_rounds(warehouse: Warehouse, round_id: str, responses: pa.Table) -> pa.Table:
+    """Findings on the round beside those that are stored: which of them are the same survey, and which were predicted without it."""
+    others = [other for other in warehouse.values("survey_responses", "round") if other != round_id]
+    answers = partial(warehouse.rows, "survey_responses", columns=list(COPY_COLUMNS))
+    copies = [other for other in others if is_copy(responses, answers(round=other))]
+    found = []
+    if copies:
+        message = f"The same survey is stored under several ids: {PREVIOUS_ROUND} does not repeat one of them for another."
+        found.append({"code": SAME_SURVEY, "message": message, "items": [round_id, *copies]})
+    if later := _later_predicted_rounds(warehouse, round_id):
+        again = f"`dtef run --round {' --round '.join(later)} --model baselines`"
+        message = f"Predicted before {round_id} was stored, so that {PREVIOUS_ROUND} does not know it: {again} makes it again."
+        found.append({"code": "predicted-without-round", "message": message, "items": later})
+    return pa.Table.from_pylist([{"round": round_id, "level": "warning", **one} for one in found], schema=SURVEY_FINDINGS)
+
+
+def _later_predicted_rounds(warehouse: Warehouse, round_id: str) -> list[str]:
+    """The later rounds of the series that have predictions, where the round itself is not stored yet."""
+    if round_id in warehouse.values("survey_responses", "round"):
+        return []
+    this = round_order(round_id)
+    predicted = warehouse.values("predictions", "round")
+    return [other for other in predicted if round_order(other)[0] == this[0] and round_order(other) > this]
+
+
+def _answer_counts(tables: Tables) -> Mapping[str, Any]:
+    rows, references = tables["survey_responses"], tables["reference_scores"]
+    ceiling = pc.mean(pc.struct_field(references["ceiling"], "js")).as_py()
+    return {
+        "segment_n": rows["segment_n"][0].as_py() or 0,
+        "smallest_n": pc.min(rows["n"]).as_py(),
+        "unknown_n": rows["n"].null_count,
+        "circular_questions": pc.sum(pc.cast(rows["circular"], pa.int64())).as_py(),
+        "mean_ceiling": ceiling,
+        "ceiling_seed": CEILING_SEED,
+        "own_n": pc.sum(pc.cast(pc.equal(rows["n_source"], "question"), pa.int64())).as_py(),
+    }
+
+
+def _no_distributions(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    for row in rows.to_pylist():
+        given = (shares for shares in (row["observed"], row["population"]) if shares is not None)
+        if any(min(shares) < 0 or abs(sum(shares) - 1) > 1e-9 for shares in given):
+            yield row["question_id"]
+
+
+def _small_samples(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
+    minima: dict[str, int] = inputs.remember("minima", dict)
+    round_id = inputs.levels["round"]
+    if round_id not in minima:
+        source = sources_of(inputs.outside).get(round_id)
+        minima[round_id] = source.min_n if source else 1
+    for row in rows.to_pylist():
+        if row["n"] is not None and row["n"] < minima[round_id]:
+            yield f"{row['question_id']}: n={row['n']} < {minima[round_id]}"
+
+
+def _impossible_references(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
+    references = inputs.remember(
+        "references", lambda: _rows_by_key(inputs, "reference_scores", ["question_id", "n", "ceiling"])
+    )
+    found = references[inputs.key].to_pylist() if inputs.key in references else []
+    ceilings = {(row["question_id"], row["n"]): (row["ceiling"] or {}).get("js") for row in found}
+    for row in rows.to_pylist():
+        pair = (row["question_id"], row["n"])
+        ceiling = ceilings.get(pair)
+        is_unknown = row["n"] is None and row["n_effective"] is None and pair in ceilings
+        if not is_unknown and (ceiling is None or not 0 <= ceiling <= 1):
+            yield f"{row['question_id']}: " + ("none" if ceiling is None else f"ceiling {ceiling}")
+
+
+def _rows_by_key(inputs: Inputs, table: str, columns: Sequence[str]) -> dict[str, pa.Table]:
+    return dict(read_keys(inputs.outside, table, columns))
+
+
+RESPONSES_STAGE = Stage(
+    "survey_responses",
+    """What each segment really answered: one row per (round, segment, question) with the observed distribution and its own n.
+
+    Read from the folder or file the round was ingested from (`dtef add`). Rows carry the population and leave-one-out marginals, so
+    that no later stage needs another partition. Pairs that cannot be trusted (n below the minimum, percentages that do not add up) are in
+    the table `survey_quarantine`, with the reason; what was left out of the file is in `survey_findings`. Beside it stands the table
+    `reference_scores`: what a perfect prediction of each pair would score, given how few people answered, and what one that knows nothing of
+    the segment does.""",
+    read_segment,
+    after=(survey_files.key.to_user_string(),),
+    version="11",
+    checks=(
+        Check(
+            "distributions_sum_to_one",
+            "Observed and population distributions are fractions that sum to 1.",
+            "survey_responses",
+            ("question_id", "observed", "population"),
+            _no_distributions,
+            blocking=True,
+        ),
+        unique("one_row_a_question", "Every question has one row per segment.", "survey_responses", ("question_id",)),
+        Check(
+            "n_reaches_minimum",
+            "Every distribution rests on at least the minimum number of respondents the round was ingested with, where n is known.",
+            "survey_responses",
+            ("question_id", "n"),
+            _small_samples,
+            blocking=True,
+        ),
+        Check(
+            "every_pair_has_reference_scores",
+            "Every pair has its reference scores, of the same number of respondents, and a ceiling within 0 and 1 where that is known.",
+            "survey_responses",
+            ("question_id", "n", "n_effective"),
+            _impossible_references,
+            blocking=True,
+        ),
+    ),
+    preview=("question_text", "options", "observed", "n"),
+    metadata=_answer_counts,
+)
+
+
+_RECIPE = ("condition", "context_level", "recipe")
+"""The columns of `blueprints` that say in which ways prompts were made."""
+
+
+def make_blueprints(inputs: Inputs, settings: SurveySettings) -> Tables:
+    """The prompts of a segment, as the settings say and as earlier runs had them."""
+    options = blueprint_options(settings, _known_recipes(inputs.outside.warehouse, inputs.levels))
+    survey = inputs.read("survey_responses")
+    rows = build_blueprints(survey, *options)
+    absent = [f"{condition}: {', '.join(questions)}" for condition, questions in left_out(survey, rows, options).items()]
+    for line in absent:
+        inputs.warn(f"left out, too long for the token budget or without the answers that shift needs: {line}")
+    inputs.describe(left_out="; ".join(absent) or "none")
+    return {"blueprints": rows}
+
+
+def blueprint_options(settings: SurveySettings, earlier: pa.Table) -> list[BlueprintOptions]:
+    """The options of this run, and those of the conditions and levels to keep, each as it was made. `earlier`: the columns _RECIPE."""
+    levels = tuple(dict.fromkeys(settings.context_levels or ["0"]))
+    if not settings.conditions and not len(earlier):
+        raise ConfigError(
+            f"no condition given, and no earlier one is known: allowed: one or more such as {BlueprintOptions().condition}"
+        )
+    spelled = [BlueprintOptions.of_condition(text, levels, settings.system_prompts) for text in settings.conditions]
+    # One condition has several spellings: `shift` is `shift/attribute-label`.
+    chosen = {options.condition: options for options in spelled}
+    made = {(condition, level) for condition in chosen for level in levels}
+    columns = [earlier[name].to_pylist() for name in _RECIPE] if settings.keep_earlier else [[], [], []]
+    kept = {(condition, level): recipe for condition, level, recipe in zip(*columns, strict=True)}
+    others = [BlueprintOptions.of_recipe(recipe, [way[1]]) for way, recipe in sorted(kept.items()) if way not in made]
+    return [*chosen.values(), *others]
+
+
+def _known_recipes(warehouse: Warehouse, at: Mapping[str, str]) -> pa.Table:
+    """The columns _RECIPE of the partition; where the file is damaged, those of its predictions and scores, else of the round."""
+    earlier = warehouse.read_earlier("blueprints", columns=_RECIPE, **at)
+    if earlier is not None:
+        return earlier
+    others = [one for one in warehouse.values("blueprints", "segment", round=at["round"]) if one != at["segment"]]
+    tables = [warehouse.rows("blueprints", columns=_RECIPE, round=at["round"], segment=one) for one in others]
+    recipes = {(row["condition"], row["context_level"]): row["recipe"] for rows in tables for row in rows.to_pylist()}
+    asked = [warehouse.rows(table, columns=_RECIPE[:2], **at) for table in ("predictions", "scores")]
+    ways = {tuple(row.values()) for rows in asked for row in rows.to_pylist()} or set(recipes)
+    for condition, level in ways - set(recipes):
+        recipes[condition, level] = BlueprintOptions.of_condition(condition, [level]).recipe
+    rows = [dict(zip(_RECIPE, (*way, recipes[way]), strict=True)) for way in sorted(ways)]
+    return pa.Table.from_pylist(rows, pa.schema([BLUEPRINTS.field(name) for name in _RECIPE]))
+
+
+def _first_prompt(tables: Tables) -> Mapping[str, Any]:
+    rows = tables["blueprints"]
+    return {
+        "blueprint_hash": rows["blueprint_hash"][0].as_py(),
+        "most_tokens": pc.max(rows["tokens"]).as_py(),
+        "first_prompt": rows["user"][0].as_py(),
+    }
+
+
+def _given_away(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    circular = set(rows.filter(rows["circular"])["question_id"].to_pylist())
+    asked: dict[str, set[str]] = {}
+    for question, prompt in zip(rows["question_id"].to_pylist(), rows["prompt_id"].to_pylist(), strict=True):
+        asked.setdefault(prompt, set()).add(question)
+    for row in rows.to_pylist():
+        if (circular | asked[row["prompt_id"]]).intersection(row["context_question_ids"]):
+            yield row["question_id"]
+
+
+BLUEPRINTS_STAGE = Stage(
+    "blueprints",
+    """What models are asked: one row per target question of the segment, context level and condition, with the exact prompt.
+
+    A prompt is a system prompt, the segment's demographic profile, context questions with the segment's actual answers, and the target
+    question with its options; the questions of a batch share one prompt. In conditions with `+population` all respondents stand in the
+    segment's place. Context never holds a target of the prompt, a duplicate of it, or a question that defines the segment. `prompt_id` is the
+    hash of everything the model sees; `blueprint_hash` that of the whole segment.""",
+    make_blueprints,
+    after=("survey_responses",),
+    settings=SURVEY_STAGE_SETTINGS["blueprints"],
+    version="2",
+    alone=True,
+    checks=(
+        unique(
+            "prompts_unique",
+            "A (question, context level, condition) has one prompt.",
+            "blueprints",
+            ("question_id", "context_level", "condition"),
+        ),
+        Check(
+            "context_gives_nothing_away",
+            "No prompt shows a question that it asks, or a circular one, as context.",
+            "blueprints",
+            ("question_id", "prompt_id", "context_question_ids", "circular"),
+            _given_away,
+            blocking=True,
+        ),
+    ),
+    preview=("question_id", "condition", "context_level", "context_included", "tokens"),
+    counted=("condition", "context_level"),
+    metadata=_first_prompt,
+)
+
+
+def plan_predictions(inputs: Inputs, settings: SurveySettings) -> CallPlan:
+    """What models are asked of a segment. Raises ConfigError for a model that is not known."""
+    predictor = _predictor(inputs, settings)
+    segment = SegmentPredictions(predictor, inputs.key)
+
+    def write(new: Tables) -> Tables:
+        tables = segment.written(new)
+        inputs.describe(superseded=segment.superseded)
+        if segment.superseded:
+            inputs.warn(f"{counted(segment.superseded, 'earlier prediction')} answered prompts that have changed since")
+        return tables
+
+    asked = [model for model in predictor.asked.language if model.name in predictor.expected]
+    size = predictor.sizes.get(inputs.key, 0)
+    return CallPlan(asked, {}, size, segment.requests, segment.keys, segment.rows, write)
+
+
+def _predictor(inputs: Inputs, settings: SurveySettings) -> Predictor:
+    store = inputs.outside
+
+    def make() -> Predictor:
+        stored = partial(store.responses.responses, columns=TAKEN_OVER)
+        asked = asked_models(settings, inputs.models)
+        return Predictor(store.warehouse, settings, asked, stored, store.responses.models, inputs.all_keys)
+
+    predictor: Predictor = inputs.remember("predictor", make)
+    return predictor
+
+
+def _usage(tables: Tables) -> Mapping[str, Any]:
+    """What each language model of the partition used."""
+    rows = tables["predictions"]
+    answered, unpriced = pc.equal(rows["call_status"], "answered"), pc.is_null(rows["cost_usd"])
+    unknown = {"cost_unknown": int(pc.sum(pc.and_(answered, unpriced)).as_py() or 0)}
+    if pc.all(pc.starts_with(rows["model_variant"], COMPUTED)).as_py():
+        return unknown
+    columns = ["model", "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd"]
+    return {**unknown, "usage": usage_by_model(rows, SURVEY_CALL_TABLES).select(columns)}
+
+
+def _without_blueprint(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
+    made = inputs.remember("prompts", lambda: _rows_by_key(inputs, "blueprints", ["prompt_id", "blueprint_hash"]))
+    prompts = made.get(inputs.key, BLUEPRINTS.empty_table())
+    current = rows.filter(pc.is_in(rows["blueprint_hash"], prompts["blueprint_hash"].combine_chunks()))
+    lacking = current.filter(pc.invert(pc.is_in(current["prompt_id"], prompts["prompt_id"].combine_chunks())))
+    for row in lacking.to_pylist():
+        yield f"{row['model']} {row['prompt_id']}"
+
+
+PREDICTIONS_STAGE = Stage(
+    "predictions",
+    """What the models answered: one row per (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
+
+    Every response is committed to the response store before it appears here, so a rerun asks only for what is missing. A call that failed for
+    good is a row of status `error` with its message. Baselines are models too, but no model is asked for them.""",
+    plan_predictions,
+    after=("blueprints",),
+    settings=SURVEY_STAGE_SETTINGS["predictions"],
+    version="4",
+    asks=True,
+    nightly=True,
+    expected=lambda inputs, settings: _predictor(inputs, settings).expected,
+    checks=(
+        unique(
+            "predictions_unique",
+            "No response counts twice: a request has one row per question, context level and condition.",
+            "predictions",
+            ("request_key", "question_id", "context_level", "condition"),
+        ),
+        Check(
+            "every_prediction_has_a_blueprint",
+            "Every prediction made for the current blueprints belongs to one of their prompts.",
+            "predictions",
+            ("prompt_id", "blueprint_hash", "model"),
+            _without_blueprint,
+            blocking=True,
+        ),
+        few_failures("calls_succeed", "predictions", "call_status", "calls"),
+    ),
+    preview=("question_id", "model", "context_level", "call_status", "response"),
+    counted=("call_status", "model"),
+    metadata=_usage,
+)
+
+
+def check_segment(inputs: Inputs, _: SurveySettings) -> Tables:
+    """Whether models moved on a segment."""
+    warehouse: Warehouse = inputs.outside.warehouse
+    watch = inputs.remember("watch", lambda: _watch(inputs))
+    scores = inputs.read("scores", columns_needed(SUBJECT.keys))
+    rows = watch.check(scores, watched=watch.segments[inputs.levels[SPACE.first]])
+    rows = named(warehouse, rows)
+    inputs.describe(**counted_verdicts(rows))
+    return {"drift_checks": rows}
+
+
+class _Watch(NamedTuple):
+    """What the drift checks of a run share."""
+
+    check: Callable[..., pa.Table]
+    segments: Mapping[str, int]
+    """By round, the segments with snapshots to compare: they share one error rate."""
+
+
+def _watch(inputs: Inputs) -> _Watch:
+    warehouse: Warehouse = inputs.outside.warehouse
+    rounds = sorted({SPACE.split(key)[0] for key in inputs.all_keys})
+    snapshots = _snapshots(warehouse)
+    segments = Counter(
+        round_id for (round_id, segment), labels in snapshots.items() if len(labels) > 1 and not is_non_answer(segment)
+    )
+    clusters = warehouse.query(SUBJECT.linked, only=["survey_responses"], first=rounds)
+    order, options = _order(warehouse, snapshots), drift_section(inputs.outside.settings)
+    return _Watch(partial(drift_checks, subject=SUBJECT, options=options, order=order, clusters=clusters), segments)
+
+
+def _snapshots(warehouse: Warehouse) -> dict[tuple[str, str], set[str]]:
+    """The snapshots of each round and segment that has scores, as the folders tell."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for file in warehouse.files("scores"):
+        _, at = warehouse.place(file)
+        found[at[SPACE.first], at[SPACE.last]].add(at["snapshot"])
+    return found
+
+
+def _order(warehouse: Warehouse, snapshots: Mapping[tuple[str, str], set[str]]) -> list[str] | None:
+    """That of all snapshots; None: there are no scores that can be read. For a single one no file is opened."""
+    labels = set().union(*snapshots.values())
+    if len(labels) == 1:
+        return list(labels)
+    try:
+        return warehouse.query(snapshot_order, only=["scores"])
+    except duckdb.CatalogException:
+        return None
+
+
+def _flags(tables: Tables) -> Mapping[str, Any]:
+    rows = tables["drift_checks"]
+    return {"flagged": pc.sum(pc.cast(rows["flagged"], "int64")).as_py() or 0, "headline": headline(rows, SUBJECT)}
+
+
+DRIFT_STAGE = Stage(
+    "drift_checks",
+    """Whether a model's score on the same prompts moved between snapshots: one row per (model variant, context level, prompt set).
+
+    `verdict` is `watch` where the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
+    score is at least 0.05 and at least 10 % above the lowest), and `drift` where there is strong evidence of a shift besides. `reason` says what
+    was compared, or why nothing was. `night_verdict` says whether all models of the segment moved together.
+    A model over all its segments is in `drift`. A segment of people who gave no answer has no row.""",
+    check_segment,
+    after=("segment_results",),
+    settings=SURVEY_STAGE_SETTINGS["drift_checks"],
+    version="13",
+    nightly=True,
+    snapshot=lambda settings: None,
+    preview=(
+        "model",
+        "way",
+        "n_snapshots",
+        "verdict",
+        "night_verdict",
+        "shift",
+        "first_snapshot",
+        "lowest",
+        "highest",
+        "reason",
+    ),
+    metadata=_flags,
+)
+
+SURVEY_STAGES = (RESPONSES_STAGE, BLUEPRINTS_STAGE, PREDICTIONS_STAGE, SCORES_STAGE, RESULTS_STAGE, DRIFT_STAGE)
+survey_stage_assets = stage_assets(FAMILY_BY_NAME["survey"], SURVEY_STAGES)

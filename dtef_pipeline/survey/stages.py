@@ -1,0 +1,143 @@
+"""Stages of the survey family that need nothing but tables and settings: the scores of predictions, and what they come to on a segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.models import COMPUTED
+from dtef_pipeline.family.stage import Check, Inputs, Stage, Tables, unique
+from dtef_pipeline.survey.boards.segment_results import ASKED, segment_results
+from dtef_pipeline.survey.identity import SPACE
+from dtef_pipeline.survey.scoring.score import score_predictions
+from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
+from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
+
+
+def score_segment(inputs: Inputs, settings: SurveySettings) -> Tables:
+    """The scores of a segment's predictions."""
+    survey = inputs.read("survey_responses")
+    made = inputs.read("predictions") if settings.only_snapshot else inputs.rows("predictions")
+    # An older snapshot may hold questions that the survey no longer has: there is nothing left to score them against.
+    known = made.filter(pc.is_in(made["question_id"], survey["question_id"].combine_chunks()))
+    return {"scores": score_predictions(known, survey, metric=settings.metric)}
+
+
+def _score_counts(tables: Tables) -> Mapping[str, Any]:
+    rows = tables["scores"]
+    answered = rows.filter(pc.is_in(rows["status"], pa.array(ANSWERED)))
+    computed = pc.starts_with(rows["model_variant"], COMPUTED)
+    means = {
+        f"mean_{name}{suffix}": pc.mean(of[name]).as_py()
+        for suffix, of in (("", rows.filter(pc.invert(computed))), ("_baselines", rows.filter(computed)))
+        for name in ("score", "l2_corrected")
+    }
+    read = pc.mean(pc.cast(pc.equal(answered["status"], "ok"), pa.float64())).as_py()
+    return {
+        "snapshots": ", ".join(pc.unique(rows["snapshot"]).to_pylist()),
+        "scored": len(rows) - rows["score"].null_count,
+        "unscored": rows["score"].null_count,
+        **{name: mean for name, mean in {"parse_rate": read, **means}.items() if mean is not None},
+    }
+
+
+def _unreadable_models(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    frame = rows.to_pandas()
+    frame = frame[frame["status"].isin(ANSWERED)]
+    rates = (frame["status"] == "ok").groupby(frame["model"]).mean()
+    for model, rate in rates[rates < READ_ENOUGH].items():
+        yield f"{model}: {rate:.1%} parsed"
+
+
+SCORES_STAGE = Stage(
+    "scores",
+    """How close each prediction came: one row per prediction, with how its response was read and every metric.
+
+    `status` says whether the response could be read (`ok`), and if not, why. Metrics are null unless it could; `score` follows the published
+    policy (0 for an unreadable response, 0.1 for one of the wrong length, none for a failed call). `l2_corrected` and `rps_corrected` are errors
+    less what a sample of the segment's size adds by chance: lower is better, below 0 is luck. Scoring asks no model.""",
+    score_segment,
+    after=("predictions",),
+    settings=SURVEY_STAGE_SETTINGS["scores"],
+    version="5",
+    alone=True,
+    snapshot=lambda settings: settings.only_snapshot,
+    checks=(
+        unique(
+            "scores_unique",
+            "A (prompt, context level, model variant, draw, snapshot) is scored once.",
+            "scores",
+            ("prompt_id", "question_id", "context_level", "condition", "model_variant", "draw", "snapshot"),
+        ),
+        Check(
+            "responses_can_be_read",
+            "Warns of models for which fewer than nine in ten responses could be read as a distribution.",
+            "scores",
+            ("model", "status"),
+            _unreadable_models,
+        ),
+    ),
+    preview=("question_id", "model", "context_level", "status", "score", "js"),
+    counted=("status",),
+    metadata=_score_counts,
+)
+
+
+def aggregate_segments(inputs: Sequence[Inputs], settings: SurveySettings) -> Mapping[str, Tables]:
+    """The results of segments by partition. One query for many: it costs as much as one for each."""
+    scores = pa.concat_tables([one.read("scores") for one in inputs])
+    asked = pa.concat_tables([one.read("survey_responses", list(ASKED)) for one in inputs])
+    rows = segment_results(scores, asked)
+    of_level = {one.key: one.levels for one in inputs}
+    return {
+        key: {
+            "segment_results": rows.filter(
+                (pc.field(SPACE.first) == levels[SPACE.first]) & (pc.field(SPACE.last) == levels[SPACE.last])
+            )
+        }
+        for key, levels in of_level.items()
+    }
+
+
+def aggregate_segment(inputs: Inputs, settings: SurveySettings) -> Tables:
+    """The results of one segment."""
+    return aggregate_segments([inputs], settings)[inputs.key]
+
+
+def _best_results(tables: Tables) -> Mapping[str, Any]:
+    rows = tables["segment_results"]
+    clean = rows.filter(pc.equal(rows["targets"], "clean")).sort_by([("score", "descending")])
+    shown = ["model", "context_level", "snapshot", "n_total", "n_scored", "parse_rate", "score", "score_low", "score_high"]
+    return {
+        "snapshots": ", ".join(pc.unique(rows["snapshot"]).to_pylist()),
+        "models": len(pc.unique(rows["model"])),
+        "best": clean.select(shown).slice(0, 12),
+    }
+
+
+RESULTS_STAGE = Stage(
+    "segment_results",
+    """How each model did on this segment: one row per (model variant, context level, snapshot), with counts by status, means and 95 % intervals.
+
+    Every group stands twice: `targets = clean` leaves out questions that define the segment, `all` keeps them as the published figures do.
+    `parse_rate` is the share of responses that could be read; `questions` holds the mean score of each target question.""",
+    aggregate_segment,
+    make_together=aggregate_segments,
+    after=("scores",),
+    settings=SURVEY_STAGE_SETTINGS["segment_results"],
+    version="6",
+    alone=True,
+    snapshot=lambda settings: settings.only_snapshot,
+    checks=(
+        unique(
+            "results_unique",
+            "A (model variant, context level, condition, targets, snapshot) has one row.",
+            "segment_results",
+            ("model_variant", "model", "context_level", "condition", "targets", "snapshot"),
+        ),
+    ),
+    metadata=_best_results,
+)
