@@ -1,4 +1,4 @@
-"""Budgets of `run`, `judge`, `estimate` and `anchors` of `dtef rubric` and `dtef qa`, as they are given: of the run, of roles, of models."""
+"""Budgets as commands are given them: of the run, of roles, of models."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ BudgetedOptions = TypeVar("BudgetedOptions", bound=Any)
 """Options of a command: a dataclass with `max_cost_usd` and `max_calls` as they were given."""
 
 
-def budgets_given(costs: Sequence[str], calls: Sequence[str]) -> dict[str, Any]:
-    """Budgets as the configuration takes them: of the run, of roles and of models."""
+def budgets_given(costs: Sequence[str], calls: Sequence[str], tokens: Sequence[str] = ()) -> dict[str, Any]:
+    """Budgets as the configuration takes them: of the run, of roles and of models. Raises ConfigError for one that is given twice."""
     found: dict[str, Any] = {"budgets": {}, "role_budgets": {}}
-    for name, given in (("max_cost_usd", costs), ("max_calls", calls)):
+    for name, given in (("max_cost_usd", costs), ("max_calls", calls), ("max_tokens", tokens)):
         for text in given:
             owner, _, value = text.rpartition("=")
-            amount = _amount(name, text, value)
-            if not owner:
-                found[name] = amount
-            else:
-                kind = "role_budgets" if owner in ROLES else "budgets"
-                found[kind].setdefault(owner, {})[name] = amount
+            bounds = found[f"{'role_' if owner in ROLES else ''}budgets"].setdefault(owner, {}) if owner else found
+            if name in bounds:
+                raise ConfigError(
+                    f"--{name.replace('_', '-')} is given twice for {owner or 'the run'}; allowed: once for the run, once for a model or a role"
+                )
+            bounds[name] = _amount(name, text, value)
     return found
 
 
@@ -38,13 +38,13 @@ def _amount(name: str, text: str, value: str) -> float:
         amount = float(value.replace("_", ""))
     except ValueError:
         amount = -1.0
-    if not 0 <= amount < float("inf") or (name == "max_calls" and amount != int(amount)):
+    if not 0 <= amount < float("inf") or (name != "max_cost_usd" and amount != int(amount)):
         roles = ", ".join(ROLES)
         what = "an amount from 0" if name == "max_cost_usd" else "a whole number from 0"
         raise ConfigError(
             f"--{name.replace('_', '-')} {text!r}: allowed: {what}, alone or after MODEL= or ROLE= (roles: {roles})"
         )
-    return int(amount) if name == "max_calls" else amount
+    return amount if name == "max_cost_usd" else int(amount)
 
 
 def with_owners(options: BudgetedOptions, asked: Collection[str], models: Models) -> BudgetedOptions:
@@ -76,8 +76,17 @@ def _owned(text: str, asked: Collection[str], models: Models) -> str:
     owner, _, value = text.rpartition("=")
     if not owner or owner in ROLES or owner in asked:
         return text
+    if (name := name_of_asked(owner, asked, models)) is None:
+        raise ConfigError(f"budget of {owner!r}: allowed: a role or a model of this run: {nearest(owner, {*ROLES, *asked})}")
+    return f"{name}={value}"
+
+
+def name_of_asked(given: str, asked: Collection[str], models: Models) -> str | None:
+    """The name of the model of the run that is meant, whichever way it is written; None: it is none. `asked`: as of `with_owners`."""
+    if given in asked:
+        return given
     with suppress(ConfigError):
-        found = models.resolve([known_selector(owner, models)])
+        found = models.resolve([known_selector(given, models)])
         if len(found) == 1 and found[0].name in asked:
-            return f"{found[0].name}={value}"
-    raise ConfigError(f"budget of {owner!r}: allowed: a role or a model of this run: {nearest(owner, {*ROLES, *asked})}")
+            return found[0].name
+    return None
