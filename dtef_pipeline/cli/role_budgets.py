@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import ROLES
@@ -13,9 +12,6 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import FamilySettings, settings_of
 from dtef_pipeline.rubric.candidates import known_selector
 from dtef_pipeline.text.nearest import nearest
-
-BudgetedOptions = TypeVar("BudgetedOptions", bound=Any)
-"""Options of a command: a dataclass with `max_cost_usd` and `max_calls` as they were given."""
 
 
 def budgets_given(costs: Sequence[str], calls: Sequence[str], tokens: Sequence[str] = ()) -> dict[str, Any]:
@@ -47,28 +43,22 @@ def _amount(name: str, text: str, value: str) -> float:
     return amount if name == "max_cost_usd" else int(amount)
 
 
-def with_owners(options: BudgetedOptions, asked: Collection[str], models: Models) -> BudgetedOptions:
-    """The options with each budget of a model under the name that it is asked by, where it was given by its model string.
-
-    `asked`: names of the models of the run. Raises ConfigError for a budget of what is neither a role nor one of them: it would bound nothing.
-    """
-    bounds = {name: owned_budgets(getattr(options, name), asked, models) for name in ("max_cost_usd", "max_calls")}
-    return replace(options, **bounds)
-
-
 def with_budgets(
     settings: FamilySettings, costs: Sequence[str], calls: Sequence[str], asked: Collection[str], models: Models
 ) -> FamilySettings:
     """The settings with budgets as a command gives them, [ROLE=|MODEL=]AMOUNT each: of the run, of roles, and of models by name.
 
-    `asked`: as of `with_owners`. Raises ConfigError as it does, and for what is no amount.
+    `asked`: as of `owned_budgets`. Raises ConfigError as it does, and for what is no amount.
     """
     owned = (owned_budgets(given, asked, models) for given in (costs, calls))
     return settings_of(type(settings), settings.model_dump(exclude_unset=True) | budgets_given(*owned))
 
 
 def owned_budgets(given: Sequence[str], asked: Collection[str], models: Models) -> tuple[str, ...]:
-    """Each of the budgets as `with_owners` has it."""
+    """Budgets, each of a model under the name that it is asked by, where it was given by its model string.
+
+    `asked`: names of the models of the run. Raises ConfigError for a budget of what is neither a role nor one of them: it would bound nothing.
+    """
     return tuple(_owned(text, asked, models) for text in given)
 
 
@@ -82,7 +72,7 @@ def _owned(text: str, asked: Collection[str], models: Models) -> str:
 
 
 def name_of_asked(given: str, asked: Collection[str], models: Models) -> str | None:
-    """The name of the model of the run that is meant, whichever way it is written; None: it is none. `asked`: as of `with_owners`."""
+    """The name of the model of the run that is meant, whichever way it is written; None: it is none. `asked`: as of `owned_budgets`."""
     if given in asked:
         return given
     with suppress(ConfigError):
