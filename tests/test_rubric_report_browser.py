@@ -99,12 +99,7 @@ def test_the_keyboard_moves_the_slider(browser: Browser, board_page: Path) -> No
 @pytest.mark.parametrize("name", ["index.html", PAGE])
 @pytest.mark.parametrize("width", [360, 1300])
 def test_pages_fit_the_window_and_ask_nobody(browser: Browser, folder: Path, name: str, width: int) -> None:
-    browser.opens(folder / name, width=width)
-    assert browser.said == []
-    assert browser.requested == [(folder / name).as_uri()]
-    assert browser.does("document.documentElement.scrollWidth") <= width
-    browser.does("document.querySelectorAll('details').forEach(part => { part.open = true })")
-    assert browser.does("document.documentElement.scrollWidth") <= width
+    browser.opens_sound(folder / name, width)
 
 
 def test_a_score_leads_to_its_verdicts_and_opens_them(browser: Browser, folder: Path) -> None:
@@ -188,13 +183,3 @@ def test_markdown_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
     browser.does("document.querySelectorAll('details').forEach(part => { part.open = true })")
     assert browser.does("document.querySelectorAll('.response .rendered table').length") > 0
     assert browser.does("document.documentElement.scrollWidth") <= 390
-
-
-def test_fields_and_tables_say_what_they_are(browser: Browser, folder: Path) -> None:
-    for name in ("index.html", PAGE):
-        browser.opens(folder / name)
-        assert browser.does("[...document.querySelectorAll('input')].every(field => field.labels.length)")
-        assert browser.does("[...document.querySelectorAll('table')].every(table => table.caption)")
-        assert browser.does(
-            "[...document.querySelectorAll('[tabindex=\"0\"][role=region]')].every(box => box.getAttribute('aria-label'))"
-        )

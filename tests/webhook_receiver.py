@@ -26,7 +26,7 @@ class Received:
 
 
 @contextmanager
-def Receiver(*statuses: int) -> Iterator[Received]:  # noqa: N802
+def Receiver(*statuses: int) -> Iterator[Received]:
     """For the time of the block; the last status is given again and again."""
     made = Received()
     with serving(*(made.noting(answers(status)) for status in statuses)) as server:
