@@ -19,7 +19,7 @@ from dtef_pipeline.report.svg import CHART_STYLE
 from tests.made.qa_pages import connected_qa, qa_pages_of
 from tests.made.qa_suites import made_qa
 from tests.made.qa_tables import HOSTILE_WORDS, QaMade, changed
-from tests.made.read_page import ReadPage
+from tests.made.read_page import ReadPage, check_pages
 
 ELEMENTS = set(
     re.findall(
@@ -68,13 +68,10 @@ def test_equal_tables_in_another_order_give_equal_pages(small_pages: dict[str, s
 
 
 @pytest.mark.parametrize("kept", ["pages", "small_pages"])
-def test_every_link_within_the_pages_leads_somewhere(kept: str, request: pytest.FixtureRequest) -> None:
-    read = {name: ReadPage(page) for name, page in request.getfixturevalue(kept).items()}
-    for name, page in read.items():
-        for link in page.links:
-            file, _, anchor = link.partition("#")
-            assert (file or name) in read
-            assert not anchor or anchor in read[file or name].anchors, f"{name}: {link}"
+def test_pages_keep_the_rules_of_all_pages_and_lead_nowhere_outside(kept: str, request: pytest.FixtureRequest) -> None:
+    pages = request.getfixturevalue(kept)
+    check_pages(pages, ELEMENTS)
+    assert not [link for page in pages.values() for link in ReadPage(page).links if link.startswith("http")]
 
 
 def test_many_items_take_several_pages_that_link_each_other(small_pages: dict[str, str]) -> None:
@@ -82,20 +79,6 @@ def test_many_items_take_several_pages_that_link_each_other(small_pages: dict[st
     assert own == ["mmlu__subject_0.html", *(f"mmlu__subject_0.items-{at}.html" for at in (2, 3, 4))]
     assert "items 2 to 2" in ReadPage(small_pages[own[0]]).text
     assert all({f"{name}#items" for name in own} <= set(ReadPage(small_pages[name]).links) for name in own)
-
-
-def test_ids_are_unique_within_a_page(pages: dict[str, str]) -> None:
-    for page in pages.values():
-        ids = Counter(given for _, attributes in ReadPage(page).elements if (given := attributes.get("id")))
-        assert [name for name, count in ids.items() if count > 1] == []
-
-
-def test_pages_ask_nothing_of_the_network(pages: dict[str, str]) -> None:
-    for page in pages.values():
-        read = ReadPage(page)
-        assert {tag for tag, _ in read.elements} <= ELEMENTS
-        assert not any("src" in attributes or str(attributes.get("href")).startswith("http") for _, attributes in read.elements)
-        assert not re.search(r"@import|url\(", page)
 
 
 def test_boards_stand_by_suite_with_micro_macro_and_exposure(pages: dict[str, str]) -> None:
