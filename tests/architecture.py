@@ -9,6 +9,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,10 +68,16 @@ def sources(root: Path, *packages: str) -> Iterator[tuple[str, Path]]:
             yield path.relative_to(root).as_posix(), path
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    """A file as Python reads it. All rules look at the same files, so each is parsed once; `tree.cache_clear()` lets them go."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(root: Path, *packages: str) -> Iterator[Import]:
     """Every import, wherever in the file it stands, also by `importlib.import_module("...")` and `__import__("...")`."""
     for name, path in sources(root, *packages):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.Import):
                 yield from (Import(name, node.lineno, alias.name) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -153,7 +160,7 @@ def survey_words(root: Path, allowed: Mapping[str, str]) -> list[str]:
 def attributes_of_dagster(root: Path, *packages: str) -> Iterator[Import]:
     """Every private name that is reached through Dagster's module, as in `dg._core.storage`, as if it were imported."""
     for name, path in sources(root, *packages):
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        nodes = list(ast.walk(tree(path)))
         imported = [alias for node in nodes if isinstance(node, ast.Import) for alias in node.names]
         called = {alias.asname or "dagster" for alias in imported if alias.name.partition(".")[0] == "dagster"}
         for node in nodes:
@@ -185,7 +192,7 @@ def ends_at_a_line_break(root: Path) -> list[str]:
     return [
         f"{name}:{node.lineno}: {pattern}"
         for name, path in sources(root)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Call)
         and (pattern := pattern_of(node))
         and "$" in _NO_ANCHOR.sub("", pattern)
@@ -208,7 +215,7 @@ def pattern_of(call: ast.Call) -> str:
 
 def constants(path: Path) -> Iterator[tuple[str, int, str]]:
     """(name less its underscores, line, value as source) of every constant at the top of a module that is not handed on from another."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in tree(path).body:
         if isinstance(node, ast.Assign):
             targets: Sequence[ast.expr] = node.targets
         elif isinstance(node, ast.AnnAssign):
@@ -249,7 +256,7 @@ def classes_of_one_name(root: Path) -> list[str]:
     """Rule 6: the name of a public class stands once."""
     found: dict[str, list[str]] = defaultdict(list)
     for name, path in sources(root):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(f"{name}:{node.lineno}")
     return [f"{name}: {' and '.join(places)}" for name, places in found.items() if len(places) > 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 import signal
 from collections import defaultdict
 from collections.abc import Generator, Iterator
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.apt import NotInstalled
 from tests.dtef_pipeline.report.browser import Browser, running_browser
+from tests.memory_folder import memory_folder
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
@@ -27,6 +29,10 @@ settings.load_profile("quick")
 
 # Half a million objects of imported packages stay for good: to look through them at every 700 new ones took a twentieth of all time.
 gc.set_threshold(50_000, 20, 50)
+
+if (folder := memory_folder()) is not None:
+    # Where pytest makes its temporary folders, also in the processes of xdist.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs deaf to Ctrl-C, and the processes that tests start and interrupt would inherit that.

@@ -18,6 +18,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from tests.apt import NotInstalled, found_or_installed
+from tests.memory_folder import memory_folder
 
 USER = "dtef"
 START_TIMEOUT_S = 60
@@ -70,7 +71,7 @@ def running_postgres() -> Iterator[Postgres]:
     except NotInstalled as error:
         raise NoPostgres(str(error)) from None
     # Not in pytest's folder: that one is closed to the user that the server runs as.
-    folder = Path(tempfile.mkdtemp(prefix="dtef-postgres-"))
+    folder = Path(tempfile.mkdtemp(prefix="dtef-postgres-", dir=memory_folder()))
     try:
         server = Postgres(_free_port(), secrets.token_hex(8), binaries, folder)
         _make_cluster(server)

@@ -19,7 +19,6 @@ from typing import Any
 
 import boto3
 import dagster as dg
-import pytest
 import yaml
 from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES
 from dagster._core.workspace.context import WorkspaceProcessContext
@@ -218,16 +217,6 @@ def several_machines(folder: Path, *, gone_after_s: int = 5, max_runs: int = 3, 
             machines.stop()
             os.environ.clear()
             os.environ.update(before)
-
-
-@contextmanager
-def s3_with_bucket(folder: Path) -> Iterator[s3_server.Server]:
-    """An S3 server with a bucket, and its keys in this process's environment, for the time of the block."""
-    with pytest.MonkeyPatch.context() as patch, s3_server.running(folder / "requests.jsonl") as server:
-        for name, value in CREDENTIALS.items():
-            patch.setenv(name, value)
-        make_bucket(server.port)
-        yield server
 
 
 def s3_client(port: int) -> Any:

@@ -30,7 +30,6 @@ VERSIONS = ("1.30", "1.36")
 MADE_BY_HAND = {"dtef-database", "dtef-secrets", "dtef-tokens"}
 LAUNCHING = ("dtef-code", "dtef-daemon", "dtef-web")
 """Pods that start and end runs."""
-NOT_SECRET = re.compile(r"PASSWORD|YOUR-BUCKET")
 
 
 class TestManifests:

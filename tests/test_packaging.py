@@ -97,34 +97,14 @@ def run_installed(installed: Path, elsewhere: Path, code: str) -> str:
 class TestWheel:
     def test_it_holds_the_packages_and_what_they_ship(self, installed: Path) -> None:
         shipped = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
-        data = "dtef_pipeline/_data"
-        assert {
-            "assets/definitions.py",
-            "resources/warehouse.py",
-            "dtef_pipeline/cli/dtef.py",
-            "dtef_pipeline/api/static/api.css",
-            "dtef_pipeline/api/static/live.js",
-            "dtef_pipeline/py.typed",
-            "dtef_pipeline/qa/lexicon/LICENSE-wordnet.txt",
-            "dtef_pipeline/qa/lexicon/wordnet-3.0.txt.gz",
-            "dtef_pipeline/report/page.css",
-            "dtef_pipeline/report/page.js",
-            "dtef_pipeline/survey/report/pairs.css",
-            "dtef_pipeline/survey/report/pairs.js",
-            "dtef_pipeline/survey/vocabulary.toml",
-            f"{data}/models.yaml",
-            f"{data}/experiments/reasoning.yaml",
-            f"{data}/rounds/S1/S1_aggregate_standardized.csv",
-            f"{data}/rounds/S2/S2_aggregate_standardized.csv",
-            f"{data}/blueprints/demo-facts.yml",
-            f"{data}/blueprints/demo-letters.yml",
-            f"{data}/stored_responses.jsonl",
-            f"{data}/stored_answers.jsonl",
-            f"{data}/stored_votes.jsonl",
-            f"{data}/suites.yaml",
-            f"{data}/questions/suites.yaml",
-            f"{data}/dagster.yaml",
-        } <= shipped
+        places = {name: name for name in ("assets", "dtef_pipeline", "resources")} | {"data": "dtef_pipeline/_data"}
+        wanted = {
+            f"{place}/{path.relative_to(ROOT / folder)}"
+            for folder, place in places.items()
+            for path in (ROOT / folder).rglob("*.*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+        assert {*wanted, "dtef_pipeline/_data/dagster.yaml"} - shipped == set()
         assert [name for name in shipped if name.startswith(("tests/", "benchmarks/"))] == []
 
     def test_dtef_ui_finds_its_workspace_in_it(self, installed: Path, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, field_validator
 
 from dtef_pipeline.documents import Part, read_document
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import versions_in_play
 
 PersonaId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,60}$")]
@@ -45,17 +44,6 @@ class Persona(Part):
     def name(self) -> str:
         """Id and version, as tables have it: `cautious:v2`."""
         return f"{self.id}:v{self.version}"
-
-
-def read_personas(folder: Path) -> dict[str, Persona]:
-    """The version in play of all personas of a folder, `*.yaml`, by id.
-
-    Raises ConfigError for faults, with file and line, for a version that stands twice, and for a folder without personas.
-    """
-    found = latest_personas(read_persona_versions(folder).values())
-    if not found:
-        raise ConfigError(f"{folder}: no persona; allowed: a folder with *.yaml")
-    return found
 
 
 def read_persona_versions(folder: Path) -> dict[str, Persona]:

@@ -1,9 +1,9 @@
-"""What a reviewer hands in: read strictly, and what becomes of it said as HTTP has it (201 taken, 409 repeated, 422 faulty)."""
+"""What a reviewer hands in, read strictly."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -12,8 +12,6 @@ from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION, MOST_
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.well_formed import well_formed
 
-VOTE_TAKEN, VOTE_REPEATED, VOTE_FAULTY = 201, 409, 422
-"""The status of a vote: it is stored; the reviewer has voted on the pair before, and the first vote stays; it cannot be read."""
 BALLOT_FIELDS = ("pair_id", "reviewer_id", "choice", "confidence", "justification")
 LONGEST_ID = 200
 """Characters of an id of a pair or reviewer."""
@@ -86,15 +84,6 @@ _HOLDS_AND_ALLOWED: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "justification": (_is_justification, f"a text of at most {counted(LONGEST_JUSTIFICATION, 'character')}, or none"),
 }
 """By field, whether a value can be its own, and which can."""
-
-
-def ballot_status(values: object, voted: Container[tuple[str, str]]) -> int:
-    """What becomes of a vote on a pair that is there. `voted`: (pair id, reviewer id) of the votes so far."""
-    try:
-        ballot = read_ballot(values)
-    except BallotError:
-        return VOTE_FAULTY
-    return VOTE_REPEATED if (ballot.pair_id, ballot.reviewer_id) in voted else VOTE_TAKEN
 
 
 def _refuse(field: str, arrived: object, allowed: str) -> NoReturn:

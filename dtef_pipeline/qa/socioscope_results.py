@@ -57,10 +57,6 @@ class SocioscopeResults:
         """The answers to a question."""
         return [one for one in self.answers if one.item_id == item.item_id]
 
-    def existence_of(self, item: QaItem) -> float | None:
-        """The share of the quotations of all answers to a question that stand in their source; None: nothing was quoted."""
-        return _existence_of(self.of(item))
-
     def document(self) -> dict[str, Any]:
         """Everything as JSON can hold it: `qa_pairs` in the documented form, and both averages."""
         return {

@@ -111,13 +111,8 @@ class FoundNumber(NamedTuple):
     """False: it is a number, but not clear which; the value is what dozens come to (24 for `two dozen`), and says nothing of others."""
 
 
-def numbers_in(text: str) -> Iterator[FoundNumber]:
-    """All numbers of a text, from left to right."""
-    return numbers_in_lower(aligned_lower(text))
-
-
 def numbers_in_lower(text: str) -> Iterator[FoundNumber]:
-    """The same for a text that is `aligned_lower` already."""
+    """All numbers of a text that is `aligned_lower` already, from left to right."""
     for found in _NEXT.finditer(text):
         if found["words"]:
             yield from _of_words(text, found)

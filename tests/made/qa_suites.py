@@ -11,7 +11,6 @@ from tests.made.qa_tables import QaMade
 MODELS = ("best", "worst")
 CHUNK = "NASA: \U0001f680 She said that \u201cit was  raining\u201d on the day, and nobody came to the field. Later it was dry again."
 """A chunk with a character of two halves before what is quoted of it."""
-_RAN = {"wall_s": 0.05, "isolation": "sandlock", "python": "3.11.2", "flags": ["weak_isolation"]}
 
 
 def made_qa(n_subjects: int = 3, n_items: int = 4, words: str = "") -> QaMade:

@@ -23,7 +23,6 @@ COUNTRIES = (10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 24, 25, 26, 27,
 """Respondents of 27 countries, as of the listed ones of a public round."""
 SINGLE = (1,) * 40
 _FACTORS = 2
-_RARE = 1e-9
 
 
 @dataclass(frozen=True)

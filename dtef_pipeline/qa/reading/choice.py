@@ -104,11 +104,6 @@ class ExactChoice:
         return score
 
 
-def read_letter(text: str | None, options: Sequence[str] = (), *, was_cut: bool = False) -> LetterReading:
-    """The letter a reply chooses, by the rules at the top of this file. Never raises, whatever the text."""
-    return _read(text, OptionTexts(options) if options else None, len(options) or _WITHOUT_OPTIONS, was_cut=was_cut)
-
-
 def _read(text: str | None, texts: OptionTexts | None, count: int, *, was_cut: bool) -> LetterReading:
     allowed = LETTERS_OF_OPTIONS[:count]
     reply = cut_at_end(without_thinking(text or ""))

@@ -170,7 +170,7 @@ class TestShift:
         assert factor(found.low) == pytest.approx(1 / ALPHA, rel=1e-4)
         assert factor(found.high) == pytest.approx(1 / ALPHA, rel=1e-4)
 
-    @pytest.mark.parametrize("lag", [0.0, 0.8])
+    @pytest.mark.parametrize("lag", [pytest.param(0.0, marks=pytest.mark.thorough), 0.8])
     def test_interval_holds_the_true_shift_however_often_one_looks(self, lag: float) -> None:
         missed = 0
         for means in wandering(7, 20, 40, lag):
@@ -182,7 +182,13 @@ class TestShift:
 
 class TestVille:
     @pytest.mark.parametrize(
-        ("lag", "degrees"), [(0.0, 3), (0.5, 5), (0.65, math.inf), (0.8, 5), (0.9, math.inf), (0.95, math.inf)]
+        ("lag", "degrees"),
+        [
+            (0.0, 3),
+            (0.8, 5),
+            *(pytest.param(*given, marks=pytest.mark.thorough) for given in ((0.5, 5), (0.65, math.inf), (0.9, math.inf))),
+            (0.95, math.inf),
+        ],
     )
     def test_without_drift_one_over_alpha_is_ever_reached_with_chance_alpha_at_most(self, lag: float, degrees: float) -> None:
         """At .8 the mixture with tuned powers reached it in one of ten series with shocks of t5, and at .95 in one of six."""

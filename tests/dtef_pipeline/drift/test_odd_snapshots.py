@@ -52,7 +52,7 @@ SMALLER = {"fewer questions": lambda night: nights([0.8], first=night, questions
 
 
 @pytest.mark.parametrize("asked", SMALLER.values(), ids=SMALLER)
-@pytest.mark.parametrize("odd", [2, 9])
+@pytest.mark.parametrize("odd", [2, pytest.param(9, marks=pytest.mark.thorough)])
 def test_a_verdict_is_not_hidden_by_snapshots_that_ask_fewer_pairs(asked: Callable[[int], Rows], odd: int) -> None:
     """Two ad-hoc snapshots of one question turned `watch` into `none`, and --fail-on passed."""
     for means, verdict in (([0.8, 0.6], "watch"), (FELL, "drift")):

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from dtef_pipeline.errors import ConfigError, SourceError
 from dtef_pipeline.games.document_lines import document_lines, new_documents, read_document_lines
-from dtef_pipeline.games.personas import Persona, read_persona_versions, read_personas
+from dtef_pipeline.games.personas import Persona, latest_personas, read_persona_versions
 from tests.conftest import ROOT
 
 FIRST = Persona(
@@ -31,8 +31,9 @@ def write(folder: Path, *personas: Persona) -> Path:
 
 def test_the_latest_version_of_a_persona_is_the_one_that_its_id_means(tmp_path: Path) -> None:
     write(tmp_path, SECOND, FIRST, OTHER)
-    assert read_personas(tmp_path) == {"able": OTHER, "calm": SECOND}
-    assert read_persona_versions(tmp_path) == {"calm:v2": SECOND, "calm:v1": FIRST, "able:v1": OTHER}
+    versions = read_persona_versions(tmp_path)
+    assert versions == {"calm:v2": SECOND, "calm:v1": FIRST, "able:v1": OTHER}
+    assert latest_personas(versions.values()) == {"able": OTHER, "calm": SECOND}
 
 
 def test_a_version_that_stands_twice_is_an_error_with_file_and_line(tmp_path: Path) -> None:
@@ -40,11 +41,11 @@ def test_a_version_that_stands_twice_is_an_error_with_file_and_line(tmp_path: Pa
     with pytest.raises(
         ConfigError, match=r"1\.yaml:2: id: got calm, of which another file of .* has version 1; allowed: another version"
     ):
-        read_personas(tmp_path)
+        read_persona_versions(tmp_path)
 
 
 def test_shipped_personas_are_small_and_approved() -> None:
-    shipped = read_personas(ROOT / "data" / "personas")
+    shipped = read_persona_versions(ROOT / "data" / "personas")
     assert len(shipped) == 3
     assert {one.status for one in shipped.values()} == {"approved"}
 

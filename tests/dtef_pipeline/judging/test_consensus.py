@@ -63,12 +63,6 @@ def test_values_by_hand(scores: tuple[float | None, ...], inverted: bool, score:
     assert (row["inverted"], row["reason"]) == (inverted, None)
 
 
-def test_without_any_answer_there_is_a_reason_and_no_score() -> None:
-    row = point(None, None)
-    assert (row["score"], row["reason"], row["partial"], row["spread"]) == (None, "unreadable", False, None)
-    assert (row["low"], row["high"], row["n_judges"], row["n_answered"]) == (0, 1, 2, 0)
-
-
 def test_several_reasons_are_all_named() -> None:
     rows = [{"judge": judge, "score": None, "reason": why} for judge, why in (("a", "error"), ("b", "cut"), ("c", "error"))]
     assert consensus(table(rows), KEYS)["reason"].to_pylist() == ["cut, error"]
@@ -95,12 +89,6 @@ def test_null_keys_are_values_and_points_stand_in_the_order_of_their_first_row()
         {"path": path, "position": at} for path, at in ((1, 0), (None, 0), (0, 0), (None, 1))
     ]
     assert found.column_names == [*KEYS, *(column.name for column in CONSENSUS_COLUMNS)]
-
-
-def test_no_judgements_make_no_points() -> None:
-    found = consensus(table([]), KEYS)
-    assert len(found) == 0
-    assert found.schema.field("score").type == pa.float64()
 
 
 def test_nothing_is_inverted_where_no_column_says_so() -> None:

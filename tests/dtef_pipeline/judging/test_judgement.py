@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.judging.classes import TEN_CLASSES
 from dtef_pipeline.judging.judgement import UNJUDGED_REASONS, first_request, judgement_of, next_request
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import Case
@@ -21,22 +20,6 @@ def replies(*said: str | tuple[str, str]) -> list[Response]:
     """The stored replies, each with its own key; a pair has a finish reason."""
     pairs = [(one, "stop") if isinstance(one, str) else one for one in said]
     return [replied(FIRST, text, finish_reason=why, request_key=f"k{at}", cost_usd=0.5) for at, (text, why) in enumerate(pairs)]
-
-
-def test_a_request_is_a_judges_with_its_temperature_and_tokens() -> None:
-    assert FIRST.role == "judge"
-    assert FIRST.model.variant == "openai/mini[max_tokens=2048,temperature=0]"
-    assert [message.role for message in FIRST.messages] == ["system", "user"]
-    assert (first_request(CASE, JUDGE, 3, "night").draw, first_request(CASE, JUDGE, 3, "night").snapshot) == (3, "night")
-
-
-def test_a_readable_reply_ends_the_judgement() -> None:
-    said = replies(GOOD)
-    assert next_request(FIRST, said) is None
-    judged = judgement_of(said)
-    assert (judged.name, judged.score, judged.reason) == ("CLASS_MAJORLY_MET", 0.75, None)
-    assert (judged.reflection, judged.attempts, judged.raws) == ("It says so.", 1, (GOOD,))
-    assert (judged.request_keys, judged.cost) == (("k0",), 0.5)
 
 
 def test_an_unreadable_reply_is_shown_to_its_judge_once() -> None:
@@ -100,13 +83,6 @@ def test_what_has_no_class_has_a_reason_and_no_number(outcomes: Sequence[Respons
 def test_a_cost_that_is_not_known_is_null() -> None:
     assert judgement_of([replied(FIRST, GOOD)]).cost is None
     assert judgement_of([replied(FIRST, BAD), replied(FIRST, GOOD, cost_usd=0.25)]).cost == 0.25
-
-
-def test_the_scale_decides_which_names_count() -> None:
-    said = replies("<classification>CLASS_TRACE</classification>")
-    assert judgement_of(said, TEN_CLASSES).score == 0.125
-    assert next_request(FIRST, said) is not None
-    assert next_request(FIRST, said, TEN_CLASSES) is None
 
 
 def judged_by(approach: str, criteria: tuple[str, ...], at: int = 0) -> Request:

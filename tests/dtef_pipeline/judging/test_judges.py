@@ -21,12 +21,6 @@ from tests.dtef_pipeline.judging.cases import JUDGE, MODELS
 USUAL = "[max_tokens=2048,temperature=0]"
 
 
-def test_without_a_word_each_judge_model_judges_in_two_ways() -> None:
-    judges = default_judges(MODELS)
-    assert [judge.name for judge in judges] == ["standard(mini)", "prompt-aware(mini)"]
-    assert {judge.model.variant for judge in judges} == {f"openai/mini{USUAL}"}
-
-
 def test_a_point_is_of_the_judges_that_gave_a_class() -> None:
     assert consensus_id(["standard(a)", "prompt-aware(b)", "standard(a)"]) == "consensus(standard(a), prompt-aware(b))"
     assert consensus_id(["standard(a)", "standard(a)"]) == "standard(a)"
@@ -51,11 +45,6 @@ def test_judges_are_named_by_approach_and_model_each_once() -> None:
 def test_another_form_of_the_option_is_refused(option: str) -> None:
     with pytest.raises(ConfigError, match=f"judge '{option}': allowed: APPROACH=MODEL, .* standard, prompt-aware, holistic"):
         named_judges([option], MODELS)
-
-
-def test_an_unknown_model_is_named() -> None:
-    with pytest.raises(ConfigError, match="no model or collection 'huge'"):
-        named_judges(["standard=huge"], MODELS)
 
 
 @pytest.mark.parametrize("model", ["local/smollm2-135m", "baseline/uniform"])

@@ -69,11 +69,3 @@ def test_every_form_of_reply_is_judged_and_a_rerun_asks_nobody(tmp_path: Path) -
         ("system", "user"),
         ("system", "user", "assistant", "user"),
     }
-
-
-def test_what_judges_wrote_is_stored_under_their_role(tmp_path: Path) -> None:
-    with FakeLLM(reply=lambda call: GOOD) as server, ResponseStore(tmp_path / "responses.sqlite") as store:
-        model = ModelSpec(name="mini", model="openai/mini", max_tokens=2048, api_base=server.base_url)
-        request = first_request(CASE, JudgeConfig("standard", model), 0, "base")
-        Gateway(store).answer([request])
-        assert store.responses([request.key])["role"].to_pylist() == ["judge"]

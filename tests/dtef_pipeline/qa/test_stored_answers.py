@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.identity import request_key
+from dtef_pipeline.qa.added_files import read_added
+from dtef_pipeline.qa.suites import load_suites
 from tests.conftest import ROOT
 
 STORED_ANSWERS = ROOT / "data" / "stored_answers.jsonl"
@@ -41,12 +42,13 @@ def test_what_the_demo_asks_and_does_not_have_answered_live_is_stored(
     assert sorted(asked) == [row["request_key"] for row in answers], "stale: run `python data/make_stored_answers.py`"
 
 
-def test_stored_answers_are_of_the_model_in_this_process_and_have_their_own_keys(answers: list[dict[str, Any]]) -> None:
-    assert {row["model"] for row in answers} == {"local/smollm2-135m"}
-    assert {(row["draw"], row["snapshot"], row["role"]) for row in answers} == {(0, "base", "candidate")}
-    for row in answers:
-        assert row["request_key"] == request_key(row["prompt_id"], row["model_variant"], row["draw"], row["snapshot"])
-        assert row["text"].strip()
+def test_samples_are_twenty_items_each_which_are_read_without_a_finding(script: ModuleType) -> None:
+    folder = ROOT / "data" / "questions"
+    suites = load_suites(folder / "suites.yaml")
+    for one in script.SAMPLES:
+        corpus = folder / one.corpus if one.corpus else None
+        read = read_added(suites.route(one.suite), folder / one.path, corpus).loaded
+        assert (len(read.items), read.findings) == (20, ())
 
 
 def test_stored_answers_are_small_and_name_no_place_of_the_machine() -> None:

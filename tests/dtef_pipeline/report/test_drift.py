@@ -15,13 +15,10 @@ from dtef_pipeline.report.drift import drift
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.tables import published_drift
 from tests.made.scores import scores_table
-from tests.made.snapshots import label, nights
+from tests.made.snapshots import nights
 
 FELL = nights([*[0.8] * 6, *[0.6] * 6])
 STAYED = nights([0.8] * 12, model="steady")
-REWORDED = [
-    {**row, "prompt_id": f"{row['snapshot'] >= label(4)} {at % 10}"} for at, row in enumerate(nights([0.8] * 12, model="other"))
-]
 
 
 def shown(rows: list[dict[str, Any]], **tables: pa.Table) -> str:

@@ -20,7 +20,6 @@ from tests.conftest import SHARED as DATA
 FOLDER = DATA / "weval"
 VALUES = {"UNMET": 0.0, "PARTIALLY_MET": 0.25, "MODERATELY_MET": 0.5, "MAJORLY_MET": 0.75, "EXACTLY_MET": 1.0}
 POINT_KEYS = ["blueprint", "prompt", "model", "temperature", "system", "block", "path", "position"]
-CELL_KEYS = POINT_KEYS[:5]
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.text.aligned import aligned, aligned_lower
-from dtef_pipeline.text.numbers import as_json_number, in_figures, number_of, numbers_in, same_number
+from dtef_pipeline.text.numbers import as_json_number, in_figures, number_of, numbers_in_lower, same_number
 from dtef_pipeline.text.spoken_numbers import number_at
 
 BELOW_TWENTY_SPELLED = (
@@ -36,7 +36,7 @@ def spelled(number: int, joiner: str, conjunction: str) -> str:
 
 
 def values(text: str) -> list[str]:
-    return [in_figures(found.value) for found in numbers_in(text)]
+    return [in_figures(found.value) for found in numbers_in_lower(aligned_lower(text))]
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_numbers_of_a_text_come_in_order(text: str, expected: list[str]) -> None
 
 def test_what_a_number_is_may_not_be_clear() -> None:
     texts = ("at 1,23 and 5", "2^n", "two dozen", "half a dozen", "a dozen")
-    found = [(text[one.start : one.end], one.is_clear) for text in texts for one in numbers_in(text)]
+    found = [(text[one.start : one.end], one.is_clear) for text in texts for one in numbers_in_lower(aligned_lower(text))]
     assert found == [("1,23", False), ("5", True), ("2", False), *((text, False) for text in texts[2:])]
-    assert [one.value for text in texts[2:] for one in numbers_in(text)] == [24, 6, 12]
+    assert [one.value for text in texts[2:] for one in numbers_in_lower(aligned_lower(text))] == [24, 6, 12]
 
 
 def test_words_of_a_list_are_read_from_a_place_on() -> None:
@@ -140,7 +140,7 @@ def test_any_number_is_read_back_from_its_words(number: int, joiner: str, conjun
     words = spelled(number, joiner, conjunction)
     assert number_of(words) == number
     assert number_at(words.replace("-", " ").split()) == (number, len(words.replace("-", " ").split()))
-    assert [found.value for found in numbers_in(f"She has {words} of them")] in ([number], [-number])
+    assert [found.value for found in numbers_in_lower(f"she has {words} of them")] in ([number], [-number])
 
 
 @given(st.decimals(-(10**12), 10**12, allow_nan=False, allow_infinity=False, places=4))
@@ -159,7 +159,7 @@ def test_figures_are_one_spelling_for_one_value(value: Fraction) -> None:
 def test_every_place_lies_in_the_text_and_none_overlaps(text: str) -> None:
     assert len(aligned(text)) == len(aligned_lower(text)) == len(text)
     passed = 0
-    for found in numbers_in(text):
+    for found in numbers_in_lower(aligned_lower(text)):
         assert passed <= found.start < found.end <= len(text)
         passed = found.end
         as_json_number(found.value)
@@ -173,7 +173,7 @@ PIECES = (
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_a_long_text_of_one_piece_is_read(piece: str) -> None:
-    for _ in numbers_in(piece * (100_000 // len(piece))):
+    for _ in numbers_in_lower(piece * (100_000 // len(piece))):
         pass
 
 

@@ -48,18 +48,18 @@ def test_of_120_deals_99_have_a_solution_of_18_to_34_commands(optima: dict[int, 
 
 def test_the_search_finds_what_one_without_shortcuts_finds(optima: dict[int, int | None]) -> None:
     compared = 0
-    for seed, steps in islice(optima.items(), 40):
+    for seed, steps in islice(optima.items(), 15):
         try:
             assert distance_without_shortcuts(dealt(seed), 2_000) == steps
         except ValueError:
             continue
         compared += 1
-    assert compared >= 10
+    assert compared >= 4
 
 
 def test_in_the_middle_of_a_game_too() -> None:
     compared, solvable = 0, 0
-    for seed in range(60):
+    for seed in range(25):
         table = random_tables(seed, seed % 20 + 3)
         try:
             steps = distance_without_shortcuts(table, 1_000)
@@ -68,8 +68,8 @@ def test_in_the_middle_of_a_game_too() -> None:
         found = solution(table)
         assert (None if found is None else len(found)) == steps
         compared, solvable = compared + 1, solvable + (steps is not None)
-    assert compared >= 25
-    assert solvable >= 5
+    assert compared >= 10
+    assert solvable >= 2
 
 
 def test_a_solution_is_playable_and_solves(optima: dict[int, int | None]) -> None:

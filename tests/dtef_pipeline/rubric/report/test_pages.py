@@ -11,7 +11,7 @@ import pytest
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.tables import COSTS
 from tests.dtef_pipeline.rubric.report.hostile import hostile_tables, with_summary
-from tests.made.read_page import ReadPage
+from tests.made.read_page import ReadPage, check_pages
 from tests.made.rubric_pages import RubricTables, connected, made_tables, pages_of
 
 ALLOWED_ELEMENTS = set(
@@ -47,34 +47,9 @@ def test_equal_tables_in_another_order_give_equal_pages(made: RubricTables, page
     assert dict(rubric_pages(connected(turned))) == pages
 
 
-def test_every_link_within_the_pages_leads_somewhere(made: RubricTables) -> None:
-    for pages in (pages_of(made), pages_of(made, most_bytes=1)):
-        read = {name: ReadPage(page) for name, page in pages.items()}
-        for name, page in read.items():
-            for link in page.links:
-                if link.startswith("http"):
-                    continue
-                file, _, anchor = link.partition("#")
-                assert (file or name) in read
-                assert not anchor or anchor in read[file or name].anchors, f"{name}: {link}"
-
-
-def test_ids_are_unique_within_a_page(pages: dict[str, str]) -> None:
-    for page in pages.values():
-        ids = Counter(given for _, attributes in ReadPage(page).elements if (given := attributes.get("id")))
-        assert [name for name, count in ids.items() if count > 1] == []
-
-
-def test_pages_ask_nothing_of_the_network(pages: dict[str, str]) -> None:
-    for page in pages.values():
-        read = ReadPage(page)
-        assert {tag for tag, _ in read.elements} <= ALLOWED_ELEMENTS
-        assert not any("src" in attributes for _, attributes in read.elements)
-        outside = [
-            attributes for tag, attributes in read.elements if tag == "a" and str(attributes.get("href")).startswith("http")
-        ]
-        assert all("noopener" in str(attributes["rel"]) for attributes in outside)
-        assert not re.search(r"@import|url\(", page)
+@pytest.mark.parametrize("most_bytes", [1, 10_000_000])
+def test_pages_keep_the_rules_of_all_pages(made: RubricTables, most_bytes: int) -> None:
+    check_pages(pages_of(made, most_bytes=most_bytes), ALLOWED_ELEMENTS)
 
 
 def test_every_judgement_stands_on_the_page_whether_the_criterion_is_met_or_not(
