@@ -22,6 +22,7 @@ from dtef_pipeline.cli.started_runs import (
     refuse_unaskable,
     require_imported,
     start_stages,
+    unanswered_lines,
 )
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import say
@@ -112,6 +113,8 @@ class FamilyRun:
     """Whether a run can be the first to write tables."""
     sized_by: tuple[str, str] = ("", "")
     """The stage that says how much a run is, and what it counts, such as responses."""
+    status: str = ""
+    """In the table of that stage, the column that says which calls failed, which are warned of after a run; empty: none is."""
     assumes: Callable[[DryRun], Iterable[str]] = lambda found: ()
     """What an estimate says of its numbers."""
     meanings: Mapping[str, str] = field(default_factory=dict)
@@ -142,9 +145,22 @@ def run(record: FamilyRun, options: Any, beside: RunFlags) -> int:
     given, running = start(record, given, chosen)
     running.report(given.warehouse, record.noun)
     after = record.after(given, chosen.keys, running)
-    for line in after.warnings:
+    for line in (*failed_calls(record, given, chosen.keys), *after.warnings):
         say(line, err=True)
     return end_run(given.warehouse, running.outcome) or int(after.is_failed)
+
+
+def failed_calls(record: FamilyRun, given: GivenRun, keys: Sequence[str]) -> Iterator[str]:
+    """The lines of `unanswered_lines` of these partitions, where responses were asked for and not only judged."""
+    if not record.status or given.beside.first == "judge":
+        return
+    table, names = record.sized_by[0], ["model", record.status, "error"]
+    calls: list[tuple[str, str, str | None]] = []
+    for key in keys:
+        at = {**given.family.space.levels(key), "snapshot": given.options.snapshot}
+        rows = given.warehouse.read_or_empty(table, columns=names, **at)
+        calls += zip(*(rows[name].to_pylist() for name in names), strict=True)
+    yield from unanswered_lines(calls)
 
 
 def start(record: FamilyRun, given: GivenRun, chosen: Chosen) -> tuple[GivenRun, StagesRun]:

@@ -69,12 +69,12 @@ class PlainRun:
 
     def write(self, key: str, tables: Mapping[str, pa.Table], snapshot: str = "base") -> None:
         """Write tables of a partition."""
-        self._inputs(key, snapshot).keep(tables)
+        self.inputs(key, snapshot).keep(tables)
 
     def run(self, key: str, settings: RunSettings, reply: Reply, stages: Sequence[Stage] | None = None) -> None:
         """Make the stages of a partition."""
         for stage in self.stages if stages is None else stages:
-            inputs = self._inputs(key, settings.snapshot)
+            inputs = self.inputs(key, settings.snapshot)
             made = stage.make(inputs, settings)
             if isinstance(made, CallPlan):
                 failures = self._ask(made.requests(), reply)
@@ -94,7 +94,7 @@ class PlainRun:
         given = {"stages": self.stages, "store": self.store, **more}
         return dry_run(FAMILY_BY_NAME[self.family], settings=settings, keys=keys, outside=self.outside, **given)
 
-    def _inputs(self, key: str, snapshot: str) -> StageInputs:
+    def inputs(self, key: str, snapshot: str) -> StageInputs:
         return _Inputs(self.outside, FAMILY_BY_NAME[self.family].space, key, snapshot, Shared())
 
     def _ask(self, requests: Sequence[Request], reply: Reply) -> dict[str, Failure]:

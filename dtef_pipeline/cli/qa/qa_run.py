@@ -14,7 +14,7 @@ from assets.qa.stages import arbiter_of_run
 from dtef_pipeline.asking.models import IMPORTED, ModelSpec
 from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
 from dtef_pipeline.cli.opened_warehouse import stored_keys
-from dtef_pipeline.cli.started_runs import StagesRun, refuse_unaskable, unanswered_lines
+from dtef_pipeline.cli.started_runs import StagesRun, refuse_unaskable
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.families import FAMILY_BY_NAME
@@ -71,16 +71,6 @@ def nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str, sto
     named = and_more([f"--model {name}" for name in stored], _REASONS_NAMED)
     imported = f"imported responses are scored by a run with {named}" if stored else "--model MODEL asks one"
     yield f"warning: nothing was judged or scored, because no responses of snapshot {snapshot!r} are in the tables: {imported}"
-
-
-def failed_models(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
-    """The lines of `unanswered_lines` of parts and a snapshot."""
-    names = ["model", "call_status", "error"]
-    calls: list[tuple[str, str, str | None]] = []
-    for key in keys:
-        rows = warehouse.read_or_empty("qa_responses", columns=names, **QA_SPACE.levels(key), snapshot=snapshot)
-        calls += zip(*(rows[name].to_pylist() for name in names), strict=True)
-    yield from unanswered_lines(calls)
 
 
 _COUNTED_OF_RESPONSES = ("item_id", "model", "model_variant", "call_status", "request_key", "response")
@@ -180,10 +170,8 @@ def _after(given: GivenRun, keys: Sequence[str], _: StagesRun) -> AfterRun:
     warehouse, options = given.warehouse, given.options
     nothing = tuple(nothing_scored(warehouse, keys, options.snapshot, _imported_names(given.environment, options.snapshot)))
     is_failed = bool(nothing) and options.judge not in (None, "none")
-    if given.beside.first == "judge":
-        return AfterRun(nothing, is_failed)
-    of_calls = (*look_ups_that_failed(warehouse, keys, options.how), *failed_models(warehouse, keys, options.snapshot))
-    return AfterRun((*nothing, *of_calls), is_failed)
+    look_ups = () if given.beside.first == "judge" else look_ups_that_failed(warehouse, keys, options.how)
+    return AfterRun((*nothing, *look_ups), is_failed)
 
 
 def _not_counted(found: DryRun) -> Iterator[str]:
@@ -213,6 +201,7 @@ QA_RUN = FamilyRun(
     _refuse,
     after=_after,
     sized_by=("qa_responses", "response"),
+    status="call_status",
     assumes=_not_counted,
     daily=_of_the_day,
 )

@@ -11,7 +11,7 @@ import pyarrow as pa
 from assets.engine.panel import family_panel
 from dtef_pipeline.cli.families import fitting
 from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
-from dtef_pipeline.cli.started_runs import StagesRun, unanswered_lines
+from dtef_pipeline.cli.started_runs import StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.errors import ConfigError
@@ -37,10 +37,8 @@ if TYPE_CHECKING:
 
 
 def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
-    """A line per model with responses that failed, that a budget ended or that are blank, and per judge with many unreadable replies."""
-    responses = _rows(warehouse, "rubric_responses", ["model", "status", "error"], keys, snapshot)
-    without_nan = responses.astype(object).where(responses.notna(), None)
-    yield from unanswered_lines(without_nan.itertuples(index=False, name=None))
+    """A line per model with responses that are blank, and per judge with many unreadable replies."""
+    responses = _rows(warehouse, "rubric_responses", ["model", "status"], keys, snapshot)
     for model, status in responses.groupby("model")["status"]:
         if empty := int((status == "empty").sum()):
             yield f"warning: {model}: {counted(empty, 'response')} of {len(status):,} blank, and so unscored"
@@ -186,5 +184,6 @@ RUBRIC_RUN = FamilyRun(
     _steps,
     after=_after,
     sized_by=("rubric_responses", "response"),
+    status="status",
     assumes=_assumed,
 )

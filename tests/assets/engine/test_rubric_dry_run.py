@@ -157,7 +157,10 @@ def test_responses_of_other_models_that_the_snapshot_has_are_judged(place: Plain
 
 
 def test_prompts_that_read_the_same_are_asked_once_in_all_blueprints(place: PlainRun) -> None:
-    prompts = [{"id": "a", "prompt": "Same?", "should": ["x"]}, {"id": "b", "prompt": "Same?", "ideal": "y"}]
+    prompts: list[dict[str, Any]] = [
+        {"id": "a", "prompt": "Same?", "should": ["x"]},
+        {"id": "b", "prompt": "Same?", "ideal": "y"},
+    ]
     keys = [add(place, read({"models": ["openai:cand-a"]}, prompts, name)) for name in ("one", "two")]
     rows = sums(planned(place, *keys))
     assert (rows["candidate"].planned, rows["candidate"].requests, rows["candidate"].calls) == (4, 1, 1)
@@ -192,7 +195,7 @@ def test_a_stored_reply_that_cannot_be_read_is_followed_by_one_call_more(place: 
 
 
 def _first_judge_requests(place: PlainRun, key: str) -> list[Request]:
-    made = JUDGEMENTS.make(place._inputs(key, "base"), settings())
+    made = JUDGEMENTS.make(place.inputs(key, "base"), settings())
     return [one.next([]) for one in made.episodes()]  # type: ignore[union-attr, misc]
 
 

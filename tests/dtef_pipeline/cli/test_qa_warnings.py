@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from dtef_pipeline.asking.request import LAST_ERROR
-from dtef_pipeline.cli.qa.qa_run import failed_models, look_ups_that_failed
+from dtef_pipeline.cli.family_run import GivenRun, failed_calls
+from dtef_pipeline.cli.qa.qa_run import QA_RUN, look_ups_that_failed
 from dtef_pipeline.cli.started_runs import unanswered_lines
+from dtef_pipeline.cli.takes_settings import RunFlags
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.settings import QaSettings
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.qa.transcripts.remote import REMOTE
+from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.made.qa_items import BIRD, ROWERS, responses_to
 
@@ -30,11 +36,14 @@ def test_models_whose_calls_failed_are_counted_over_all_parts(tmp_path: Path) ->
     birds = responses_to(BIRD, None, model="b")
     house.write("qa_responses", birds, suite="mmlu", part="sea_birds", snapshot="base")
     house.write("qa_responses", birds, suite="mmlu", part="sea_birds", snapshot="night-2")
-    assert list(failed_models(house, ["gsm8k/all", "mmlu/sea_birds"], "base")) == [
+    given = GivenRun(FAMILY_BY_NAME["qa"], QaSettings(), RunFlags(), Settings.from_environment(), house)
+    assert list(failed_calls(QA_RUN, given, ["gsm8k/all", "mmlu/sea_birds"])) == [
         "warning: b: 2 responses of 3 failed; the same command asks again",
         "warning: c: 1 response of 1 failed; the same command asks again",
     ]
-    assert list(failed_models(house, ["mmlu/winds"], "base")) == []
+    assert list(failed_calls(QA_RUN, given, ["mmlu/winds"])) == []
+    judging = replace(given, beside=RunFlags(first="judge"))
+    assert list(failed_calls(QA_RUN, judging, ["gsm8k/all"])) == [], "the same command would not ask again"
 
 
 def test_what_a_budget_ended_is_told_with_the_error_of_the_last_call() -> None:

@@ -11,12 +11,17 @@ import pytest
 import yaml
 
 from dtef_pipeline.asking.models import load_models
-from dtef_pipeline.cli.rubric.rubric_run import lines_of_taken_away, run_warnings
+from dtef_pipeline.cli.family_run import GivenRun, failed_calls
+from dtef_pipeline.cli.rubric.rubric_run import RUBRIC_RUN, lines_of_taken_away, run_warnings
 from dtef_pipeline.cli.started_runs import dagster_instance
+from dtef_pipeline.cli.takes_settings import RunFlags
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.reading import read_blueprint
+from dtef_pipeline.rubric.settings import RubricSettings
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_SCORES
+from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.rubric.reviews import graded
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
@@ -181,7 +186,8 @@ def test_models_and_judges_that_fail_are_named(tmp_path: Path) -> None:
     judged = [{"judge": "j", "class": None, "reason": "unreadable"}, {"judge": "j", "class": "CLASS_UNMET", "reason": None}]
     house.write("rubric_responses", pa.Table.from_pylist(responses, schema=RUBRIC_RESPONSES), **at)
     house.write("rubric_judgements", pa.Table.from_pylist(judged, schema=RUBRIC_JUDGEMENTS), **at)
-    assert list(run_warnings(house, ["a"], "base")) == [
+    given = GivenRun(FAMILY_BY_NAME["rubric"], RubricSettings(), RunFlags(), Settings.from_environment(), house)
+    assert [*failed_calls(RUBRIC_RUN, given, ["a"]), *run_warnings(house, ["a"], "base")] == [
         "warning: m: 1 response of 3 failed; the same command asks again",
         "warning: m: 1 response of 3 blank, and so unscored",
         "warning: j: 1 of 2 judgements could not be read, and count as missing",
