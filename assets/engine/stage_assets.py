@@ -200,7 +200,8 @@ class _StageRun:
 
     def _write(self, inputs: StageInputs, tables: Tables) -> None:
         inputs.keep(tables)
-        self.run.done(inputs.key, self._metadata(tables, inputs.said), self._version(tables))
+        version = None if self.stage.follows else self._version(tables)
+        self.run.done(inputs.key, self._metadata(tables, inputs.said), version)
 
     def _version(self, tables: Tables) -> str:
         own = content_version(tables[self.stage.name].drop_columns(list(self.stage.unversioned)))

@@ -11,7 +11,7 @@ from dtef_pipeline.text.counted import and_more
 
 LEFT_OUT_TAG = "dtef/left_out"
 """Of a run of a night: the partitions that the panel names and that are not asked."""
-_MOST_NAMED = 10
+_LEFT_OUT_NAMED = 10
 
 
 def night_request(
@@ -30,7 +30,7 @@ def night_request(
     tags = {**chosen_tags(known, keys), SNAPSHOT_TAG: night}
     taken = set(keys)
     if lacking := [key for key in wanted if key not in taken]:
-        tags[LEFT_OUT_TAG] = and_more(lacking, _MOST_NAMED)
+        tags[LEFT_OUT_TAG] = and_more(lacking, _LEFT_OUT_NAMED)
         context.log.warning(f"never made, so there is nothing to ask again; left out: {tags[LEFT_OUT_TAG]}")
     return dg.RunRequest(
         run_key=f"{what} {night}",

@@ -302,6 +302,7 @@ BLUEPRINTS_STAGE = Stage(
     after=("survey_responses",),
     settings=SURVEY_STAGE_SETTINGS["blueprints"],
     version="2",
+    follows=True,
     alone=True,
     checks=(
         unique(
@@ -478,6 +479,7 @@ DRIFT_STAGE = Stage(
     after=("segment_results",),
     settings=SURVEY_STAGE_SETTINGS["drift_checks"],
     version="13",
+    follows=True,
     nightly=True,
     snapshot=lambda settings: None,
     preview=(

@@ -1,4 +1,4 @@
-"""Budgets of `run`, `judge`, `estimate` and `anchors` of `dtef rubric` and `dtef qa`, as they are given: of the run, of roles, of models."""
+"""Budgets as commands are given them: of the run, of roles, of models."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dtef_pipeline.rubric.candidates import known_selector
 from dtef_pipeline.text.nearest import nearest
 
 
-def budgets_given(costs: Sequence[str], calls: Sequence[str]) -> dict[str, Any]:
-    """Budgets as the configuration takes them: of the run, of roles and of models."""
+def budgets_given(costs: Sequence[str], calls: Sequence[str], tokens: Sequence[str] = ()) -> dict[str, Any]:
+    """Budgets as the configuration takes them: of the run, of roles and of models. Raises ConfigError for one that is given twice."""
     found: dict[str, Any] = {"budgets": {}, "role_budgets": {}}
-    for name, given in (("max_cost_usd", costs), ("max_calls", calls)):
+    for name, given in (("max_cost_usd", costs), ("max_calls", calls), ("max_tokens", tokens)):
         for text in given:
             owner, _, value = text.rpartition("=")
-            amount = _amount(name, text, value)
-            if not owner:
-                found[name] = amount
-            else:
-                kind = "role_budgets" if owner in ROLES else "budgets"
-                found[kind].setdefault(owner, {})[name] = amount
+            bounds = found[f"{'role_' if owner in ROLES else ''}budgets"].setdefault(owner, {}) if owner else found
+            if name in bounds:
+                raise ConfigError(
+                    f"--{name.replace('_', '-')} is given twice for {owner or 'the run'}; allowed: once for the run, once for a model or a role"
+                )
+            bounds[name] = _amount(name, text, value)
     return found
 
 
@@ -34,13 +34,13 @@ def _amount(name: str, text: str, value: str) -> float:
         amount = float(value.replace("_", ""))
     except ValueError:
         amount = -1.0
-    if not 0 <= amount < float("inf") or (name == "max_calls" and amount != int(amount)):
+    if not 0 <= amount < float("inf") or (name != "max_cost_usd" and amount != int(amount)):
         roles = ", ".join(ROLES)
         what = "an amount from 0" if name == "max_cost_usd" else "a whole number from 0"
         raise ConfigError(
             f"--{name.replace('_', '-')} {text!r}: allowed: {what}, alone or after MODEL= or ROLE= (roles: {roles})"
         )
-    return int(amount) if name == "max_calls" else amount
+    return amount if name == "max_cost_usd" else int(amount)
 
 
 def with_budgets(
@@ -48,15 +48,17 @@ def with_budgets(
 ) -> FamilySettings:
     """The settings with budgets as a command gives them, [ROLE=|MODEL=]AMOUNT each: of the run, of roles, and of models by name.
 
-    `asked`: names of the models of the run, under which budgets are found that were given by a model string. Raises ConfigError for what is no
-    amount, and for a budget of what is neither a role nor one of these models: it would bound nothing.
+    `asked`: as of `owned_budgets`. Raises ConfigError as it does, and for what is no amount.
     """
     owned = (owned_budgets(given, asked, models) for given in (costs, calls))
     return settings_of(type(settings), settings.model_dump(exclude_unset=True) | budgets_given(*owned))
 
 
 def owned_budgets(given: Sequence[str], asked: Collection[str], models: Models) -> tuple[str, ...]:
-    """Each of the budgets as `with_budgets` takes it, with the name of its model."""
+    """Budgets, each of a model under the name that it is asked by, where it was given by its model string.
+
+    `asked`: names of the models of the run. Raises ConfigError for a budget of what is neither a role nor one of them: it would bound nothing.
+    """
     return tuple(_owned(text, asked, models) for text in given)
 
 
@@ -64,8 +66,17 @@ def _owned(text: str, asked: Collection[str], models: Models) -> str:
     owner, _, value = text.rpartition("=")
     if not owner or owner in ROLES or owner in asked:
         return text
+    if (name := name_of_asked(owner, asked, models)) is None:
+        raise ConfigError(f"budget of {owner!r}: allowed: a role or a model of this run: {nearest(owner, {*ROLES, *asked})}")
+    return f"{name}={value}"
+
+
+def name_of_asked(given: str, asked: Collection[str], models: Models) -> str | None:
+    """The name of the model of the run that is meant, whichever way it is written; None: it is none. `asked`: as of `owned_budgets`."""
+    if given in asked:
+        return given
     with suppress(ConfigError):
-        found = models.resolve([known_selector(owner, models)])
+        found = models.resolve([known_selector(given, models)])
         if len(found) == 1 and found[0].name in asked:
-            return f"{found[0].name}={value}"
-    raise ConfigError(f"budget of {owner!r}: allowed: a role or a model of this run: {nearest(owner, {*ROLES, *asked})}")
+            return found[0].name
+    return None

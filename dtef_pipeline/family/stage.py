@@ -250,6 +250,8 @@ class Stage:
     """Columns whose values are counted in the metadata."""
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
     """Within what all that is done for a partition is done, such as naming whose code failed."""
+    follows: bool = False
+    """Its rows follow from what it reads: the versions of that are its own, and the rows are not hashed."""
     versioned: tuple[str, ...] = ()
     """Tables beside the stage's own that its version is of too."""
     unversioned: tuple[str, ...] = ()

@@ -20,11 +20,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from dtef_pipeline.asking.draws import Draws
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.selectors import SAMPLING
 from dtef_pipeline.documents import Document, Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.blueprint.options import ONLY_WITH, BlueprintOptions, ContextLevel
+from dtef_pipeline.survey.settings import Drawn
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 _Levels = Annotated[list[str], BeforeValidator(ContextLevel.written), Field(min_length=1)]
@@ -75,9 +77,9 @@ class Experiment(Part):
     models: list[str] = []
     """Selectors, as `dtef run --model` takes them."""
     contexts: _Levels = ["0"]
-    questions: Annotated[int, Field(ge=1)] | None = None
-    sample_segments: Annotated[int, Field(ge=1)] | None = None
-    draws: Annotated[int, Field(ge=1)] = 1
+    questions: Drawn = None
+    sample_segments: Drawn = None
+    draws: Draws = 1
     rounds: list[str] = []
     system_prompts: dict[str, str] = {}
     """Words of system prompts that are not shipped, by id."""

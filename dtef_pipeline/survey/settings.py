@@ -28,7 +28,8 @@ from dtef_pipeline.text.nearest import nearest
 if TYPE_CHECKING:
     from dtef_pipeline.survey.question_draw import Sample
 
-_MOST_DRAWN = 1_000_000
+Drawn = Annotated[int | None, Field(ge=1, le=1_000_000)]
+"""How many questions, or segments, of a round are asked; None: all."""
 
 
 def _each(spell: Callable[[str], str]) -> AfterValidator:
@@ -88,9 +89,9 @@ class SurveySettings(RunSettings):
     """Words of system prompts that are not shipped, by id."""
     keep_earlier: Annotated[bool, Setting(doors=())] = True
     """Also keep the prompts of conditions and context levels that earlier runs made."""
-    questions: Annotated[int | None, Field(ge=1, le=_MOST_DRAWN), Setting(unset="all")] = None
+    questions: Annotated[Drawn, Setting(unset="all")] = None
     """Ask only so many questions of each round, drawn over its batteries."""
-    sample_segments: Annotated[int | None, Field(ge=1, le=_MOST_DRAWN), Setting(unset="all")] = None
+    sample_segments: Annotated[Drawn, Setting(unset="all")] = None
     """Ask each question of only so many segments of the round, drawn over its attributes."""
     draws: Draws = 1
     """Number of times each prompt is asked."""

@@ -1,14 +1,13 @@
 """The options of `dtef run`, and what they select: which models are asked what, how, and within which budget."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
-from dtef_pipeline.asking.models import Budget, Models, ModelSpec
+from dtef_pipeline.asking.models import Models, ModelSpec
+from dtef_pipeline.cli.role_budgets import budgets_given, name_of_asked, owned_budgets
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import settings_of
 from dtef_pipeline.identity import partition_key
@@ -74,7 +73,8 @@ def selection(given: Mapping[str, Any], flags: SurveyFlags, models: Models) -> S
         raise ConfigError("no round: allowed: --round ROUND, once or several times, or an experiment with rounds")
     given = {**given, "rounds": list(dict.fromkeys(rounds))}
     chosen = _of_experiment(given, experiment, models) if experiment else _of_options(given, models)
-    bounds = {**_budgets(flags, models, chosen.models), "limits": _limits(flags.limits, models, chosen.models)}
+    names = [spec.name for spec in chosen.models]
+    bounds = {**_budgets(flags, chosen.models, models), "limits": _limits(flags.limits, names, models)}
     return replace(chosen, settings=settings_of(SurveySettings, chosen.settings.model_dump(exclude_unset=True) | bounds))
 
 
@@ -180,54 +180,20 @@ def _models_of(asked: Sequence[Asked], every: Sequence[ModelSpec]) -> dict[str, 
     return names if any(len(of) < len(every) for of in names.values()) else {}
 
 
-def _limits(given: tuple[str, ...], models: Models, asked: Iterable[ModelSpec]) -> dict[str, int]:
+def _limits(given: tuple[str, ...], asked: Collection[str], models: Models) -> dict[str, int]:
     limits = {}
     for text in given:
-        name, _, most = text.rpartition("=")
-        if not name or not (most.isascii() and most.isdigit()):
+        model, _, most = text.rpartition("=")
+        if not model or not (most.isascii() and most.isdigit()):
             raise ConfigError(f"limit {text!r}: allowed: MODEL=N, such as gpt-4.1-mini=100")
-        limits[_name_of("limit", name, models, asked)] = int(most)
+        if (name := name_of_asked(model, asked, models)) is None:
+            raise ConfigError(f"limit for {model}: allowed: a model of this run: {', '.join(asked)}")
+        limits[name] = int(most)
     return limits
 
 
-def _budgets(flags: SurveyFlags, models: Models, asked: Iterable[ModelSpec]) -> dict[str, Any]:
-    """The run's budget, and those of models by name, as settings."""
-    given: dict[str, dict[str, Any]] = {}
-    for bound in BUDGETS:
-        for text in getattr(flags, bound):
-            model, _, value = text.rpartition("=")
-            name = _name_of(_flag(bound), model, models, asked) if model else ""
-            if bound in given.setdefault(name, {}):
-                raise ConfigError(
-                    f"{_flag(bound)} is given twice for {name or 'the run'}; allowed: once for the run, once for a model"
-                )
-            given[name][bound] = _amount(bound, text, value)
-    run = given.pop("", {})
+def _budgets(flags: SurveyFlags, asked: Sequence[ModelSpec], models: Models) -> dict[str, Any]:
+    """The run's budget, and those of models by name, as settings. Bounds of a model's file that were not given stay."""
     own = {spec.name: spec.budget.model_dump(exclude_none=True) for spec in asked}
-    return {**run, "budgets": {name: {**own[name], **bounds} for name, bounds in given.items()}}
-
-
-def _amount(bound: str, text: str, value: str) -> Any:
-    try:
-        return getattr(Budget.model_validate({bound: value.replace("_", "")}), bound)
-    except ValidationError as error:
-        what = "an amount from 0" if bound == "max_cost_usd" else "a whole number from 0"
-        raise ConfigError(f"{_flag(bound)} {text!r}: allowed: {what}, or MODEL= and such a number") from error
-
-
-def _flag(bound: str) -> str:
-    return f"--{bound.replace('_', '-')}"
-
-
-def _name_of(what: str, given: str, models: Models, asked: Iterable[ModelSpec]) -> str:
-    """The name of a model of the run, whichever way its settings are written."""
-    names = [spec.name for spec in asked]
-    if given in names:
-        return given
-    try:
-        found = [spec.name for spec in models.resolve([given])]
-    except ConfigError:
-        found = []
-    if len(found) != 1 or found[0] not in names:
-        raise ConfigError(f"{what} for {given}: allowed: a model of this run: {', '.join(names)}")
-    return found[0]
+    found = budgets_given(*(owned_budgets(getattr(flags, bound), own, models) for bound in BUDGETS))
+    return {**found, "budgets": {name: {**own[name], **bounds} for name, bounds in found["budgets"].items()}}
