@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.answer_schemas import in_json
+from dtef_pipeline.api.answer_schemas import RowBody, in_json
 from dtef_pipeline.api.results.run_context import RunContext, Spent
 from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, Unit, counts_by, in_words
 from dtef_pipeline.api.results.trace_bodies import ResponseOfRun
@@ -120,14 +120,14 @@ class FamilyResults:
         return None
 
     def metrics(self, counts: Counts) -> list[Row]:
-        """A member for each model and metric, as `metric_body` makes it: the mean over items. `counts`: those of `counts`."""
+        """A member for each model and metric, as `metric` makes it: the mean over items. `counts`: those of `counts`."""
         rows = self.own(self.family.scored).to_pylist()
         groups: dict[tuple[str, str], list[Row]] = {}
         for row in rows:
             groups.setdefault((row["model"], row.get("metric") or "score"), []).append(row)
-        return [self._mean(model, metric, some, counts) for (model, metric), some in groups.items()]
+        return [self._mean(metric, some, counts) for (_, metric), some in groups.items()]
 
-    def _mean(self, model: str, metric: str, rows: Sequence[Row], counts: Counts) -> Row:
+    def _mean(self, metric: str, rows: Sequence[Row], counts: Counts) -> Row:
         """The mean over items, with an interval over clusters, or items where there are none."""
         sums: dict[Any, list[float]] = {}
         for place, row in enumerate(rows):
@@ -138,7 +138,34 @@ class FamilyResults:
         (low,), (high,) = found.interval()
         why = None if len(sums) >= MIN_CLUSTERS else f"no interval: {len(sums)} clusters, at least {MIN_CLUSTERS} are needed"
         n = (int(totals[:, 1].sum()), len(rows))
-        return metric_body(model, metric, found.value[0], n, (low, high), why if sums else None, self.remark(counts, rows[0]))
+        reason = why if sums else None
+        return self.metric(rows[0], metric, found.value[0], n, (low, high), reason, self.remark(counts, rows[0]))
+
+    def metric(
+        self,
+        row: Mapping[Any, Any],
+        metric: str,
+        value: Any,
+        n: tuple[int, int | None],
+        ends: tuple[Any, Any],
+        reason: Any,
+        remark: str | None,
+        **further: Any,
+    ) -> Row:
+        """A member of `metrics`. `n`: what the value is a mean over, and over what it was to be. NaN and NA are None."""
+        number, low, high = map(in_json, (value, *ends))
+        n_known, n_asked = (None if one is None else int(one) for one in n)
+        told = {
+            "model": row["model"],
+            "metric": metric,
+            "value": number,
+            "n": n_known,
+            "n_asked": n_asked,
+            "low": low,
+            "high": high,
+        }
+        why = in_json(reason) or (None if number is not None else "there is no score")
+        return {**told, "reason": why, "remark": remark, **in_json({name: row[name] for name in self.beside} | further)}
 
     def remark(self, counts: Counts, row: Mapping[Any, Any], *further: str | None) -> str | None:
         """What is missing of the answers of who was asked so, and what else is to be said."""
@@ -212,6 +239,10 @@ class FamilyResults:
         told = {"status": row["call_status"], "text": row["response"], "reason": row["error"]}
         return ResponseOfRun.columns_of(row) | told
 
+    def told_beside(self, row: Mapping[str, Any], table: str, body: type[RowBody]) -> list[Row]:
+        """The rows of another table that are about the same answer, as answers have them."""
+        return [body.columns_of(one) for one in self.beside_rows(row, table)]
+
     def beside_rows(self, row: Mapping[str, Any], table: str) -> list[Row]:
         """The rows of another table that are about the same answer."""
         return [one for one in self.run.rows(table).to_pylist() if self.name_of(one) == self.name_of(row)]
@@ -231,21 +262,3 @@ def different_items(rows: pa.Table, by: Sequence[str], item: str) -> Counter[tup
     """How many different items the rows have, by these columns."""
     names = zip(*(rows[name].cast(pa.string()).to_pylist() for name in (*by, item)), strict=True)
     return Counter(name[:-1] for name in set(names))
-
-
-def metric_body(
-    model: str,
-    metric: str,
-    value: Any,
-    n: tuple[int, int | None],
-    ends: tuple[Any, Any],
-    reason: Any,
-    remark: str | None,
-    **further: Any,
-) -> Row:
-    """A member of `metrics`. `n`: what the value is a mean over, and over what it was to be. NaN and NA are None."""
-    number, low, high = map(in_json, (value, *ends))
-    why = in_json(reason) or (None if number is not None else "there is no score")
-    n_known, n_asked = (None if one is None else int(one) for one in n)
-    told = {"model": model, "metric": metric, "value": number, "n": n_known, "n_asked": n_asked, "low": low, "high": high}
-    return {**told, "reason": why, "remark": remark, **in_json(further)}

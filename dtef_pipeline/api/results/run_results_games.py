@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.answer_schemas import in_json
-from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, is_one_of, metric_body
+from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, is_one_of
 from dtef_pipeline.api.results.run_outcomes import Unit, percent
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.entrants import ALL_BASELINES, AS_ITSELF, entrants
@@ -136,15 +136,14 @@ class GamesResults(FamilyResults):
 
     def _metric(self, row: Mapping[Any, Any], counts: Counts) -> Row:
         formed = [words.format(spelled(row[name])) for name, (words, spelled) in _FORM_IN_WORDS.items() if in_json(row[name])]
-        return metric_body(
-            row["model"],
+        return self.metric(
+            row,
             row["metric"],
             row["mean"],
             (row["n_episodes"], self._n_asked(row, counts)),
             (row["low"], row["high"]),
             row["reason"],
             self.remark(counts, row, *formed),
-            **{name: row[name] for name in self.beside},
         )
 
     def _n_asked(self, row: Mapping[Any, Any], counts: Counts) -> int | None:

@@ -11,8 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.answer_schemas import RowBody
-from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, different_items, is_one_of, metric_body
+from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, different_items, is_one_of
 from dtef_pipeline.api.results.trace_bodies import JudgementOfItem, ScoreOfItem
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import prompts_of
@@ -91,8 +90,8 @@ class QaResults(FamilyResults):
         return [self._metric(row, n_asked, counts) for row in found.to_dict("records")]
 
     def _metric(self, row: Mapping[Any, Any], n_asked: Counter[tuple[str, ...]], counts: Counts) -> Row:
-        return metric_body(
-            row["model"],
+        return self.metric(
+            row,
             row["metric"],
             row["score"],
             (row["n_items"], n_asked.get(tuple(row[name] for name in _OF_A_METRIC))),
@@ -100,7 +99,6 @@ class QaResults(FamilyResults):
             row["note"],
             self.remark(counts, row, *_unread_in_words(row)),
             direction="higher",
-            **{name: row[name] for name in self.beside},
         )
 
     def trace_of(self, answers: Sequence[Row]) -> Row:
@@ -109,15 +107,12 @@ class QaResults(FamilyResults):
             {
                 "item_id": row["item_id"],
                 "condition": row["condition"],
-                "scores": self._told(row, "qa_scores", ScoreOfItem),
-                "judgements": self._told(row, "qa_judgements", JudgementOfItem),
+                "scores": self.told_beside(row, "qa_scores", ScoreOfItem),
+                "judgements": self.told_beside(row, "qa_judgements", JudgementOfItem),
             }
             for row in answers
         ]
         return self.response_of(answers) | {"items": items}
-
-    def _told(self, row: Row, table: str, body: type[RowBody]) -> list[Row]:
-        return [body.columns_of(one) for one in self.beside_rows(row, table)]
 
 
 def _unread_in_words(row: Mapping[Any, Any]) -> list[str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import duckdb
 
-from dtef_pipeline.api.answer_schemas import RowBody, in_json
-from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, metric_body
+from dtef_pipeline.api.answer_schemas import in_json
+from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row
 from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, further_in_words
 from dtef_pipeline.api.results.trace_bodies import PointOfRubric, ResponseOfRun, VerdictOfRubric
 from dtef_pipeline.asking.episodes import play
@@ -155,8 +155,8 @@ class RubricResults(FamilyResults):
         """A member for the score and for each part of it; without numbers where others judged since."""
         for part in ("score", "coverage", "similarity"):
             has_ends = part == "score" and not self.others
-            yield metric_body(
-                row["model"],
+            yield self.metric(
+                row,
                 part,
                 None if self.others else row[part],
                 (0 if self.others else row["n_parts"], row["n_planned"]),
@@ -164,7 +164,6 @@ class RubricResults(FamilyResults):
                 self.others or _why(row, part, reasons),
                 remark,
                 direction="higher",
-                n_planned=int(row["n_planned"]),
                 n_responses=0 if self.others else int(row["n_responses_scored"]),
             )
 
@@ -181,14 +180,9 @@ class RubricResults(FamilyResults):
         (row,) = answers
         told = {"status": row["status"], "text": row["text"], "reason": row["error"]}
         told |= {name: in_json(row[name]) for name in ("prompt", "system_index", "transcript")}
-        beside = {
-            "points": self._told(row, "rubric_points", PointOfRubric),
-            "judgements": self._told(row, "rubric_judgements", VerdictOfRubric),
-        }
+        bodies = {"points": ("rubric_points", PointOfRubric), "judgements": ("rubric_judgements", VerdictOfRubric)}
+        beside = {name: [] if self.others else self.told_beside(row, *one) for name, one in bodies.items()}
         return ResponseOfRun.columns_of({**row, "prompt_id": row["asked_hash"]}) | told | beside | {"remark": self.others}
-
-    def _told(self, row: Row, table: str, body: type[RowBody]) -> list[Row]:
-        return [] if self.others else [body.columns_of(one) for one in self.beside_rows(row, table)]
 
 
 def _why(row: Mapping[Any, Any], part: str, reasons: Mapping[str, str]) -> str | None:

@@ -17,7 +17,6 @@ from dtef_pipeline.api.results.family_results import (
     Row,
     different_items,
     is_one_of,
-    metric_body,
     of_models,
 )
 from dtef_pipeline.api.results.run_outcomes import Unit, further_in_words
@@ -110,8 +109,8 @@ class SurveyResults(FamilyResults):
         n_asked, statuses, further = self._n_asked(), self._statuses(), self.further()
         silent = {self.way_of(row): row["error"] for row in self.silent}
         return [
-            metric_body(
-                row["model"],
+            self.metric(
+                row,
                 options.metric,
                 row["score"],
                 (row["n_pairs"], n_asked.get(self.way_of(row))),
@@ -124,7 +123,6 @@ class SurveyResults(FamilyResults):
                     further_in_words(further[self.way_of(row)], self.unit.noun),
                 ),
                 direction="higher",
-                **{name: row[name] for name in self.beside},
             )
             for row in chosen.to_dict("records")
         ]
