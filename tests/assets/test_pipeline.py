@@ -68,6 +68,13 @@ class TestOneBadPartition:
         assert {"predictions_unique", "scores_unique", "results_unique"} <= set(found)
         assert all(found.values())
 
+    def test_it_fails_alone_where_many_are_made_together(self, done: Pipeline) -> None:
+        pipeline = done
+        pipeline.file("scores", BAD, snapshot="base").write_bytes(b"junk")
+        (failure,) = pipeline.run(["segment_results"]).failures
+        assert failure.startswith(f"segment_results: 1 of 6 partitions failed, the others are done: {BAD} (cannot read ")
+        assert pipeline.status("segment_results") == {key: RED if key == BAD else GREEN for key in pipeline.keys}
+
     @pytest.mark.thorough
     def test_all_bad_stops_at_once(self, done: Pipeline) -> None:
         pipeline = done
@@ -196,6 +203,16 @@ class TestReruns:
         assert len(first) == 3 * 6
         assert {name: second[name] for name in first} == first
         assert pipeline.house.values("scores", "snapshot", round="T1", segment="country:kenya") == ["2026-01-02", "base"]
+
+    def test_without_a_snapshot_all_that_there_are_are_scored_and_aggregated(self, done: Pipeline) -> None:
+        pipeline = done
+        night, only = {"snapshot": "2026-01-02"}, {"only_snapshot": "2026-01-02"}
+        pipeline.run(DOWNSTREAM, predictions={"models": ["baseline/dirichlet"], **night}, scores=only, segment_results=only)
+        pipeline.run(["scores", "segment_results"], scores={"metric": "tv"})
+        for table in ("scores", "segment_results"):
+            rows = pipeline.house.read(table)
+            assert set(rows["snapshot"].to_pylist()) == {"base", "2026-01-02"}
+            assert set(rows["metric"].to_pylist()) == {"tv"}
 
     def test_a_changed_survey_changes_what_it_touches_and_leaves_the_other_round(self, done: Pipeline) -> None:
         pipeline = done
