@@ -92,17 +92,6 @@ def test_p_is_students_over_blueprints_and_holm_triples_the_smallest_of_three() 
     assert ((rows["verdict"] == "better") == (rows["p_adjusted"] < 0.05)).all()
 
 
-def test_better_model_is_found_and_one_that_differs_by_nothing_is_equivalent() -> None:
-    level = [0.4 + 0.02 * at for at in range(12)]
-    rows = compared(
-        *runs_of("best", *(one + 0.2 for one in level)), *runs_of("same", *level), *runs_of("twin", *level)
-    ).set_index(["model", "other_model"])
-    assert rows.loc[("best", "same"), "verdict"] == "better"
-    assert rows.loc[("best", "same"), "low"] > 0
-    assert rows.loc[("same", "twin"), "verdict"] == "equivalent"
-    assert rows.loc[("same", "twin"), "difference"] == 0
-
-
 def test_of_one_blueprint_prompts_are_what_is_independent() -> None:
     cells = [
         {
