@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from operator import attrgetter
 
 from resources.notes import Notes
 
@@ -19,13 +17,6 @@ class PartFile:
     content_hash: str
 
 
-@cache
 def part_notes(family: str) -> Notes[PartFile]:
     """What is noted of each partition of a family."""
-    key: Callable[[PartFile], str] = lambda file: file.key  # noqa: E731 - a function that is told apart by nothing
-    return Notes(f"{family}_files", PartFile, key, f"`dtef {family} add` writes it anew")
-
-
-def is_there(file: PartFile) -> bool:
-    """Whether the file is where it was added from."""
-    return Path(file.path).is_file()
+    return Notes(f"{family}_files", PartFile, attrgetter("key"), f"`dtef {family} add` writes it anew")

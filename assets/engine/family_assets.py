@@ -48,7 +48,7 @@ def assemble(family: Family) -> FamilyAssets:
     stages = all_stages(family)
     made = stage_assets(family, stages)
     run = f"dtef {family.name} run"
-    costs = define_costs(family.name, [one.name for one in stages if one.asks], run)
+    costs = define_costs(family, [one.name for one in stages if one.asks])
     drift, *watched = define_drift(
         FamilyDrift(item_subject(family), code_version="1", besides="", scores=(family.scored, family.part, run))
     )
@@ -58,7 +58,7 @@ def assemble(family: Family) -> FamilyAssets:
     Kept in the folder `{family.name}_report` of the warehouse; `dtef report --family {family.name}` writes them elsewhere."""
     report = define_report(family, [*boards, costs, drift], described, lambda store: family_pages(family))
     roll_ups = [*boards, costs, drift, report]
-    jobs = family_jobs(family.name, family.part, stages, roll_ups)
+    jobs = family_jobs(family, stages, roll_ups)
     checks = [one for one in made if isinstance(one, dg.AssetChecksDefinition)]
     return FamilyAssets(
         [files, *(one for one in made if one not in checks), *roll_ups],

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from assets.stage.boards_after import boards_after_run
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.stage import Stage
 
 
@@ -19,12 +20,12 @@ class FamilyJobs(NamedTuple):
 
 
 def family_jobs(
-    name: str, part: str, stages: Sequence[Stage], roll_ups: Sequence[dg.AssetsDefinition], scored: str = ""
+    family: Family, stages: Sequence[Stage], roll_ups: Sequence[dg.AssetsDefinition], scored: str = ""
 ) -> FamilyJobs:
-    """The jobs NAME_pipeline and NAME_roll_ups, and the sensor NAME_boards_after_run. `part`: what a partition is called; `scored`: the stage
-    without which boards have nothing to show, by default that of scores.
+    """The jobs NAME_pipeline and NAME_roll_ups, and the sensor NAME_boards_after_run. `scored`: the stage without which boards have nothing to
+    show, by default that of scores.
     """
-    keys = stage_keys(stages)
+    name, part, keys = family.name, family.part, stage_keys(stages)
     pipeline = dg.define_asset_job(
         f"{name}_pipeline",
         selection=dg.AssetSelection.assets(*keys),
@@ -37,7 +38,7 @@ def family_jobs(
         description=f"{rolled_up}, over all that the {name} family has scored.",
         run_tags={"dtef/roll_ups": name},
     )
-    scores = dg.AssetKey(scored or next(one.name for one in stages if one.name.endswith("scores")))
+    scores = dg.AssetKey(scored or family.scored)
     described = f"Brings the roll-ups of the {name} family up to date when a {part} was scored, whatever run did it."
     return FamilyJobs(pipeline, rolling, boards_after_run(f"{name}_boards_after_run", roll_ups, rolling, scores, described))
 

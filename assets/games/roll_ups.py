@@ -42,7 +42,7 @@ persona_results = define_board(
         version="5",
     ),
 )
-games_costs = define_costs("games", ["episode_scores", "decision_answers"], "dtef games run")
+games_costs = define_costs(GAMES_FAMILY, ["episode_scores", "decision_answers"])
 games_drift, games_no_drift, games_verdicts_were_sent = define_drift(
     FamilyDrift(
         subject=GAMES_WATCHED,
@@ -82,7 +82,7 @@ games_report = define_report(
 )
 
 GAMES_ROLL_UPS = [persona_results, games_costs, games_drift, games_report]
-games_pipeline, games_roll_ups, games_boards_after_run = family_jobs("games", "scenario", GAMES_STAGES, GAMES_ROLL_UPS)
+games_pipeline, games_roll_ups, games_boards_after_run = family_jobs(GAMES_FAMILY, GAMES_STAGES, GAMES_ROLL_UPS)
 games_decisions = dg.define_asset_job(
     "games_decisions",
     selection=dg.AssetSelection.assets(*stage_keys(DECISION_STAGES)),

@@ -60,7 +60,7 @@ def qa_board(config: QaBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     return published(store, boards, family="qa", board=markdown(overall, _BOARD_SHOWN, most=30))
 
 
-qa_costs = define_costs("qa", ["qa_scores"], "dtef qa run")
+qa_costs = define_costs(QA_FAMILY, ["qa_scores"])
 qa_validity = define_board(
     QA_FAMILY,
     FamilyBoard(
@@ -134,7 +134,7 @@ qa_report = define_report(
 )
 
 QA_ROLL_UPS = [qa_board, qa_costs, qa_validity, qa_drift, qa_report]
-qa_pipeline, qa_roll_ups, qa_boards_after_run = family_jobs("qa", "part", QA_STAGES, QA_ROLL_UPS)
+qa_pipeline, qa_roll_ups, qa_boards_after_run = family_jobs(QA_FAMILY, QA_STAGES, QA_ROLL_UPS)
 qa_night = dg.define_asset_job(
     "qa_night",
     selection=dg.AssetSelection.assets(*stage_keys(QA_STAGES), qa_anchors.key),

@@ -174,7 +174,7 @@ rubric_corrected = define_board(
         metadata=lambda tables, store: {"labels": len(store.warehouse.read_or_empty("rubric_labels"))},
     ),
 )
-rubric_costs = define_costs("rubric", ["rubric_responses", "rubric_judgements", "rubric_summaries"], "dtef rubric run")
+rubric_costs = define_costs(RUBRIC_FAMILY, ["rubric_responses", "rubric_judgements", "rubric_summaries"])
 rubric_drift, rubric_no_drift, rubric_verdicts_were_sent = define_drift(
     FamilyDrift(
         subject=WATCHED,
@@ -214,7 +214,7 @@ RUBRIC_ROLL_UPS = [
     rubric_costs,
     rubric_report,
 ]
-rubric_pipeline, rubric_roll_ups, rubric_boards_after_run = family_jobs("rubric", "blueprint", RUBRIC_STAGES, RUBRIC_ROLL_UPS)
+rubric_pipeline, rubric_roll_ups, rubric_boards_after_run = family_jobs(RUBRIC_FAMILY, RUBRIC_STAGES, RUBRIC_ROLL_UPS)
 rubric_night = dg.define_asset_job(
     "rubric_night",
     selection=dg.AssetSelection.assets(*stage_keys(RUBRIC_STAGES), rubric_anchors.key),

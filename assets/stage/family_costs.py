@@ -10,7 +10,7 @@ from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published, require_made
 from assets.stage.resources import Store
 from dtef_pipeline.boards.costs import costs
-from dtef_pipeline.families import FAMILIES
+from dtef_pipeline.family.record import Family
 
 _SHOWN_COSTS = (
     *("role", "first_level", "purpose", "model", "answered", "failed", "budget_stopped", "calls", "prompt_tokens"),
@@ -18,10 +18,9 @@ _SHOWN_COSTS = (
 )
 
 
-def define_costs(name: str, deps: Sequence[str], command: str, group: str | None = None) -> dg.AssetsDefinition:
+def define_costs(family: Family, deps: Sequence[str], command: str = "", group: str | None = None) -> dg.AssetsDefinition:
     """The asset `FAMILY_costs`. `deps`: the stages that ask models; `command`: what runs them; `group`: null, the family's name."""
-    family = next(one for one in FAMILIES if one.name == name)
-    reads = [one.table for one in family.calls.tables]
+    name, reads = family.name, [one.table for one in family.calls.tables]
 
     @dg.asset(
         name=f"{name}_costs",
@@ -36,7 +35,7 @@ def define_costs(name: str, deps: Sequence[str], command: str, group: str | None
         Baselines and what runs on this machine cost nothing and have no rows.
         """
         if not store.warehouse.tables(reads):
-            require_made(store, reads[0], family.space.last, command)
+            require_made(store, reads[0], family.part, command or f"dtef {name} run")
         stored, unknown, summary = store.responses.responses, store.responses.unknown_costs(), store.responses.summary()
         rows = store.warehouse.query(
             lambda connection: costs(connection, name, family.calls, stored, unknown=unknown, summary=summary), only=reads

@@ -8,11 +8,12 @@ from assets.survey.landing import new_round
 from assets.survey.report import report
 from assets.survey.stages import SURVEY_STAGES
 from assets.survey.survey_drift import survey_drift
+from dtef_pipeline.families import FAMILY_BY_NAME
 
 BOARDS = [leaderboard, breakdowns, comparisons, responsiveness, segment_gaps, reliability]
 SURVEY_ROLL_UPS = [*BOARDS, survey_costs, survey_drift, report]
 survey_pipeline, survey_roll_ups, survey_boards_after_run = family_jobs(
-    "survey", "segment", SURVEY_STAGES, SURVEY_ROLL_UPS, scored="segment_results"
+    FAMILY_BY_NAME["survey"], SURVEY_STAGES, SURVEY_ROLL_UPS, scored="segment_results"
 )
 nightly_drift = dg.define_asset_job(
     "nightly_drift",

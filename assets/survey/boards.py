@@ -14,6 +14,7 @@ from assets.stage.roll_up import Make, clean, publish
 from assets.stage.schema_metadata import column_schema
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.cuts import of_cut
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.report.charts import as_markdown_image
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.linked import question_batteries
@@ -164,7 +165,7 @@ def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     return _test_table(rows, config, clean(rows), shown)
 
 
-survey_costs = define_costs("survey", ["predictions"], "dtef run", group="boards")
+survey_costs = define_costs(FAMILY_BY_NAME["survey"], ["predictions"], "dtef run", group="boards")
 
 
 def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:
