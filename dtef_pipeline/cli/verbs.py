@@ -65,8 +65,8 @@ class ExplainsColumns(click.Command):
             return
         from dtef_pipeline.cli.columns import explained
 
-        for heading, columns in explained(self.table):
-            with formatter.section(heading):
+        for title, columns in explained(self.table):
+            with formatter.section(title):
                 formatter.write_dl(list(columns.items()))
 
 
