@@ -18,15 +18,14 @@ from assets.stage.dagster_internals import (
     without_own_lines,
 )
 from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
-from assets.stage.partitions import PROCESS_TAG, failed_text, process_of
-from assets.stage.ranges import chosen_tags, range_tags, ranges
+from assets.stage.partitions import PROCESS_TAG, chosen_tags, failed_text, process_of, range_tags, ranges
 from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
 from dtef_pipeline.families import FAMILY_BY_NAME, PLUGGED_FAMILIES
 from dtef_pipeline.family.stage import TAKEN_AWAY
-from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from dtef_pipeline.games.tables import LEAGUE_SPACE
+from dtef_pipeline.qa.tables import QA_SPACE
+from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.survey.identity import SPACE
 from resources.failures import with_remedy
 from resources.responses.processes import Process

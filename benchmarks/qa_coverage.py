@@ -26,9 +26,9 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.mean_columns import RIGHT_METRIC
 from dtef_pipeline.boards.paired_items import compare_boards
-from dtef_pipeline.qa.result_tables import OF_ONE_BOARD
 from dtef_pipeline.qa.scoring import JUDGED_METRIC
 from dtef_pipeline.qa.suite_boards import BY_PART, suite_board
+from dtef_pipeline.qa.tables import OF_ONE_BOARD
 
 Numbers = npt.NDArray[np.float64]
 STRENGTHS = np.array([-1.2, -0.2, 0.0, 0.2, 1.0, 3.0])

@@ -16,8 +16,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from dtef_pipeline.qa.normalise import normalise
-from dtef_pipeline.qa.socioscope.number_words import numbers_in_digits
+from dtef_pipeline.qa.metric import normalise
+from dtef_pipeline.qa.socioscope.words import numbers_in_digits
 
 FOLDER = Path(__file__).resolve().parent.parent / "dtef_pipeline" / "qa" / "lexicon"
 PARTS_OF_SPEECH = ("noun", "verb", "adj")

@@ -25,7 +25,7 @@ from dtef_pipeline.qa.added_files import read_added
 from dtef_pipeline.qa.answering import qa_requests
 from dtef_pipeline.qa.prompt_rows import AskedHow, cited_prompts, plain_prompts
 from dtef_pipeline.qa.suites import load_suites
-from dtef_pipeline.qa.transcripts.embedded import retriever_of
+from dtef_pipeline.qa.transcripts.retriever import retriever_of
 from resources.gateway.gateway import Gateway
 from resources.responses.files import export_responses, import_responses
 from resources.responses.store import ResponseStore

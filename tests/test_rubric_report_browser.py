@@ -9,9 +9,9 @@ import pytest
 from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.rubric.aggregate import rescored
 from dtef_pipeline.rubric.board import board
+from dtef_pipeline.rubric.report.index_page import board_section
 from dtef_pipeline.rubric.report.marks import own_file
 from dtef_pipeline.rubric.report.pages import rubric_pages
-from dtef_pipeline.rubric.report.slider import board_section
 from tests.dtef_pipeline.report.browser import Browser
 from tests.dtef_pipeline.rubric.report.hostile import hostile_tables
 from tests.dtef_pipeline.rubric.report.model_rows import model_rows

@@ -6,7 +6,7 @@ judgements and stages can be planned. Stages that ask nobody are made where a la
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,9 +14,9 @@ from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
+import duckdb
 import pyarrow as pa
 
-from assets.engine.reply_lengths import mean_lengths
 from assets.engine.stage_inputs import Shared, StageInputs, begins_snapshot
 from assets.stage.snapshots import require_snapshot
 from dtef_pipeline.asking.embeddings import batches, text_hash
@@ -28,7 +28,7 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import RunSettings
-from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Stage, Tables, joined_rows
+from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Lengths, Stage, Tables, joined_rows
 from resources.gateway.embedder import NOTHING_EMBEDDED, Embedded
 from resources.known_models import known_models
 from resources.responses.store import RESPONSES, ResponseStore
@@ -388,3 +388,32 @@ def _response_table(responses: Sequence[Response]) -> pa.Table:
     return pa.table(
         [pa.array([getattr(one, column.name) for one in responses], column.type) for column in RESPONSES], schema=RESPONSES
     )
+
+
+def mean_lengths(warehouse: Warehouse, lengths: Iterable[Lengths]) -> dict[str, float]:
+    """Mean tokens of a reply by model variant, of all partitions and snapshots; of several tables with the variant, of the last."""
+    found: dict[str, float] = {}
+    for one in lengths:
+        if warehouse.tables([one.table]):
+            sql = _SQL_OF_ROWS if one.replies else _SQL_OF_REQUESTS
+            rows = warehouse.query(partial(_rows, sql.format(**one._asdict())), only=[one.table])
+            found |= {str(name): float(mean) for name, mean in rows}
+    return found
+
+
+def _rows(sql: str, connection: duckdb.DuckDBPyConnection) -> list[Any]:
+    return connection.execute(sql).fetchall()
+
+
+# A row without tokens is left out: its replies stand at another row, or nobody knows how long they are.
+_SQL_OF_ROWS = """
+SELECT {variant}, sum(completion_tokens) / sum({replies}) FROM {table} WHERE completion_tokens > 0 AND {replies} > 0 GROUP BY 1
+"""
+# A request counts once, though rows that share it have 0 tokens at all but the first. Replies of 0 tokens count as they are, and requests whose
+# tokens are not known are left out.
+_SQL_OF_REQUESTS = """
+SELECT {variant}, avg(tokens) FROM (
+    SELECT {variant}, request_key, max(completion_tokens) AS tokens FROM {table} WHERE call_status = 'answered'
+    GROUP BY ALL HAVING tokens > 0 OR count(*) = count(completion_tokens)
+) GROUP BY ALL
+"""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from assets.engine.panel import family_panel
+from assets.engine.settings_config import family_panel
 from assets.stage.night_request import night_request
 from assets.stage.resources import Store
 from dtef_pipeline.family.record import Family

@@ -1,14 +1,17 @@
 """Dagster's run configuration of a stage, made from the settings of its family."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Literal, Union, get_args, get_origin
 
 import dagster as dg
 from pydantic import BaseModel, Field, create_model
 
+from assets.stage.panel_drift import panel_section
 from assets.stage.resources import Store
-from dtef_pipeline.family.run_settings import FamilySettings, RunSettings, settings_of
+from dtef_pipeline.family.run_settings import FamilySettings, RunSettings, panel_settings, settings_of
 from dtef_pipeline.member_docstrings import member_docstrings
+from resources.settings import Settings
 
 Result = dg.MaterializeResult[Any]
 
@@ -70,3 +73,11 @@ def _plain(annotation: Any) -> Any:
 
 def _plain_value(value: Any) -> Any:
     return value.model_dump() if isinstance(value, BaseModel) else value
+
+
+def family_panel(settings: Settings, section: str, model: type[FamilySettings]) -> FamilySettings | None:
+    """The settings of the section; None: there is no panel file, or it has no such section.
+
+    Raises ConfigError when DTEF_PANEL names no file, or the section has a fault.
+    """
+    return panel_section(settings, partial(panel_settings, section=section, model=model))

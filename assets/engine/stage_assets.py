@@ -16,7 +16,7 @@ from assets.engine.settings_config import takes_settings
 from assets.engine.stage_inputs import Shared, StageContext, StageInputs, begins_snapshot
 from assets.stage.asked import groups
 from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
-from assets.stage.freshness import nightly_freshness
+from assets.stage.night_request import nightly_freshness
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot

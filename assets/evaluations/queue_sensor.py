@@ -9,8 +9,7 @@ import dagster as dg
 from assets.evaluations.ended_runs import CANCELLED_TAG, ending, with_calls
 from assets.evaluations.run_log import DagsterRunLog
 from assets.stage.dagster_internals import MAX_RETRIES_TAG
-from assets.stage.partitions import SNAPSHOT_TAG
-from assets.stage.ranges import chosen_tags
+from assets.stage.partitions import SNAPSHOT_TAG, chosen_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
 from resources.evaluations.evaluation_calls import calls_left, calls_told

@@ -12,19 +12,19 @@ from assets.stage.noted_files import partitions_of
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
-from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.entrants import absent_by_scenario, entrants, opponent_item_name, opponent_named
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.pack_faults import require_weighable
+from dtef_pipeline.games.pack_files import require_weighable
 from dtef_pipeline.games.packs import pack
+from dtef_pipeline.games.personas import require_approved
 from dtef_pipeline.games.settings import (
     GAMES_STAGE_SETTINGS,
     GamesSettings,
     players_of_panel,
     scenarios_of_panel,
 )
-from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.tables import LEAGUE_SPACE
 
 
 def plan_games(context: dg.ScheduleEvaluationContext, store: Store, panel: GamesSettings) -> NightPlan:

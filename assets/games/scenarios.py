@@ -8,13 +8,12 @@ import dagster as dg
 from assets.games.known_games import known_scenario_version, known_scenarios
 from assets.stage.noted_files import partitions_of
 from assets.stage.resources import Store
-from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.entrants import opponent_item_name
 from dtef_pipeline.games.episode_items import GameItem, items_given
 from dtef_pipeline.games.packs import Pack, pack
-from dtef_pipeline.games.players import Player
+from dtef_pipeline.games.personas import Player, require_approved
 from dtef_pipeline.games.settings import GamesSettings
-from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.tables import LEAGUE_SPACE
 
 LEAGUE_SCENARIO = dg.DynamicPartitionsDefinition(name=LEAGUE_SPACE.name)
 

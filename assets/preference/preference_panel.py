@@ -1,6 +1,6 @@
 """The section `preference` of this installation's panel: which votes count, and how."""
 
-from assets.stage.panel_section import panel_section
+from assets.stage.panel_drift import panel_section
 from dtef_pipeline.preference.vote_fit import VoteSettings, load_vote_settings
 from resources.settings import Settings
 

@@ -16,17 +16,17 @@ from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.drift.anchored import judge_drift
-from dtef_pipeline.qa.anchored_answers import (
+from dtef_pipeline.qa.arbiter import Arbiter
+from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QaSettings
+from dtef_pipeline.qa.tables import QA_ANCHORS
+from dtef_pipeline.qa.watched_scores import (
     ANCHORS_CHOSEN_FROM,
+    QA_WATCHED,
     anchor_looks,
     judged_answers,
     more_answers,
     qa_anchor_rows,
 )
-from dtef_pipeline.qa.arbiter import Arbiter
-from dtef_pipeline.qa.result_tables import QA_ANCHORS
-from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QaSettings
-from dtef_pipeline.qa.watched_scores import QA_WATCHED
 
 
 @dg.asset(

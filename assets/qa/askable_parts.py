@@ -9,7 +9,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.arbiter import Arbiter
 from dtef_pipeline.qa.judged_rows import JUDGED_ITEM_COLUMNS, judged_items
 from dtef_pipeline.qa.prompt_rows import AskedHow
-from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 from resources.gateway.prices import price
 from resources.settings import Settings

@@ -6,7 +6,7 @@ import dagster as dg
 
 from assets.engine.part_files import define_files
 from assets.stage.noted_files import Added, add_files, partitions_of
-from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.tables import QA_SPACE
 from resources.item_files import ITEM_NOTES, QaSource
 from resources.warehouse import Warehouse
 

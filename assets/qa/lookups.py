@@ -10,11 +10,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.tables import QA_LOOKUPS
+from dtef_pipeline.qa.tables import QA_LOOKUPS, QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import spelled_filter
-from dtef_pipeline.qa.transcripts.payload import model_string
-from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP, LookedUp, RemoteRetriever
+from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP, LookedUp, RemoteRetriever, model_string
 from dtef_pipeline.qa.transcripts.retriever import Retrieval, SourceText
 from resources.json_posts import look_up_server
 from resources.settings import Settings

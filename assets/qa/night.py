@@ -13,9 +13,9 @@ from assets.stage.asked import models_of
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
-from dtef_pipeline.qa.filter_faults import filter_faults
+from dtef_pipeline.qa.prompt_rows import filter_faults
 from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QA_PANEL_SECTION, QA_STAGE_SETTINGS, QaSettings, parts_of_panel
-from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 
 

@@ -22,7 +22,7 @@ from assets.stage.published import published
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
-from dtef_pipeline.qa.report.pages import qa_pages
+from dtef_pipeline.qa.report.part_page import qa_pages
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
 from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards

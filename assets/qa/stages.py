@@ -28,7 +28,6 @@ from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.qa.added_files import AddedFiles, read_added
 from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
-from dtef_pipeline.qa.executions import Execution, execution_rows, executions, known_verdicts, rows_so_far, to_run
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_rows import item_tables
 from dtef_pipeline.qa.judged_rows import (
@@ -42,11 +41,11 @@ from dtef_pipeline.qa.judged_rows import (
     verdict_stand_in,
     with_other_judges,
 )
+from dtef_pipeline.qa.program import Execution, execution_rows, executions, known_verdicts, rows_so_far, to_run
 from dtef_pipeline.qa.prompt_rows import AskedHow, PromptTables, part_prompts, with_other_conditions
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
-from dtef_pipeline.qa.space import QA_RESPONSE_KEY
 from dtef_pipeline.qa.stages import QA_RESPONSES_STAGE, QA_SCORES_STAGE, part_condition
-from dtef_pipeline.qa.tables import QA_DOCUMENTS, QA_EXECUTIONS, QA_JUDGEMENTS
+from dtef_pipeline.qa.tables import QA_DOCUMENTS, QA_EXECUTIONS, QA_JUDGEMENTS, QA_RESPONSE_KEY
 from resources.item_files import ITEM_NOTES, QaSource
 from resources.sandbox.run import found_level, settled_checks
 from resources.settings import shipped

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.embeddings import text_hash
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER
-from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.tables import QA_VECTORS
+from dtef_pipeline.qa.tables import QA_SPACE, QA_VECTORS
 from resources.warehouse import Warehouse
 
 

@@ -12,7 +12,7 @@ from dtef_pipeline.rubric.findings import leaves_out
 from dtef_pipeline.rubric.model import Blueprint, BlueprintFinding, ReadBlueprint
 from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import read_blueprint
-from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.counted import counted
 from resources.added_functions import added_functions
 from resources.blueprint_files import RubricFile, note

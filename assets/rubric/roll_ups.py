@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from assets.engine.board_assets import define_board, define_report
 from assets.engine.family_jobs import family_jobs, stage_keys
-from assets.engine.panel import family_panel
+from assets.engine.settings_config import family_panel
 from assets.preference.voted_scores import preference_scores
 from assets.rubric.anchors import rubric_anchors
 from assets.rubric.stages import RUBRIC_STAGES

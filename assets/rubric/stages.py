@@ -31,14 +31,13 @@ from dtef_pipeline.rubric.point_rows import point_rows
 from dtef_pipeline.rubric.score_rows import chosen_embedder, texts_to_embed
 from dtef_pipeline.rubric.self_preference import own_judge_left_out
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
-from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_RESPONSE
 from dtef_pipeline.rubric.stages import (
     RUBRIC_JUDGEMENTS_STAGE,
     RUBRIC_RESPONSES_STAGE,
     RUBRIC_SCORES_STAGE,
     RUBRIC_SUMMARIES_STAGE,
 )
-from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS, RUBRIC_EXTRACTIONS
+from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS, RUBRIC_EXTRACTIONS, RUBRIC_POINT, RUBRIC_RESPONSE
 from resources.blueprint_files import noted
 from resources.gateway.embedder import Embedded
 from resources.point_functions import evaluating

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.engine.panel import family_panel
+from assets.engine.settings_config import family_panel
 from assets.rubric.files import add, known_blueprints, read
-from assets.stage.ranges import chosen_tags
+from assets.stage.partitions import chosen_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.family.run_settings import run_config

@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
 from assets.stage.checks import asset_check
 from assets.stage.drift_checks import counted_verdicts, drift_result, read_drift, send_verdicts, unsent_result, with_sent
@@ -14,14 +15,34 @@ from assets.stage.panel_drift import drift_section, panel_drift
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import require_made
 from assets.stage.resources import Store
-from assets.stage.watch_config import WatchConfig
 from dtef_pipeline.drift.anchored import judge_drift
-from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.models import ModelDrift, model_drift
-from dtef_pipeline.drift.rule_table import rule_table
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.rule import rule_table
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import by_verdict
+from dtef_pipeline.drift.verdict_text import by_verdict, headline
 from dtef_pipeline.report.charts import as_markdown_image, drift_lines
+
+
+class WatchConfig(dg.Config):
+    """By which settings a series gets its verdict, in place of those of the panel's section `drift`."""
+
+    baseline: int | None = Field(
+        default=None,
+        ge=2,
+        description="How many of the first snapshots are the frozen baseline. Not given: as the panel says, or 5.",
+    )
+    alpha: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Chance of a false `drift` anywhere, however often one looks. Not given: as the panel says, or 0.05.",
+    )
+
+    def over(self, options: WatchOptions) -> WatchOptions:
+        """The panel's settings, with those of this run in their place."""
+        return options.model_copy(update=self.model_dump(exclude_none=True))
+
 
 _SHIFT_SHOWN = ("n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot")
 _VERDICTS_SHOWN = ("verdict", "night_verdict", "model", "way", *_SHIFT_SHOWN, "net_shift")

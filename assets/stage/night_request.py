@@ -1,13 +1,14 @@
 """The run that a nightly schedule of a family asks for."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 
-from assets.stage.partitions import SNAPSHOT_TAG
-from assets.stage.ranges import chosen_tags
+from assets.stage.partitions import SNAPSHOT_TAG, chosen_tags
 from dtef_pipeline.text.counted import and_more
+from resources.settings import Settings
 
 LEFT_OUT_TAG = "dtef/left_out"
 """Of a run of a night: the partitions that the panel names and that are not asked."""
@@ -38,3 +39,17 @@ def night_request(
         run_config={"ops": {name: {"config": given} for name, given in config.items()}},
         asset_selection=[dg.AssetKey(name) for name in config],
     )
+
+
+LATE, VERY_LATE = timedelta(hours=36), timedelta(hours=60)
+"""One night missed, two nights missed; a night may begin late and take ten hours."""
+
+
+def nightly_freshness(settings: Settings | None = None) -> dg.FreshnessPolicy | None:
+    """The freshness policy of an asset that the nightly run makes: a warning after one missed night, a failure after two.
+
+    In force where DTEF_PANEL names a panel: without a panel nothing is asked at night, and nothing can be late. Dagster looks at the newest
+    materialization of any partition.
+    """
+    panel = (settings or Settings.from_environment()).panel
+    return dg.FreshnessPolicy.time_window(warn_window=LATE, fail_window=VERY_LATE) if panel else None

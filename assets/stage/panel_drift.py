@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.documents import read_document
-from dtef_pipeline.drift.panel_section import DRIFT_SECTION, load_drift_settings, names_models, read_panel, require_known_names
-from dtef_pipeline.drift.settings import DriftSettings
+from dtef_pipeline.drift.settings import (
+    DRIFT_SECTION,
+    DriftSettings,
+    load_drift_settings,
+    names_models,
+    read_panel,
+    require_known_names,
+)
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, TABLES
+from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, PANEL_KEYS, TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.judging.judges import judging_model
 from resources.known_models import known_models
@@ -117,3 +123,19 @@ def judges_in(warehouse: Warehouse, family: Family) -> Pairs:
     return sorted(
         {(name, row["judge_variant"]) for row in rows for one in named for name in (row[one], judging_model(row[one]))}
     )
+
+
+Section = TypeVar("Section")
+
+
+def panel_section(settings: Settings, load: Callable[[Path], Section | None]) -> Section | None:
+    """What `load` reads from the panel file; None: there is no panel file, or it has no such section.
+
+    Raises ConfigError when DTEF_PANEL names no file, the file has a key at its top that nothing reads, or the section has a fault.
+    """
+    if settings.panel is None:
+        return None
+    if not settings.panel.is_file():
+        raise ConfigError(f"DTEF_PANEL names {settings.panel}, which is not a file")
+    read_document(settings.panel, "panel file", PANEL_KEYS).mapping((), PANEL_KEYS)
+    return load(settings.panel)

@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 import dagster as dg
 import pyarrow as pa
 
-from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX, LOGS_NOTHING, log_step_failure
+from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX, LOGS_NOTHING, RANGE_END, RANGE_START, log_step_failure, tell_run
 from assets.stage.resources import Store
-from assets.stage.schema_metadata import column_schema
-from assets.stage.told_events import StageEvents
-from assets.stage.versions import Provenance, log_together
+from assets.stage.told_calls import CallsOfStage
+from assets.stage.versions import Provenance, column_schema, log_together
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.counted import counted
+from resources.evaluations.evaluation_calls import CallCounts, StageCalls
+from resources.evaluations.evaluation_store import QUEUE_TAG
 from resources.failures import links, one_line, with_remedy
 from resources.gateway.progress import PartsProgress
 from resources.responses.processes import Process
@@ -280,3 +281,70 @@ def _cell(value: object) -> str:
         return ", ".join(_cell(item) for item in value)
     text = "" if value is None else str(value).replace("|", "\\|").replace("\n", " ")
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+ANSWERS_TOLD_EVERY_S = 2.0
+
+
+class StageEvents:
+    """Of one stage in one run, in Dagster's event log. Where the run is of no evaluation nothing is told; an event that cannot be stored is
+    logged, and no more.
+    """
+
+    def __init__(self, context: dg.AssetExecutionContext, store: Store) -> None:
+        self._context = context
+        self._stage = context.asset_key.to_user_string()
+        self._is_told = QUEUE_TAG in context.run.tags
+        self._answered_at = 0.0
+        store.tell_calls(CallsOfStage(self._far, self._calls) if self._is_told else None)
+
+    def item(self, key: str, done: int, of: int, reason: str | None = None) -> None:
+        """A partition is done, or failed for a reason. `done`: how many of the stage's partitions are either."""
+        status = {"status": "done"} if reason is None else {"status": "failed", "reason": reason}
+        self._tell(f"{key} is {status['status']}", {"key": key, "done": done, "of": of, **status})
+
+    def _far(self, counts: CallCounts, of: int) -> None:
+        """How many requests are answered, seldom: an event is a row that stays."""
+        if time.monotonic() - self._answered_at < ANSWERS_TOLD_EVERY_S:
+            return
+        self._answered_at = time.monotonic()
+        told = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "of": of}
+        self._tell(f"{counts.answered:,} of {of:,} requests are answered", told)
+
+    def _calls(self, calls: StageCalls) -> None:
+        """What became of all requests so far, at the end of each block in which the stage asks."""
+        if calls.counts.asked:
+            self._tell(f"{calls.counts.answered:,} of {calls.counts.asked:,} requests were answered", calls.as_json())
+
+    def _tell(self, message: str, data: Mapping[str, Any]) -> None:
+        if not self._is_told:
+            return
+        try:
+            tell_run(self._context, f"{self._stage}: {message}", {"stage": self._stage, **data})
+        except Exception as error:  # whoever waits can do without an event, and the stage cannot be done without
+            self._context.log.warning(f"an event could not be stored: {error}")
+
+
+def ranges(known: Sequence[str], wanted: Sequence[str]) -> Iterator[list[str]]:
+    """The wanted keys as runs of neighbours in the order of `known`: each can be selected as one range."""
+    remaining, group = set(wanted), list[str]()
+    for key in known:
+        if key in remaining:
+            group.append(key)
+        elif group:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def range_tags(keys: Sequence[str]) -> dict[str, str]:
+    """Run tags that select a range of neighbouring partitions."""
+    return {RANGE_START: keys[0], RANGE_END: keys[-1]}
+
+
+def chosen_tags(known: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
+    """Run tags that select `keys`, given in any order: the range from the first to the last of `known`, and which of it where that has gaps."""
+    groups = list(ranges(known, keys))
+    ordered = [key for group in groups for key in group]
+    return {**range_tags(ordered), **({CHOSEN_TAG: "\n".join(ordered)} if len(groups) > 1 else {})}

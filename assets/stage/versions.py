@@ -23,7 +23,8 @@ from assets.stage.dagster_internals import (
     step_of,
 )
 from dtef_pipeline.identity import digest
-from dtef_pipeline.tables import without_descriptions
+from dtef_pipeline.tables import description, without_descriptions
+from resources.warehouse import TABLES
 
 
 def content_version(rows: pa.Table) -> str:
@@ -94,3 +95,12 @@ def log_together(context: dg.AssetExecutionContext, materializations: Sequence[d
     for place, materialization in enumerate(materializations, start=1):
         end = place == len(materializations)
         dg.DagsterEvent.asset_materialization(step, materialization, DagsterEventBatchMetadata(batch, end))
+
+
+def column_schema(table: str, schema: pa.Schema | None = None) -> dict[str, dg.TableSchema]:
+    """Asset or materialization metadata: name, type and description of every column. `schema`: of a table that has none of its own."""
+    columns = [
+        dg.TableColumn(field.name, str(field.type).replace("item: ", ""), description(field))
+        for field in schema or TABLES[table].schema or ()
+    ]
+    return {"dagster/column_schema": dg.TableSchema(columns=columns)}

@@ -11,7 +11,7 @@ from assets.stage.family_costs import define_costs
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import Make, clean, publish
-from assets.stage.schema_metadata import column_schema
+from assets.stage.versions import column_schema
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.cuts import of_cut
 from dtef_pipeline.families import FAMILY_BY_NAME

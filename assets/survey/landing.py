@@ -11,7 +11,7 @@ import dagster as dg
 
 from assets.stage.checks import asset_check
 from assets.stage.dagster_internals import sensor_cursor
-from assets.stage.ranges import range_tags, ranges
+from assets.stage.partitions import range_tags, ranges
 from assets.stage.resources import Store
 from assets.survey.round_sources import sources_of
 from assets.survey.rounds import known_keys, register_round, survey_files

@@ -5,8 +5,14 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from assets.stage.panel_drift import asked_by_sections, drift_section, judges_anywhere, judges_of_sections, scored_anywhere
-from assets.stage.panel_section import panel_section
+from assets.stage.panel_drift import (
+    asked_by_sections,
+    drift_section,
+    judges_anywhere,
+    judges_of_sections,
+    panel_section,
+    scored_anywhere,
+)
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.panel import Scored, check_named, load_panel

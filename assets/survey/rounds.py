@@ -10,8 +10,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.stage.partitions import OWNERS
-from assets.stage.ranges import ranges
+from assets.stage.partitions import OWNERS, ranges
 from assets.stage.versions import content_version, observation_tags, observed_versions
 from dtef_pipeline.errors import SurveyError, WarehouseError
 from dtef_pipeline.identity import partition_key, split_partition_key

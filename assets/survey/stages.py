@@ -24,7 +24,7 @@ from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.asking.snapshot_order import snapshot_order
 from dtef_pipeline.boards.costs import usage_by_model
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
-from dtef_pipeline.drift.headline import headline
+from dtef_pipeline.drift.verdict_text import headline
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import CallPlan, Check, Inputs, Stage, Tables, few_failures, unique

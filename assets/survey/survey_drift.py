@@ -1,7 +1,7 @@
 """Drift of models on all rounds and segments: `survey_drift`."""
 
 from assets.stage.family_drift import FamilyDrift, define_drift
-from assets.stage.freshness import nightly_freshness
+from assets.stage.night_request import nightly_freshness
 from dtef_pipeline.survey.drift_subject import SUBJECT
 
 survey_drift, survey_no_drift, survey_verdicts_were_sent = define_drift(

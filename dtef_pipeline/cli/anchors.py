@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pyarrow.compute as pc
 
-from assets.engine.panel import family_panel
+from assets.engine.settings_config import family_panel
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.families import meanings_of
@@ -24,10 +24,10 @@ from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.arbiter import NOBODY
 from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
 from dtef_pipeline.report.terminal import intervals_of, render
-from dtef_pipeline.rubric.anchor_rows import NOTHING_TO_JUDGE_AGAIN
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
+from dtef_pipeline.rubric.watched_drift import NOTHING_TO_JUDGE_AGAIN
 from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models

@@ -125,7 +125,7 @@ def check_models(settings: Settings) -> Diagnosis:
 
 def check_panel(settings: Settings) -> Diagnosis:
     """The panel: all its sections can be read; the models of its night are known and have their keys, its rounds are there."""
-    from assets.engine.panel import family_panel
+    from assets.engine.settings_config import family_panel
     from assets.preference.preference_panel import vote_settings
     from assets.survey.panel_file import checked_panel
     from dtef_pipeline.cli.options import USUAL_FAMILY

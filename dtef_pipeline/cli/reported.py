@@ -55,7 +55,7 @@ def _reported(error: Exception) -> int:
     if (said := in_words(chain)) is not None:
         say(f"error: {with_remedy(said)}", err=True)
         return 2
-    from dtef_pipeline.games.adapter_faults import adapter_at_fault
+    from dtef_pipeline.games.packs import adapter_at_fault
 
     whose = adapter_at_fault(error)
     says = f"{whose} fails" if whose else "this is a fault of dtef-pipeline itself"

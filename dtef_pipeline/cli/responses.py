@@ -25,7 +25,7 @@ from dtef_pipeline.family.record import Family
 from dtef_pipeline.qa.answering import with_messages
 from dtef_pipeline.qa.imported_answers import ImportedFile, ImportRules, imported_responses, read_imported, read_numbers
 from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts
-from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import and_more, counted

@@ -10,7 +10,7 @@ from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import FamilySettings, settings_of
-from dtef_pipeline.rubric.candidates import known_selector
+from dtef_pipeline.rubric.conversations import known_selector
 from dtef_pipeline.text.nearest import nearest
 
 

@@ -12,9 +12,17 @@ import pandas as pd
 
 from dtef_pipeline.boards.family_views import FamilyView
 from dtef_pipeline.cli.options import WIDE_META
-from dtef_pipeline.report.column_lines import column_lines, in_width
-from dtef_pipeline.report.fitting import HOW, MOST_COLUMNS, Fit, shown_columns
-from dtef_pipeline.report.terminal import Ends, intervals_of, render
+from dtef_pipeline.report.terminal import (
+    HOW,
+    MOST_COLUMNS,
+    Ends,
+    Fit,
+    column_lines,
+    in_width,
+    intervals_of,
+    render,
+    shown_columns,
+)
 from dtef_pipeline.text.counted import and_more
 
 _ROWS_NAMED = 5

@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import NEWS, all_moved, beside_judges, series_words
+from dtef_pipeline.drift.verdict_text import NEWS, all_moved, beside_judges, headline, series_words
 
 NOT_COMPARED = "not compared"
 _FIELDS = (

@@ -2,12 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from dtef_pipeline.documents import Part
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.documents import Document, Part, read_document
+from dtef_pipeline.drift.options import ALL_OTHERS, WatchOptions
+from dtef_pipeline.text.nearest import nearest
+
+DRIFT_SECTION = "drift"
+Named = Iterable[tuple[str, str]]
+"""Names and variants of models."""
+
+
+def load_drift_settings(path: Path) -> DriftSettings:
+    """The section of a panel file; its defaults where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
+    return read_panel(path).section(DRIFT_SECTION, DriftSettings) or DriftSettings()
+
+
+def names_models(drift: DriftSettings) -> bool:
+    """Whether dates or controls are of models by name."""
+    return bool(drift.control or set(drift.since) - {ALL_OTHERS})
+
+
+def require_known_names(
+    document: Document, drift: DriftSettings, asked: Named, scored: Callable[[], Named], judges: Callable[[], Named] = tuple
+) -> None:
+    """Look for the models that the section names: a date or a control that is no model would silently do nothing.
+
+    `asked`: the models of the panel; `scored`: finds those with scores; `judges`: finds those of the panel, and those that were shown stored
+    answers again. Raises ConfigError with the line for a date of none of them, and for a control that is no language model with scores.
+    """
+    asked = list(asked)
+    if drift.absent(asked) and (absent := drift.absent(known := [*asked, *scored(), *judges()])):
+        names = nearest(absent[0], {name for name, _ in known})
+        raise document.error(
+            (DRIFT_SECTION, "since", absent[0]),
+            f"the panel asks no such model, and none has scores; asked or with scores: {names}",
+        )
+    if drift.absent_controls(asked) and (absent := drift.absent_controls(known := [*asked, *scored()])):
+        names = nearest(absent[0], {name for name, variant in known if not is_computed(variant)})
+        raise document.error(
+            (DRIFT_SECTION, "control", drift.control.index(absent[0])),
+            f"{absent[0]!r}: the panel asks no such language model, and none has scores; asked or with scores: {names}",
+        )
+
+
+def read_panel(path: Path) -> Document:
+    """The file, of which other sections are not looked at."""
+    return read_document(path, "panel file", [DRIFT_SECTION])
+
 
 Level = Literal["WARN", "ERROR", "OFF"]
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import shorten
 from typing import Any
 
+import pyarrow as pa
+
 from dtef_pipeline.drift.changes import WHATS
+from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.text.counted import counted
@@ -145,3 +149,77 @@ def _judge_words(row: Mapping[str, Any]) -> str:
     shown = counted(row["n_items"], "stored answer")
     who = ", ".join(filter(None, (row["judge"], row["evaluator"])))
     return f"judge {who}: {row['verdict']}{since} on {shown}, {size}; what it judged may have moved with it"
+
+
+def headline(checks: pa.Table, subject: Subject) -> str:
+    """What a reader should know first: the largest drift (model, direction, size, since when), else what to watch, else what was compared.
+
+    The largest is by its shift; among series to watch by the range that the rule looks at.
+    """
+    rows = checks.to_pylist()
+    if not rows:
+        return "No language model was asked; baselines do not drift."
+    return " ".join([_headline(rows, subject), *night_headline(rows, subject)])
+
+
+def _headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
+    drifted = [row for row in rows if row["verdict"] == "drift"]
+    watched = [row for row in rows if row["verdict"] == "watch"]
+    if drifted:
+        worst = max(drifted, key=lambda row: (abs(row["shift"]), row["model"]))
+        return (
+            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {series_words(worst, subject.keys)}, {shift_words(worst['shift'])} "
+            f"since {worst['first_snapshot']}." + (f" {len(watched)} more to watch." if watched else "")
+        )
+    if watched:
+        worst = max(watched, key=lambda row: (row["gap"] or 0, row["model"]))
+        ranged = worst["reason"].partition(";")[0]
+        return f"{_none(rows)}; {len(watched)} of {len(rows)} series to watch. Largest: {series_words(worst, subject.keys)}: {ranged}."
+    compared = sum(row["verdict"] is not None for row in rows)
+    if not compared:
+        close = sum(row["reason"].startswith(TOO_CLOSE) for row in rows)
+        why = f": {close} of them asked the same again, but after less than {MIN_HOURS:.0f} hours" if close else ""
+        return f"Nothing could be compared yet ({len(rows)} series){why}."
+    return f"{_none(rows)}: {compared} of {len(rows)} series could be compared."
+
+
+def _none(rows: Sequence[dict[str, Any]]) -> str:
+    """That no series drifted; or that it is too early to tell, of some or of all that could be compared."""
+    early = early_series(rows)
+    if not early:
+        return "No drift"
+    words = " and ".join(sorted(set(early)))
+    if len(early) == sum(row["verdict"] is not None for row in rows):
+        return f"{words[0].upper()}{words[1:]}"
+    return f"No drift in {sum(row['log10_e'] is not None for row in rows)} series, and {len(early)} {words}"
+
+
+_VALUES_IN_REASONS = (
+    (re.compile(r"the scores are equal, -?\d+\.\d+ in "), "the scores are equal in "),
+    (re.compile(r" \(the scores are equal in [^()]*\)"), ""),
+    (re.compile(r" \(-?\d+\.\d+ in [^ ()]+, -?\d+\.\d+ in [^ ()]+\)"), ""),
+    (re.compile(r"-?\d+\.\d+ in [^ ;:]+, -?\d+\.\d+ in [^ ;:]+"), "the scores differ"),
+    (re.compile(r"the snapshots span \d+\.\d h, "), "the snapshots span too little time, "),
+    (re.compile(r"\d[\d,]* of \d[\d,]* prompts of "), "not all prompts of "),
+)
+"""What stands in reasons of the rule and of what was compared, and the words that hold for every series with the reason."""
+
+
+def grouped_reasons(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Reasons with the number of their series, the most frequent first. `counts`: series by reason.
+
+    Reasons that differ in nothing but scores, times and counts are one, without these; one that stands alone keeps them.
+    """
+    found, alone = Counter[str](), dict[str, str]()
+    for reason, series in counts.items():
+        group = _without_values(reason)
+        alone[group] = reason if group not in found else group
+        found[group] += series
+    return sorted(((alone[group], series) for group, series in found.items()), key=lambda one: (-one[1], one[0]))
+
+
+def _without_values(reason: str) -> str:
+    """`the scores are equal in both of the snapshots: below the thresholds 0.05 and 10 %`."""
+    for values, words in _VALUES_IN_REASONS:
+        reason = values.sub(words, reason)
+    return reason

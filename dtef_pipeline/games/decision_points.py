@@ -7,13 +7,26 @@ are dealt, so that luck plays no part. Kuhn poker has 12, Leduc poker 936 (288 w
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, TypeGuard
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.calls import OF_FAILURES, USAGE
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Scenario
+from dtef_pipeline.games.contract import Illegal, Scenario
+from dtef_pipeline.games.episode_items import still_true, truth_id
+from dtef_pipeline.games.in_play import system_text, turn_text
+from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.personas import Player
 from dtef_pipeline.games.strategies import SmallScenario, states_to_move
+from dtef_pipeline.games.tables import DECISION_ANSWERS
+from dtef_pipeline.tables import REPLY
 
 POINTS_AT_MOST_UNASKED = 100
 """Decision points that are asked where nobody says how many: all of Kuhn poker, a sample of Leduc poker."""
@@ -93,3 +106,139 @@ def draw_counts(points: Sequence[DecisionPoint], readings: Mapping[str, Sequence
         for point in points
         if (draws := readings.get(point.id)) is not None
     }
+
+
+_POINT_KEY = ("version", "model", "model_variant", "persona", "point", "draw")
+_REPLIED = tuple(one.name for one in fields(Response) if one.name in {column.name for column in REPLY})
+
+
+@dataclass(frozen=True, slots=True)
+class PointAsked:
+    """One draw of one player in one decision point: an episode of a single request (`asking.episodes`)."""
+
+    point: DecisionPoint
+    player: Player
+    request: Request
+
+    def next(self, history: Sequence[Response]) -> Request | None:
+        """The request; None: it was answered."""
+        return None if history else self.request
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionPlan:
+    """What is to be asked of one scenario."""
+
+    pack: Pack
+    points: Sequence[DecisionPoint]
+    players: Sequence[Player]
+    """Models, as themselves or as a persona; baselines are never asked."""
+    draws: int
+    snapshot: str
+
+    @property
+    def size(self) -> int:
+        """Requests."""
+        return len(self.points) * self.draws * sum(player.model is not None for player in self.players)
+
+    def asked(self) -> Iterator[PointAsked]:
+        """All requests: of each player draw by draw, so that a budget leaves every point with fewer draws rather than some without any."""
+        for player in self.players:
+            if player.model is not None:
+                told = [(point, point_messages(self.pack, point, player)) for point in self.points]
+                for draw in range(self.draws):
+                    for point, messages in told:
+                        request = Request.of_messages(messages, player.model, draw, self.snapshot)
+                        yield PointAsked(point, player, request)
+
+
+def point_messages(pack: Pack, point: DecisionPoint, player: Player) -> tuple[Message, ...]:
+    """What a player is told in a decision point: what it would be told in an episode that begins there."""
+    persona = player.persona
+    return (
+        Message("system", system_text(pack.manifest, point.seat, persona)),
+        Message("user", turn_text(pack, point.state, point.seat)),
+    )
+
+
+def answer_rows(plan: DecisionPlan, asked: Iterable[PointAsked], played: Iterable[Played]) -> Iterator[dict[str, Any]]:
+    """A row of each request that was asked, with what came of it; what a row does not name is null."""
+    manifest = plan.pack.manifest
+    of_scenario = {"league": manifest.league, "scenario": manifest.scenario, "version": manifest.version}
+    constant = {**of_scenario, "snapshot": plan.snapshot, "truth_id": truth_id(manifest)}
+    for one, came in zip(asked, played, strict=True):
+        yield {**constant, **_who(one), **(_read(plan.pack, one, came.responses[0]) if came.responses else _failed(came))}
+
+
+def answer_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """DECISION_ANSWERS of rows as of `answer_rows`."""
+    arrays = [pa.array([row.get(one.name) for row in rows], one.type) for one in DECISION_ANSWERS]
+    return pa.table(arrays, schema=DECISION_ANSWERS)
+
+
+def merged_answers(existing: pa.Table, new: pa.Table, plan: DecisionPlan) -> pa.Table:
+    """All rows of a snapshot: the new ones, and those of earlier runs that were asked by the rules of today or by another version's.
+
+    An earlier row goes whose player was asked in the same point with other words now, so that no strategy is read off two prompts. Usage
+    stands once per request. Ordered, so that equal content gives equal bytes.
+    """
+    kept = still_true(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
+    kept = kept.filter(pc.invert(pc.is_in(_key(kept, _POINT_KEY), _key(new, _POINT_KEY).combine_chunks())))
+    prompt = ("version", "persona", "point")
+    reworded = pc.and_(
+        pc.is_in(_key(kept, prompt), _key(new, prompt).combine_chunks()),
+        pc.invert(pc.is_in(kept["prompt_id"], new["prompt_id"].combine_chunks())),
+    )
+    rows = pa.concat_tables([kept.filter(pc.invert(reworded)), new])
+    return _usage_once(rows.take(pc.sort_indices(rows, [(name, "ascending") for name in _POINT_KEY])))
+
+
+def _who(asked: PointAsked) -> dict[str, Any]:
+    request, point = asked.request, asked.point
+    return {
+        "point": point.id,
+        "seat": point.seat,
+        "allowed": list(point.legal),
+        "persona": asked.player.persona_name,
+        "prompt_id": request.prompt_id,
+        "model": asked.player.model_name,
+        "model_variant": asked.player.variant,
+        "temperature": request.model.temperature,
+        "draw": request.draw,
+        "request_key": request.key,
+    }
+
+
+def _read(pack: Pack, asked: PointAsked, response: Response) -> dict[str, Any]:
+    found = pack.scenario.read(response.text, asked.point.state, asked.point.seat)
+    is_illegal = isinstance(found, Illegal)
+    return {
+        **{name: getattr(response, name) for name in _REPLIED},
+        "call_status": "answered",
+        "response": response.text,
+        "command": None if is_illegal else found,
+        "illegal_kind": found.kind if isinstance(found, Illegal) else None,
+        "illegal_reason": found.reason if isinstance(found, Illegal) else None,
+    }
+
+
+def _failed(came: Played) -> dict[str, Any]:
+    failure = came.failure
+    assert failure is not None, "a request was answered or it failed"
+    return {"call_status": failure.status, "error": failure.message} | {name: getattr(failure, name) for name in OF_FAILURES}
+
+
+def _usage_once(rows: pa.Table) -> pa.Table:
+    """Tokens and cost of each request at its first row: personas with the same text share their requests."""
+    first = np.zeros(len(rows), dtype=bool)
+    first[np.unique(rows["request_key"].to_numpy(), return_index=True)[1]] = True
+    answered = pc.equal(rows["call_status"], "answered")
+    for name in USAGE:
+        again = pc.and_(pa.array(~first), pc.or_(answered, pc.is_valid(rows[name])))
+        zeroed = pc.if_else(again, pa.scalar(0, rows[name].type), rows[name])
+        rows = rows.set_column(rows.schema.get_field_index(name), name, zeroed)
+    return rows.cast(DECISION_ANSWERS)
+
+
+def _key(rows: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(*(pc.cast(rows[name], pa.string()) for name in names), "\n")

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.baselines import baseline_of, baselines_of
+from dtef_pipeline.games.contract import baseline_of, baselines_of
 from dtef_pipeline.games.packs import Pack
-from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.games.players import BASELINE_PREFIX, Player
+from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona, Player
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 

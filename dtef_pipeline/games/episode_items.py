@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.in_play import opening_messages
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.packs import Pack
-from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.tables import SCENARIO_ITEMS
-from dtef_pipeline.identity import digest
+from dtef_pipeline.games.personas import BASELINE_PREFIX, Player
+from dtef_pipeline.games.tables import EPISODE_PROMPTS, SCENARIO_ITEMS
+from dtef_pipeline.identity import digest, messages_id
 
 NO_OPPONENT = ""
 """What tables have as the opponent in a scenario of one seat."""
@@ -139,3 +140,38 @@ def _columns(pack: Pack, items: Sequence[GameItem], truth: str, known: Mapping[i
         "truth_id": [truth] * rows,
     }
     return pa.table([pa.array(columns[one.name], one.type) for one in SCENARIO_ITEMS], schema=SCENARIO_ITEMS)
+
+
+def prompt_rows(pack: Pack, items: Sequence[GameItem], players: Sequence[Player], earlier: pa.Table | None = None) -> pa.Table:
+    """One row per item and persona that a model among the players has, and those of `earlier` runs that still hold.
+
+    Of a seat that does not begin, the messages are those that it would be told if it did: what others do first is not known yet.
+    """
+    roles = list({one.persona_name: one for one in players if one.model is not None}.values())
+    told = {
+        (item.seed, item.seat, player.persona_name): opening_messages(pack, item.seed, player, item.seat)
+        for item in dict.fromkeys(item._replace(opponent="") for item in items)
+        for player in roles
+    }
+    named = [(item, player.persona_name) for player in roles for item in items]
+    messages = [[(one.role, one.text) for one in told[item.seed, item.seat, role]] for item, role in named]
+    manifest, rows = pack.manifest, len(named)
+    columns = {
+        "league": [manifest.league] * rows,
+        "scenario": [manifest.scenario] * rows,
+        "version": [manifest.version] * rows,
+        "item_id": [item.item_id for item, _ in named],
+        "persona": [role for _, role in named],
+        "prompt_id": [messages_id(spoken) for spoken in messages],
+        "messages": messages,
+        "truth_id": [truth_id(manifest)] * rows,
+    }
+    new = pa.table([pa.array(columns[one.name], one.type) for one in EPISODE_PROMPTS], schema=EPISODE_PROMPTS)
+    kept = EPISODE_PROMPTS.empty_table() if earlier is None else still_true(earlier, manifest, truth_id(manifest))
+    every = pa.concat_tables([kept.filter(pc.invert(pc.is_in(_row_name(kept), _row_name(new).combine_chunks()))), new])
+    return every.take(pc.sort_indices(every, [(name, "ascending") for name in ("version", "persona", "item_id")]))
+
+
+def _row_name(rows: pa.Table) -> pa.ChunkedArray:
+    parts = (pc.cast(rows["version"], pa.string()), rows["item_id"], rows["persona"])
+    return pc.binary_join_element_wise(*parts, "\n")

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 from dtef_pipeline.asking.request import Message
-from dtef_pipeline.games.contract import GameEnding, GameMove, GameResult, GameTrace, Illegal
-from dtef_pipeline.games.opening import again_text, default_text, end_text, system_text, turn_text, usual_seating, words_at_end
-from dtef_pipeline.games.packs import Pack
-from dtef_pipeline.games.personas import Persona
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.contract import Count, GameEnding, GameMove, GameResult, GameTrace, Illegal
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.packs import Pack, pack_if_installed
+from dtef_pipeline.games.personas import Persona, Player
+from dtef_pipeline.identity import digest
+from dtef_pipeline.text.counted import plural
 from dtef_pipeline.text.plain import without_thinking
 from dtef_pipeline.text.well_formed import well_formed
 
@@ -171,3 +178,219 @@ class GameInPlay:
 
 def _flagged(result: GameResult, flag: str) -> GameResult:
     return result if flag in result.flags else replace(result, flags=(*result.flags, flag))
+
+
+_PARAGRAPHS = "\n\n"
+
+
+def usual_seating(pack: Pack) -> tuple[int, ...]:
+    """The number of the player of each seat where nobody changes places."""
+    return tuple(range(len(pack.manifest.seats)))
+
+
+def system_text(manifest: ScenarioManifest, seat: int, persona: Persona | None) -> str:
+    """What a seat's player is told once, before the first turn: persona, rules, its seat, what it must not do, and the form of a reply.
+
+    It holds nothing of the other seats but what they are called.
+    """
+    parts = [
+        *([persona.system_prompt] if persona else []),
+        manifest.rules,
+        *_seat_lines(manifest, seat),
+        *(["You must not:\n" + "\n".join(f"- {one}" for one in manifest.constraints)] if manifest.constraints else []),
+        manifest.reply_format,
+    ]
+    return _PARAGRAPHS.join(part.strip() for part in parts)
+
+
+def turn_text(pack: Pack, state: Any, seat: int, before: str = "") -> str:
+    """What a seat's player is told when its turn comes: what it sees, with the legal commands where the manifest says so.
+
+    `before`: what it has to know first, such as the command that was played for it. A scenario that lists the commands itself has them once.
+    """
+    legal = pack.scenario.legal(state, seat) if pack.manifest.show_legal else ()
+    seen, listed = pack.scenario.observation(state, seat), f"Legal commands: {', '.join(legal)}" if legal else ""
+    return _PARAGRAPHS.join(part for part in (before, seen, "" if listed in seen else listed) if part)
+
+
+def again_text(found: Illegal, manifest: ScenarioManifest) -> str:
+    """What a player is told whose text was no move, and who may write another one."""
+    return _PARAGRAPHS.join((f"Nothing was played: {found.reason}", "It is still your turn.", manifest.reply_format.strip()))
+
+
+def default_text(found: Illegal, command: str) -> str:
+    """What a player is told for whom a command was played, as none of its texts was a move."""
+    return f"Your last reply was no move: {found.reason}\nThis was played for you: {command}"
+
+
+def end_text(result: GameResult, seat: int, unit: str) -> str:
+    """How an episode ended for a seat, in one line: as traces have it, whose hash it is a part of. `words_at_end` says more."""
+    flags = f" ({', '.join(result.flags)})" if result.flags else ""
+    return f"The game is over: {result.outcomes[seat].replace('_', ' ')}, {result.rewards[seat]:g} {unit}{flags}"
+
+
+def opening_messages(
+    pack: Pack, seed: int, player: Player, seat: int, seating: tuple[int, ...] | None = None
+) -> tuple[Message, ...]:
+    """The first messages of a seat in an episode: of the seat that begins, those of its first request.
+
+    Another seat will be asked with the same system message, and with what it sees once its turn has come. Raises ConfigError for a seat that
+    the scenario does not have, and for a baseline, which is told nothing.
+    """
+    if not 0 <= seat < len(pack.manifest.seats):
+        raise ConfigError(f"seat {seat} of {pack.name}: allowed: 0 to {len(pack.manifest.seats) - 1}")
+    if player.baseline is not None:
+        raise ConfigError(f"opening messages of {player.name}: a baseline reads none; allowed: a model")
+    state = pack.scenario.reset(seed, seating or usual_seating(pack))
+    return (
+        Message("system", system_text(pack.manifest, seat, player.persona)),
+        Message("user", turn_text(pack, state, seat)),
+    )
+
+
+def _seat_lines(manifest: ScenarioManifest, seat: int) -> list[str]:
+    seats = manifest.seats
+    return [f"You are seat {seats[seat]}; the seats are {', '.join(seats)}."] if len(seats) > 1 else []
+
+
+NOT_SHOWN_TO_PLAYERS = "not shown to the players"
+"""Stands at what people see of an episode and its players did not."""
+
+
+def in_units(number: float, unit: str) -> str:
+    """`1 chip`, `-2.5 points`. A unit that is no plural of things, such as `solved`, says nothing behind a number: `reward 1`."""
+    if not unit.endswith("s"):
+        return f"reward {number + 0.0:g}"
+    thing = unit.removesuffix("s")
+    return f"{number + 0.0:g} {thing if abs(number) == 1 else plural(thing)}"
+
+
+def unit_in_words(unit: str) -> str:
+    """What a reward is, behind the word Reward: `in chips`; `1 where it is solved, else 0`."""
+    return f"in {unit}" if unit.endswith("s") else f"1 where it is {unit}, else 0"
+
+
+def words_at_end(result: GameResult, seat: int, unit: str, ending: GameEnding) -> str:
+    """What a seat learns when an episode is over: how it ended for the seat, and what is shown to all."""
+    flags = f" ({', '.join(result.flags).replace('_', ' ')})" if result.flags else ""
+    outcome = result.outcomes[seat].replace("_", " ")
+    return "\n".join([f"The game is over: {outcome}, {in_units(result.rewards[seat], unit)}{flags}", *ending.shown])
+
+
+def ending_in_json(ending: GameEnding | None) -> dict[str, Any] | None:
+    """The ending as JSON has it; None: the episode is not over."""
+    return None if ending is None else {"shown": list(ending.shown), "hidden": list(ending.hidden)}
+
+
+class SeatCounts(NamedTuple):
+    """What one seat did in an episode."""
+
+    turns: int
+    """Turns in which it played, or had a command played for it, or forfeited, or got no further."""
+    texts: int
+    """Texts it wrote; a baseline writes none."""
+    illegal: int
+    """Texts that were no moves, whatever the reason: `unparsed` and `refused` are among them."""
+    unparsed: int
+    refused: int
+    by_default: int
+    """Commands that were played for it."""
+    forfeited: bool
+
+
+def trace_json(trace: GameTrace) -> str:
+    """The trace as canonical JSON: equal traces give equal text, byte for byte, as UTF-8."""
+    return json.dumps(_plain(trace), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def trace_hash(trace: GameTrace) -> str:
+    """32 hexadecimal digits of the SHA-256 of `trace_json`."""
+    return hashlib.sha256(trace_json(trace).encode()).hexdigest()[:32]
+
+
+def trace_of_json(text: str) -> GameTrace:
+    """The trace that `trace_json` wrote."""
+    given = json.loads(text)
+    result = given["result"]
+    return GameTrace(
+        moves=tuple(_move(one) for one in given["moves"]),
+        result=GameResult(**{name: tuple(values) for name, values in result.items()}) if result else None,
+        measured=tuple({name: Count(*count) for name, count in one.items()} for one in given["measured"]),
+    )
+
+
+def seat_counts(trace: GameTrace, seat: int) -> SeatCounts:
+    """What a seat did in an episode that was played, to its end or not."""
+    moves = [move for move in trace.moves if move.seat == seat]
+    kinds = [move.illegal.kind for move in moves if move.illegal]
+    ended = trace.result is not None and FORFEIT_FLAG in trace.result.flags
+    return SeatCounts(
+        turns=len({move.turn for move in moves}),
+        texts=sum(move.text is not None for move in moves),
+        illegal=len(kinds),
+        unparsed=kinds.count("unparsed"),
+        refused=kinds.count("refused"),
+        by_default=sum(move.by_default for move in moves),
+        forfeited=ended and trace.moves[-1].seat == seat and trace.moves[-1].command is None,
+    )
+
+
+def _plain(trace: GameTrace) -> dict[str, Any]:
+    return {
+        "moves": [asdict(move) for move in trace.moves],
+        "result": asdict(trace.result) if trace.result else None,
+        "measured": [{name: list(count) for name, count in one.items()} for one in trace.measured],
+    }
+
+
+def _move(given: Mapping[str, Any]) -> GameMove:
+    illegal = given["illegal"]
+    return GameMove(**{**given, "illegal": Illegal(**illegal) if illegal else None})
+
+
+_FIRST_SIGHT = "first sight"
+
+
+def first_seen(pack: Pack, seed: int, seat: int, trace: str) -> str:
+    """What the seat was told in its first turn.
+
+    Raises ValueError, KeyError or TypeError for a trace that the scenario does not play again.
+    """
+    state = pack.scenario.reset(seed, usual_seating(pack))
+    for move in takewhile(lambda move: move.seat != seat, trace_of_json(trace).moves):
+        if move.command is not None:
+            state = pack.scenario.step(state, move.seat, move.command)
+    return turn_text(pack, state, seat)
+
+
+def with_first_seen(rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, ScenarioManifest]) -> list[Mapping[str, Any]]:
+    """Rows of `GAMES_PAIRED` whose user message is what the seat saw in its first turn, in place of what it would have seen had it begun.
+
+    Where others moved before, the item is named by what was seen too: responses are of one item only where their players saw the same. Such
+    rows are left out where the scenario is not installed in their version, or plays the trace no more: nobody could be shown what they saw.
+    """
+    packs: dict[str, Pack | None] = {}
+    found: list[Mapping[str, Any]] = []
+    for row in rows:
+        name = f"{row['first']}/{row['second']}"
+        if name not in packs:
+            packs[name] = pack_if_installed(name, manifests)
+        if (told := _told(row, packs[name])) is not None:
+            found.append(told)
+    return found
+
+
+def _told(row: Mapping[str, Any], pack: Pack | None) -> Mapping[str, Any] | None:
+    if row["trace"] is None:
+        return row
+    moves = trace_of_json(row["trace"]).moves
+    if not moves or moves[0].seat == row["seat"]:
+        return row
+    if pack is None or pack.manifest.version != row["version"]:
+        return None
+    try:
+        seen = first_seen(pack, int(row["cluster"]), row["seat"], row["trace"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    told = [*row["messages"][:-1], {"role": "user", "text": seen}]
+    return {**row, "messages": told, "item_id": f"{row['item_id']} [saw {digest(_FIRST_SIGHT, seen)[:8]}]"}

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import random
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from dtef_pipeline.documents import Reason
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.contract import Illegal, baseline_of, baseline_rng, baselines_of
+from dtef_pipeline.games.episode import replay
+from dtef_pipeline.games.episode_scores import pack_metrics
+from dtef_pipeline.games.in_play import FORFEIT_FLAG, TURN_LIMIT_FLAG, GameInPlay, trace_hash, trace_json, trace_of_json
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.pack_faults import opponent_faults, weighing_faults
-from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters, lacking_names
-from dtef_pipeline.games.trial_play import trial_faults
+from dtef_pipeline.games.metrics import require_composite
+from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters, lacking_names, pack
+from dtef_pipeline.text.nearest import nearest
 
 MANIFEST_FOLDERS = ("data/scenarios", "scenarios")
 PLAYBOOKS = "docs/scenarios"
@@ -122,3 +130,150 @@ def _of_playbook(name: str, folder: Path) -> Iterator[str]:
     path = f"{PLAYBOOKS}/{name.rpartition('/')[2]}.md"
     if not (folder / path).is_file() or not (folder / path).read_text(encoding="utf-8", errors="replace").strip():
         yield f"it lacks a playbook: {path}"
+
+
+FLAGS_OF_EVERY_GAME = (FORFEIT_FLAG, TURN_LIMIT_FLAG)
+
+
+def flags_of(pack: Pack) -> tuple[str, ...]:
+    """All flags that an episode may have: those of every game, then those that the scenario names in its attribute `flags`, if it has one."""
+    return tuple(dict.fromkeys((*FLAGS_OF_EVERY_GAME, *getattr(pack.scenario, "flags", ()))))
+
+
+def weighing_faults(pack: Pack) -> Iterator[str]:
+    """A sentence for what the manifest weighs and the scenario does not have: metrics of the composite score, and flags with a severity."""
+    try:
+        require_composite("evaluation, algorithmic", pack.manifest.evaluation.algorithmic, pack_metrics(pack))
+    except ConfigError as error:
+        yield str(error)
+    flags = flags_of(pack)
+    for name in pack.manifest.severities:
+        if name not in flags:
+            yield f"severities: {name}: no flag of the scenario; allowed: {', '.join(flags)}"
+
+
+def opponent_faults(pack: Pack) -> Iterator[str]:
+    """A sentence for each opponent that is none, and for a scenario of several seats that has no opponents."""
+    known = baselines_of(pack.scenario)
+    for name in pack.manifest.opponents:
+        if name not in known:
+            yield f"its manifest names the opponent {name}; allowed: {nearest(name, known)}"
+    if len(pack.manifest.seats) > 1 and not pack.manifest.opponents:
+        yield f"its manifest: opponents: none for {len(pack.manifest.seats)} seats; allowed: one or more of {', '.join(known)}"
+
+
+def require_weighable(packs: Iterable[Pack]) -> None:
+    """Raises ConfigError for the first fault in what manifests weigh: scoring would fail for it when all is played and paid for."""
+    for one in packs:
+        for fault in weighing_faults(one):
+            raise ConfigError(f"{one.name}: {fault}")
+
+
+_FIELDS_OF_ENGINES = ("settings", "seats", "turn_limit", "adapter")
+"""What an engine may refuse, in the order in which it is looked for in its words."""
+
+
+def manifest_faults(manifest: ScenarioManifest) -> Iterator[Reason]:
+    """What is wrong with it for its engine, which is made and has its baselines play the first seed. Runs code of the engine's package."""
+    if manifest.adapter_name not in adapters():
+        known = nearest(manifest.adapter_name, adapters())
+        yield Reason(("adapter",), f"no engine is called {manifest.adapter_name}; allowed: {known}")
+        return
+    try:
+        made = pack(manifest.id, {manifest.id: manifest})
+    except ConfigError as error:
+        yield Reason((_field_in(str(error), manifest),), str(error))
+        return
+    yield from (Reason(("opponents",), fault) for fault in opponent_faults(made))
+    yield from (
+        Reason(("severities",) if fault.startswith("severities") else ("evaluation", "algorithmic"), fault)
+        for fault in weighing_faults(made)
+    )
+    yield from (Reason(("adapter",), fault) for fault in trial_faults(made))
+
+
+def _field_in(told: str, manifest: ScenarioManifest) -> str:
+    """The field that an engine names in its words, and that says something."""
+    named = [name for name in _FIELDS_OF_ENGINES if name.partition("_")[0] in told and getattr(manifest, name)]
+    return named[0] if named else "adapter"
+
+
+_TURNS_LOOKED_AT = 8
+"""In so many turns it is tried what seats cannot see, and a text that is no move: `permuted` may be slow."""
+_NO_MOVE = "\0 no command"
+
+
+class _Unlike(Exception):
+    """The scenario does something else than the contract says."""
+
+
+def trial_faults(pack: Pack) -> Iterator[str]:
+    """A sentence for the first thing that goes wrong when baselines play the first seed of the manifest, and then its own baselines one by one.
+
+    The limit of turns ends an episode that has no end. Whatever the scenario raises is a fault of it.
+    """
+    own = [name for name in pack.scenario.baselines if name not in getattr(pack.scenario, "oracles", ())]
+    for name in dict.fromkeys(("random", *own)):
+        turn = 0
+        try:
+            for turn in _played(pack, name):  # noqa: B007 - told of below
+                pass
+        except _Unlike as error:
+            yield f"its adapter does not keep to the contract: {error}"
+            return
+        except Exception as error:  # an engine may fail in any way
+            yield (
+                f"its adapter fails where baseline/{name} plays seed {pack.manifest.seeds.first}, "
+                f"in turn {turn + 1}: {type(error).__name__}: {error}"
+            )
+            return
+
+
+def _played(pack: Pack, name: str) -> Iterator[int]:
+    """The numbers of the turns, while a baseline plays all seats."""
+    scenario, seed = pack.scenario, pack.manifest.seeds.first
+    chooses = baseline_of(scenario, name) if name in baselines_of(scenario) else baselines_of(scenario)["random"]
+    rngs = [baseline_rng(seed, seat) for seat in range(len(scenario.seats))]
+    game = GameInPlay(pack, seed)
+    while (seat := game.seat) is not None:
+        yield game.turn
+        if game.turn < _TURNS_LOOKED_AT and name == "random":
+            _look(pack, game.state, seat)
+        game.plays(chooses(game.state, seat, rngs[seat]))
+    _look_at_end(pack, game, seed)
+
+
+def _look(pack: Pack, state: Any, seat: int) -> None:
+    scenario, n_seats = pack.scenario, len(pack.manifest.seats)
+    if not scenario.legal(state, seat):
+        raise _Unlike("`legal` names no command for the seat that is to move")
+    scenario.step(state, seat, scenario.default(state, seat))
+    hidden = scenario.permuted(state, seat, random.Random(0))  # noqa: S311 - a game's cards, no secret
+    if scenario.observation(hidden, seat) != scenario.observation(state, seat):
+        raise _Unlike("`permuted` changes what the seat sees")
+    if not isinstance(found := scenario.read(_NO_MOVE, state, seat), str | Illegal):
+        raise _Unlike(f"`read` gives {type(found).__name__}; allowed: a command, or Illegal")
+    if len(scenario.stopped(state, seat).rewards) != n_seats or len(scenario.stopped(state, None).outcomes) != n_seats:
+        raise _Unlike(f"`stopped` has not {n_seats} rewards and outcomes, one per seat")
+    json.dumps(scenario.told(state))
+
+
+def _look_at_end(pack: Pack, game: GameInPlay, seed: int) -> None:
+    result, ending, n_seats = game.result, game.ending, len(pack.manifest.seats)
+    if result is None or ending is None:
+        raise _Unlike("an episode is over for `to_move` and has no `result` or `ending`")
+    if not len(result.rewards) == len(result.outcomes) == n_seats:
+        raise _Unlike(
+            f"`result` has {len(result.rewards)} rewards and {len(result.outcomes)} outcomes; allowed: {n_seats} of each"
+        )
+    if pack.scenario.zero_sum and abs(sum(result.rewards)) > 1e-9:
+        raise _Unlike(f"`zero_sum` is true, and the rewards are {', '.join(map(str, result.rewards))}")
+    for text in (*ending.shown, *ending.hidden):
+        if not isinstance(text, str):
+            raise _Unlike(f"`ending` holds {type(text).__name__}; allowed: sentences")
+    json.dumps(pack.scenario.told(game.state))
+    trace, known = game.trace(), {one.name for one in pack.scenario.metrics}
+    if unknown := sorted({name for one in trace.measured for name in one} - known):
+        raise _Unlike(f"`measured` counts {', '.join(unknown)}, which `metrics` does not name")
+    if trace_hash(replay(trace_of_json(trace_json(trace)), pack, seed)) != trace_hash(trace):
+        raise _Unlike("an episode does not play again byte for byte from its commands")

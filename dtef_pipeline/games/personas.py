@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.documents import Part, read_document
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import versions_in_play
 
 PersonaId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,60}$")]
@@ -70,3 +73,64 @@ def latest_personas(versions: Iterable[Persona]) -> dict[str, Persona]:
     So a persona that was approved plays on while its next version is a draft, and one whose latest version was retired plays no more.
     """
     return versions_in_play(versions, "draft")
+
+
+BASELINE_PREFIX = "baseline/"
+NO_PERSONA = ""
+"""What tables have as the persona of a model that plays as itself, and of a baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """Who sits at a seat: a model, perhaps as a persona, or a baseline. Raises ConfigError when it is both or neither."""
+
+    model: ModelSpec | None = None
+    persona: Persona | None = None
+    baseline: str | None = None
+    """Its name without `baseline/`."""
+
+    def __post_init__(self) -> None:
+        if (self.model is None) == (self.baseline is None) or (self.persona and self.baseline):
+            raise ConfigError("a player is a model, with or without a persona, or else a baseline")
+
+    @property
+    def model_name(self) -> str:
+        """As tables have it in `model`: the model's name, or `baseline/random`."""
+        return self.model.name if self.model else f"{BASELINE_PREFIX}{self.baseline}"
+
+    @property
+    def variant(self) -> str:
+        """As tables have it in `model_variant`; of a baseline its name."""
+        return self.model.variant if self.model else self.model_name
+
+    @property
+    def persona_name(self) -> str:
+        """As tables have it in `persona`: id and version, or nothing."""
+        return self.persona.name if self.persona else NO_PERSONA
+
+    @property
+    def name(self) -> str:
+        """What people call it, and what opponents are called in tables: `cautious:v2@gpt-4.1-mini`, `gpt-4.1-mini`, `baseline/random`."""
+        return f"{self.persona_name}@{self.model_name}" if self.persona else self.model_name
+
+
+APPROVED = "approved"
+PERSONA_STATUS = "persona_status"
+"""The column of boards: what people say of the persona today. Empty: the player has none, or no file has it any more."""
+
+
+def require_approved(players: Iterable[Player], otherwise: str = "") -> None:
+    """Raises ConfigError for personas that are drafts or retired, with their status. `otherwise`: what else is allowed than another persona."""
+    found = {one.persona.name: one.persona.status for one in players if one.persona is not None}
+    if told := [f"{name} ({status})" for name, status in sorted(found.items()) if status != APPROVED]:
+        raise ConfigError(f"persona {', '.join(told)}: not approved; allowed: an approved persona{otherwise}")
+
+
+def persona_statuses(names: Iterable[str], known: Mapping[str, Persona]) -> list[str]:
+    """The status of each persona of a table, `cautious:v2`: draft, approved or retired; "" for none, and for one that is not in `known`."""
+    return [str(known[name].status) if name != NO_PERSONA and name in known else "" for name in names]
+
+
+def unapproved_mark(status: object) -> str:
+    """What stands beside a player whose persona nobody approved: `draft persona`; "" for all others."""
+    return f"{status} persona" if isinstance(status, str) and status not in ("", APPROVED) else ""

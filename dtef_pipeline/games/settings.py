@@ -11,7 +11,7 @@ from pydantic import Field
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, ONLY_COMMAND, ONLY_PANEL, RunSettings, Setting
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.players import BASELINE_PREFIX
+from dtef_pipeline.games.personas import BASELINE_PREFIX
 from dtef_pipeline.text.nearest import nearest
 
 GAMES_PANEL_SECTION = "games"

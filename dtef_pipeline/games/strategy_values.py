@@ -24,7 +24,7 @@ from dtef_pipeline.games.decision_points import DrawCounts, decision_points, dra
 from dtef_pipeline.games.episode_items import truth_id
 from dtef_pipeline.games.exact_play import ExactGame, Reals, exact_game
 from dtef_pipeline.games.packs import Pack
-from dtef_pipeline.games.players import BASELINE_PREFIX, NO_PERSONA
+from dtef_pipeline.games.personas import BASELINE_PREFIX, NO_PERSONA
 from dtef_pipeline.games.settings import STRATEGY_RESAMPLES
 from dtef_pipeline.games.strategies import SmallScenario, Strategy, uniform
 from dtef_pipeline.games.tables import STRATEGY_VALUES

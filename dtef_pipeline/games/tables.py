@@ -6,8 +6,12 @@ played it. What could not be made is null, and `status` and `reason` say why.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
+from dtef_pipeline.boards.used_calls import FamilyCalls, calls_by_key
+from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import (
     ANSWERED_AT_FIELD,
     CALL,
@@ -15,6 +19,7 @@ from dtef_pipeline.tables import (
     MODEL_FIELDS,
     SAMPLE_FIELDS,
     SNAPSHOT_FIELD,
+    TableSpec,
     field,
 )
 
@@ -239,3 +244,31 @@ STRATEGY_VALUES = pa.schema(
     ]
 )  # fmt: skip
 """One row per scenario, version, persona, model variant, snapshot, quantity and opponent. Baselines are players too."""
+
+
+LEAGUE_SPACE = Space("league_scenario", first="league", second="scenario", order=str.casefold)
+"""One partition is one scenario: `solitaire/thirteen`, `poker/limit-holdem`, `negotiation/allocation`."""
+
+
+_BY_GAMES_RUN = "dtef games run {options} {players} --max-calls 0"
+_BY_DECISIONS = "dtef games decisions {options} {personas} --max-calls 0"
+_BY_GAMES_ROLL_UP = "dtef games board --refresh"
+_OF_SCENARIO, _OF_SCENARIO_SNAPSHOT = ("league", "scenario"), ("league", "scenario", "snapshot")
+GAMES_TABLES: Mapping[str, TableSpec] = {
+    "scenario_items": TableSpec(SCENARIO_ITEMS, LEAGUE_SPACE, _OF_SCENARIO, _BY_GAMES_RUN),
+    "episode_prompts": TableSpec(EPISODE_PROMPTS, LEAGUE_SPACE, _OF_SCENARIO, _BY_GAMES_RUN),
+    "episode_turns": TableSpec(EPISODE_TURNS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
+    "episodes": TableSpec(EPISODES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
+    "episode_scores": TableSpec(EPISODE_SCORES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
+    "decision_answers": TableSpec(DECISION_ANSWERS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
+    "strategy_values": TableSpec(STRATEGY_VALUES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
+    "persona_results": TableSpec(PERSONA_RESULTS, remake=_BY_GAMES_ROLL_UP),
+}
+"""By name. The first of the space is the one that ingest writes: it says which partitions there are."""
+# An opening of an episode is the same request as its decision point: it counts once.
+GAMES_CALL_TABLES = FamilyCalls(
+    LEAGUE_SPACE,
+    tuple(calls_by_key(table, purpose="persona") for table in ("episode_turns", "decision_answers")),
+    "persona",
+    shown_by=("role", "scenario", "persona", "model"),
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
@@ -12,10 +14,12 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import LAST_ERROR, Failure, Request, Response
 from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, JUDGE_ROLE, OVER_BUDGET
 from dtef_pipeline.judging.judges import is_self_judged, with_sampling
+from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
 from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, Arbiter
 from dtef_pipeline.qa.arbiter_prompts import ARBITER_REPLY_SCHEMA, arbiter_messages, shown_answer
-from dtef_pipeline.qa.arbiter_replies import ArbiterReply, read_arbiter_reply
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemScore
+from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.well_formed import well_formed
 
 SKIPPED_BUDGET, SKIPPED_SAMPLE, JUDGE_FAILED = "skipped_budget", "skipped_sample", "judge_failed"
 PARTIAL_FLAG, SELF_JUDGED = "partial", "self_judged"
@@ -172,3 +176,65 @@ def _with_room(judge: ModelSpec) -> ModelSpec:
 def _sum(numbers: Sequence[int | None]) -> int | None:
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
+
+
+LONGEST_REASON = 4_000
+"""Characters of a judge's reason that are kept; the reply is stored whole."""
+_OPENS_AN_OBJECT = re.compile(r'\{\s*+"')
+
+
+@dataclass(frozen=True, slots=True)
+class ArbiterReply:
+    """What one reply says."""
+
+    score: float | None
+    """0 to 1: higher is better; None: there is none, for the reason given."""
+    reason: str | None
+    """unreadable | empty; None: there is a score."""
+    explanation: str | None = None
+    """What the judge gave as its reason; None: it gave none."""
+
+
+def read_arbiter_reply(text: str) -> ArbiterReply:
+    """The score of the last JSON object with a key `score` that is a number from 0 to 1.
+
+    Thinking is dropped first. A number out of 0-1, as text, true, NaN, given twice, and one in prose are no scores. An object that begins and
+    is no JSON makes the whole reply unreadable: what looks like an object behind its beginning may be a quotation in it. Takes any text, in
+    time linear in its length.
+    """
+    seen = without_thinking(text).strip()
+    if not seen:
+        return ArbiterReply(None, EMPTY)
+    found: ArbiterReply | None = None
+    place = 0
+    while (opening := _OPENS_AN_OBJECT.search(seen, place)) is not None:
+        try:
+            value, place = _DECODER.raw_decode(seen, opening.start())
+        except (ValueError, RecursionError):
+            return ArbiterReply(None, UNREADABLE)
+        found = _scored(value) or found
+    return found or ArbiterReply(None, UNREADABLE)
+
+
+def _scored(value: Any) -> ArbiterReply | None:
+    score = value.get("score") if isinstance(value, dict) else None
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
+        return None
+    reason = value.get("reason")
+    explanation = well_formed(reason)[:LONGEST_REASON].strip() if isinstance(reason, str) else ""
+    return ArbiterReply(abs(float(score)), None, explanation or None)
+
+
+def _unlike(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object, without a score where it names several."""
+    found = dict(pairs)
+    if sum(name == "score" for name, _ in pairs) > 1:
+        del found["score"]
+    return found
+
+
+def _no_number(name: str) -> None:
+    """NaN and infinities, which JSON does not have."""
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unlike, strict=False, parse_constant=_no_number)

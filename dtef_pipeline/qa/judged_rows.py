@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,11 +16,11 @@ from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.judging.judges import is_self_judged
 from dtef_pipeline.qa.arbiter import RATIONALE, Arbiter, in_sample
 from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE, Arbitration, arbitrations, verdict_row
-from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.socioscope.rationale import RationaleMetric, YesNoRationale, rationale_metric
-from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_JUDGEMENTS
+from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_CITATIONS, QA_JUDGEMENTS
+from dtef_pipeline.qa.transcripts.citations import check_citations, named_source
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 
 JUDGE_SCORER = "judge"
@@ -182,3 +183,84 @@ def skipped_rows(
 
 def _columns(rows: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
     return zip(*(rows[name].to_pylist() for name in names), strict=True)
+
+
+def judgements_of_others(
+    responses: pa.Table,
+    judgements: pa.Table,
+    items: Mapping[str, JudgedItem],
+    arbiter: Arbiter,
+    label: str,
+    named: Collection[str],
+) -> Counter[str]:
+    """By model the judgements that a judge has yet to give of stored responses of models whose variant is not `named`.
+
+    `responses`, `judgements`: rows of `qa_responses` and `qa_judgements` of one part and snapshot; `items`: as of `judged_items`; `label`: the
+    snapshot of the judgements. Answers that read the same are judged once, so a run asks for so many at most.
+    """
+    chosen, _ = to_be_judged(responses, items, arbiter.sample_rate)
+    others = chosen.filter(pc.invert(pc.is_in(chosen["model_variant"], pa.array(list(named), pa.string()))))
+    own = pc.and_(pc.equal(judgements["judge_variant"], arbiter.model.variant), pc.equal(judgements["judge_snapshot"], label))
+    given = judgements.filter(pc.and_(own, pc.greater(pc.list_value_length(judgements["raw"]), 0)))
+    there = set(zip(given["answer_key"].to_pylist(), given["evaluator"].to_pylist(), strict=True))
+    found = Counter[str]()
+    rows = zip(*(others[name].to_pylist() for name in ("model", "item_id", "request_key", "response")), strict=True)
+    for model, item, key, response in rows:
+        found[model] += sum((key, one.evaluator) not in there for one in looks_at(items[item], response or "", arbiter, label))
+    return +found
+
+
+VERBATIM_SCORER = "verbatim"
+"""Scores the quotations of responses about documents."""
+_CITED_BY = tuple(one.name for one in OF_ONE_RESPONSE)
+
+
+class ShownSource(NamedTuple):
+    """A chunk as a prompt showed it."""
+
+    doc_id: str
+    page_content: str | None
+    """None: the documents that there are now have no such chunk."""
+
+
+def shown_sources(context: pa.Table, documents: pa.Table) -> dict[tuple[str, str], list[ShownSource]]:
+    """By item and condition the chunks that were shown, in the order of their numbers.
+
+    Tables: `qa_context` and `qa_documents` of one part; the text of a chunk that a remote server found stands in the context itself.
+    """
+    texts = dict(zip(documents["doc_id"].to_pylist(), documents["page_content"].to_pylist(), strict=True))
+    found: dict[tuple[str, str], list[ShownSource]] = defaultdict(list)
+    for row in context.sort_by([("item_id", "ascending"), ("condition", "ascending"), ("rank", "ascending")]).to_pylist():
+        if row["doc_id"] is not None:
+            text = row["page_content"] if row["page_content"] is not None else texts.get(row["doc_id"])
+            found[row["item_id"], row["condition"]].append(ShownSource(row["doc_id"], text))
+    return found
+
+
+def citation_rows(responses: pa.Table, shown: Mapping[tuple[str, str], Sequence[ShownSource]]) -> pa.Table:
+    """One row per citation of an answered response, in their order. `responses`: rows of `qa_responses`."""
+    answered = responses.filter(pc.equal(responses["call_status"], "answered"))
+    named = answered.select(list(_CITED_BY)).to_pylist()
+    rows: list[dict[str, Any]] = []
+    for row, text in zip(named, answered["response"].to_pylist(), strict=True):
+        sources = shown.get((row["item_id"], row["condition"]), [])
+        rows += [{**row, **one} for one in _checked(text, sources)]
+    return pa.Table.from_pylist(rows, schema=QA_CITATIONS)
+
+
+def _checked(text: str | None, sources: Sequence[ShownSource]) -> Iterator[dict[str, Any]]:
+    citations = read_cited(text).citations
+    context = [{"page_content": source.page_content} for source in sources]
+    for place, (citation, found) in enumerate(zip(citations, check_citations(context, citations), strict=True)):
+        index = found.source_index
+        yield {
+            "position": place,
+            "source_index": json.dumps(named_source(citation), default=str),
+            "doc_id": sources[index].doc_id if index is not None and 0 <= index < len(sources) else None,
+            "quote": found.quote,
+            "exact": bool(found.exact),
+            "relaxed": bool(found.relaxed),
+            "reason": found.reason,
+            "begin": found.span.start if found.span else None,
+            "end": found.span.end if found.span else None,
+        }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -19,12 +19,18 @@ from dtef_pipeline.qa.item_rows import stored_examples, stored_items, truth_id
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.tables import QA_CONTEXT, QA_PROMPTS, QA_RETRIEVAL
 from dtef_pipeline.qa.transcripts.cited_prompt import CITED_ANSWER_TOKENS, cited_messages, cited_schema
-from dtef_pipeline.qa.transcripts.corpus import FILE_FIELD, MetadataValue
-from dtef_pipeline.qa.transcripts.embedded import RETRIEVERS, retriever_of
-from dtef_pipeline.qa.transcripts.metadata import checked_filter, read_filter, spelled_filter
+from dtef_pipeline.qa.transcripts.metadata import (
+    FILE_FIELD,
+    METADATA_COLUMNS,
+    MetadataValue,
+    checked_filter,
+    read_filter,
+    spelled_filter,
+)
 from dtef_pipeline.qa.transcripts.remote import REMOTE, LookUp
 from dtef_pipeline.qa.transcripts.retrieval_scores import RetrievalScores, relevant_ids, retrieval_scores
-from dtef_pipeline.qa.transcripts.retriever import EmbedTexts, Retrieval, Retriever, are_allowed
+from dtef_pipeline.qa.transcripts.retriever import RETRIEVERS, EmbedTexts, Retrieval, Retriever, are_allowed, retriever_of
+from dtef_pipeline.text.nearest import nearest
 
 RETRIEVERS_KNOWN = (*RETRIEVERS, REMOTE)
 _SHOWN_CHUNKS = re.compile(
@@ -232,3 +238,44 @@ def _context(found: Retrieval, relevant: set[str] | None, *, remote: bool) -> li
 
 def _scores(scores: RetrievalScores) -> dict[str, Any]:
     return asdict(scores)
+
+
+OPTION_OF_FILTER = "--filter"
+
+
+def filter_faults(
+    keys: Sequence[str],
+    how: AskedHow,
+    documents: Callable[[str, Sequence[str]], pa.Table],
+    given_as: str = OPTION_OF_FILTER,
+) -> dict[str, str]:
+    """By part what is wrong where the filter leaves no document of it, though others have some. Raises ConfigError where none of the parts has.
+
+    `documents`: these columns of the rows of `qa_documents` of a part; `given_as`: what users call the filter.
+    """
+    if not how.filter:
+        return {}
+    columns = ["doc_id", *(METADATA_COLUMNS[name] for name in how.filter)]
+    parts = {key: documents(key, columns) for key in keys}
+    told = {key: text for key, rows in parts.items() if (text := unmatched(rows, how, given_as))}
+    if told and len(told) == sum(len(rows) > 0 for rows in parts.values()):
+        raise ConfigError(next(iter(told.values())))
+    return told
+
+
+def unmatched(documents: pa.Table, how: AskedHow, given_as: str = OPTION_OF_FILTER) -> str | None:
+    """What is wrong with the filter, and what there is; None: it leaves documents, or it is for a server to say. Table: as of `are_allowed`."""
+    if not how.filter or how.retriever == REMOTE or not len(documents) or are_allowed(documents, how.filter).any():
+        return None
+    return f"{given_as} {' '.join(_named(how.filter))} matches no document; {'; '.join(_there_is(documents, how.filter))}"
+
+
+def _named(where: Mapping[str, str | int]) -> list[str]:
+    return [f"{name}={value}" for name, value in where.items()]
+
+
+def _there_is(documents: pa.Table, where: Mapping[str, str | int]) -> Iterator[str]:
+    """Of each key the values, of those that are like the given one first."""
+    for name, value in where.items():
+        values = {str(one) for one in documents[METADATA_COLUMNS[name]].to_pylist() if one is not None}
+        yield f"{name} has {nearest(str(value), values)}"

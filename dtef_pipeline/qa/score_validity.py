@@ -14,8 +14,7 @@ from scipy.special import ndtri
 
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.qa.latest_scores import latest_scores
-from dtef_pipeline.qa.result_tables import QA_VALIDITY
-from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES
+from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES, QA_VALIDITY
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, estimate_ratios, why_none
 from dtef_pipeline.statistics.proportions import wilson_interval
 from dtef_pipeline.tables import in_schema

@@ -14,9 +14,7 @@ from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS
 from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, RATIONALE
 from dtef_pipeline.qa.arbiter_prompts import ARBITER_VERSION
 from dtef_pipeline.qa.arbitration import BLANK_ANSWER, NOT_IN_SAMPLE, SKIPPED_BUDGET, SKIPPED_SAMPLE, arbiter_score, over_budget
-from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
-from dtef_pipeline.qa.executions import CODE_SCORER, CODE_VERSION
-from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
+from dtef_pipeline.qa.judged_rows import JUDGE_SCORER, VERBATIM_SCORER
 from dtef_pipeline.qa.model import (
     CITES_NOTHING,
     OK_STATUS,
@@ -29,10 +27,11 @@ from dtef_pipeline.qa.model import (
     Written,
 )
 from dtef_pipeline.qa.option_order import original_letter, shown_letter
+from dtef_pipeline.qa.program import CODE_SCORER, CODE_VERSION
 from dtef_pipeline.qa.score_rows import Measure
 from dtef_pipeline.qa.scorers import lexicon_of, scorer_of
 from dtef_pipeline.qa.socioscope.rationale import YesNoRationale, waits_for_judge, with_judged_rationale
-from dtef_pipeline.qa.space import QA_RESPONSE_KEY
+from dtef_pipeline.qa.tables import QA_RESPONSE_KEY
 from dtef_pipeline.qa.transcripts.cited_reply import CitedReply, read_cited
 
 VERBATIM_VERSION = 1

@@ -22,7 +22,7 @@ from dtef_pipeline.family.run_settings import (
     readable,
 )
 from dtef_pipeline.qa.conditions import MOST_SHOTS
-from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import written_filter
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.text.nearest import nearest

@@ -16,7 +16,7 @@ from dtef_pipeline.qa.item_files.loaded import GivenAnswer
 from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, Written
 from dtef_pipeline.qa.scorers import no_scorer, scorer_of
 from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, named_source, pooled_existence
-from dtef_pipeline.qa.transcripts.corpus import Corpus
+from dtef_pipeline.qa.transcripts.metadata import Corpus
 
 _TOLD_OF_CITATIONS = ("source_index", "quote", "exact", "relaxed", "reason")
 INDEX_WRITTEN = "source_index_written"

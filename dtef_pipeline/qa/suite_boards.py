@@ -6,7 +6,7 @@ What differs in condition, metric or what it was measured by stands on boards of
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -23,8 +23,8 @@ from dtef_pipeline.keys import MODEL
 from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE
 from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
 from dtef_pipeline.qa.model import QA_STATUSES
-from dtef_pipeline.qa.result_tables import OF_ONE_BOARD, QA_BOARD, QA_CUTS, QA_PASS_AT_K
 from dtef_pipeline.qa.scoring import EXISTENCE_METRICS
+from dtef_pipeline.qa.tables import OF_ONE_BOARD, QA_BOARD, QA_CUTS, QA_PASS_AT_K
 from dtef_pipeline.statistics.cluster_robust import Codes
 from dtef_pipeline.tables import COMPARISONS, family_rows, in_schema
 from dtef_pipeline.text.counted import counted
@@ -144,3 +144,21 @@ def _pass_rates(latest: pa.Table) -> pd.DataFrame:
         return pd.DataFrame(columns=QA_PASS_AT_K.names)
     rows: pd.DataFrame = pass_rates(programs, names).to_pandas()
     return rows.astype(dict.fromkeys(names, "str")).sort_values([*names, "k"], ignore_index=True)
+
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FOUND_BY = ("suite", "part", "condition")
+_RETRIEVAL_SCORES = ("recall", "precision", "hit", "mrr", "ndcg")
+RETRIEVAL_COUNT = "n_items"
+RETRIEVAL_COUNT_TOLD = "Items that name quotes, which the means are over"
+
+
+def retrieval_means(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per part and condition: the mean of each score over items, 0-1, higher is better, and the number of items.
+
+    `rows`: of `qa_retrieval`, one per item and condition.
+    """
+    groups = rows.astype(dict.fromkeys(_FOUND_BY, str)).groupby(list(_FOUND_BY), sort=True)
+    return groups[list(_RETRIEVAL_SCORES)].mean().assign(**{RETRIEVAL_COUNT: groups.size()}).reset_index()

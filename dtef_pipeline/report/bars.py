@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from dtef_pipeline.report.digits import decimals, written
 from dtef_pipeline.report.markup import shortened
+from dtef_pipeline.report.stored_rows import decimals, written
 from dtef_pipeline.report.svg import LEFT, RIGHT, across, axis, drawing, group, label, line
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.printable import printable

@@ -10,11 +10,18 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.drift.grouped_reasons import grouped_reasons
-from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import NEWS, about_words, by_verdict, change_words, moved_words, odds
+from dtef_pipeline.drift.verdict_text import (
+    NEWS,
+    about_words,
+    by_verdict,
+    change_words,
+    grouped_reasons,
+    headline,
+    moved_words,
+    odds,
+)
 from dtef_pipeline.report.drift_chart import HEIGHT, Rows, described, grouped, key, series_of, timeline
 from dtef_pipeline.report.markup import (
     Column,
@@ -33,7 +40,7 @@ from dtef_pipeline.report.markup import (
     whole,
     with_intervals,
 )
-from dtef_pipeline.report.names import Names
+from dtef_pipeline.report.stored_rows import Names
 from dtef_pipeline.report.svg import drawing
 from dtef_pipeline.report.terminal import rows_named_apart
 

@@ -10,11 +10,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES, JUDGE_DRIFT
-from dtef_pipeline.drift.verdict_text import moved_judges
+from dtef_pipeline.drift.verdict_text import headline, moved_judges
 from dtef_pipeline.report.drift import drift
 from dtef_pipeline.report.isolated import missing, wrapping_name
 from dtef_pipeline.report.markup import (

@@ -10,8 +10,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.drift.grouped_reasons import grouped_reasons
-from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.rule import is_equal
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import (
@@ -20,14 +18,14 @@ from dtef_pipeline.drift.verdict_text import (
     all_moved,
     by_verdict,
     change_words,
+    grouped_reasons,
+    headline,
     moved_words,
     odds,
     series_words,
 )
-from dtef_pipeline.report.column_lines import in_width
-from dtef_pipeline.report.digits import decimals, written
-from dtef_pipeline.report.fitting import Fit
-from dtef_pipeline.report.terminal import Ends, render, rows_named_apart
+from dtef_pipeline.report.stored_rows import decimals, written
+from dtef_pipeline.report.terminal import Ends, Fit, in_width, render, rows_named_apart
 
 VERDICT_ENDS: Ends = {}
 """No column of the table of verdicts has its ends in others: the interval of a shift is a column of words."""

@@ -38,7 +38,7 @@ from dtef_pipeline.report.markup import (
     with_interval,
     with_intervals,
 )
-from dtef_pipeline.report.names import Names
+from dtef_pipeline.report.stored_rows import Names
 
 
 class Beneath(NamedTuple):

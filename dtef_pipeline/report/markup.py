@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dtef_pipeline.report.digits import decimals, written
-from dtef_pipeline.report.download import rows_for_download
+from dtef_pipeline.report.page_files import rows_for_download
+from dtef_pipeline.report.stored_rows import decimals, written
 
 DASH = "–"
 MOST_IN_SIGHT = 140

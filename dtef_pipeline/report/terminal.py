@@ -6,7 +6,9 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -15,9 +17,83 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from dtef_pipeline.report.column_lines import heading, in_width
-from dtef_pipeline.report.digits import cost_decimals, decimals, first_digit, p_value, written
-from dtef_pipeline.report.fitting import WIDE, Fit, shown_columns
+from dtef_pipeline.report.stored_rows import cost_decimals, decimals, first_digit, p_value, written
+
+MOST_COLUMNS = 8
+WIDE = 240
+"""Width of a table that is not drawn for a terminal: for pipes and files."""
+HOW = "--wide shows them, --csv has every column"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What a table has to fit into."""
+
+    width: int | None = None
+    """Of the terminal; None: there is none."""
+    kept: Sequence[str] = ()
+    """Columns that are always shown, because the table is about them. Without any, the first one."""
+    first_out: Sequence[str] = ()
+    """Columns that are hidden before all others, in this order; the others follow from the last one on."""
+    how: str = HOW
+    """How to see what is hidden."""
+    most: int | None = None
+    """Number of columns shown at most, those kept included; None: all."""
+
+
+def shown_columns(columns: Sequence[str], fit: Fit) -> list[str]:
+    """The columns that are shown, in their order."""
+    hidden: set[str] = set()
+    for name in _least_important(columns, fit):
+        if fit.most is None or len(columns) - len(hidden) <= fit.most:
+            break
+        hidden.add(name)
+    return [name for name in columns if name not in hidden]
+
+
+def _least_important(columns: Sequence[str], fit: Fit) -> Iterator[str]:
+    """The columns that may be hidden, the least important first."""
+    kept = fit.kept or columns[:1]
+    yield from (name for name in fit.first_out if name in columns and name not in kept)
+    yield from (name for name in reversed(columns) if name not in kept and name not in fit.first_out)
+
+
+_UNBREAKABLE = "\N{NO-BREAK SPACE}"
+_COMMAND = re.compile(r"`[^`]+`|(?<=: )dtef [^;`]+")
+
+
+def heading(name: str) -> str:
+    """What a column is called in a table for people."""
+    return name.replace("_", " ")
+
+
+def for_people(meaning: str) -> str:
+    """What a column means, in the words of a table for people, in which what is null is a dash."""
+    return meaning.replace("null: ", "- means ").replace("null unless", "- unless")
+
+
+def column_lines(columns: Sequence[str], meanings: Mapping[str, str], width: int | None = None) -> str:
+    """A line for each of the columns that has a meaning to be told, with an empty line before them.
+
+    What is longer than `width` goes on in the next line, beneath where it began.
+    """
+    told = {heading(name): for_people(meanings[name]) for name in columns if name in meanings}
+    longest = max(map(len, told), default=0)
+    return "\n".join(["", *(in_width(f"{name:<{longest}}  {meaning}", width, longest + 2) for name, meaning in told.items())])
+
+
+def in_width(line: str, width: int | None, indent: int = 0) -> str:
+    """The line in as many lines as the width makes of it, those after the first indented; as it is where no width is given.
+
+    A command to be copied, between backticks or behind a colon, is never broken: the terminal goes on with it by itself.
+    """
+    if width is None or len(line) <= width:
+        return line
+    room = max(width, indent + 20)
+    whole = _COMMAND.sub(lambda found: found[0].replace(" ", _UNBREAKABLE), line)
+    wrapped = textwrap.wrap(whole, room, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(wrapped).replace(_UNBREAKABLE, " ")
+
 
 _DECIMALS_WITHOUT_ENDS = 4
 PERCENT_COLUMNS = ("coverage", "parse_rate")

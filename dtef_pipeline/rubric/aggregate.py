@@ -17,6 +17,7 @@ from dtef_pipeline.rubric.hybrid import (
     COVERAGE_COMPONENT,
     NO_COMPONENT,
     SIMILARITY_COMPONENT,
+    ScoringPolicy,
     hybrid,
     hybrid_at,
 )
@@ -37,7 +38,6 @@ from dtef_pipeline.rubric.levels import (
     weighted_mean,
     with_key_types,
 )
-from dtef_pipeline.rubric.policy import ScoringPolicy
 
 CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL = "cell", "variant", "model"
 SCORE_NUMBERS = ("coverage", "similarity", "hybrid", "at_0", "slope")

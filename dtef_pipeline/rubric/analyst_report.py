@@ -5,9 +5,12 @@ Texts that do not fit are cut, all to the same share of their length, and the re
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from html import unescape
 from math import fsum
 
 import numpy as np
@@ -16,9 +19,242 @@ from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.blocks import safe
 from dtef_pipeline.judging.hidden_names import HiddenNames
-from dtef_pipeline.rubric.analyst_reply import DIMENSIONS, INSIGHT_KINDS
 from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms
+from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.plain import without_thinking
+
+DIMENSIONS: Mapping[str, str] = {
+    "adherence": "follows what was asked, in content and in form",
+    "clarity": "is easy to read and well ordered",
+    "tone": "has a manner that fits the person and the matter",
+    "depth": "goes beyond the surface, with detail that matters",
+    "coherence": "is consistent in itself, from its beginning to its end",
+    "helpfulness": "is of use to the person who asked",
+    "credibility": "is right, and says what its claims rest on",
+    "empathy": "sees the feelings and the position of others",
+    "creativity": "has ideas of its own",
+    "safety": "does no harm, and warns where there is danger",
+    "humility": "knows and says what it does not know",
+    "argumentation": "gives reasons that bear its conclusions",
+    "efficiency": "says it in no more words than it needs",
+}
+"""What is graded, and what a high grade says of the responses."""
+LOWEST_GRADE, HIGHEST_GRADE = 1.0, 10.0
+
+_SCORE = re.compile(r"\bscore\b[\s*_`]*:", re.IGNORECASE)
+_NO_GRADE = re.compile(r"[\s*_`\"'(\[]*(?:n\s*/\s*a\b|n\.a\.|none\b|null\b|not\s+applicable\b)", re.IGNORECASE)
+_GRADE_NUMBER = re.compile(
+    r"""(?<![\d.])(\d++(?:[.,]\d++)?+)
+    (?: [\s*_`(\[]* (?:points?\s+)? (?: \\?[/\u2044\u2215] | \b(?:out\s+)?of\b ) [\s*_`]* (ten\b|\d++(?:[.,]\d++)?+) )?""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A number, and the highest grade that there is where it is written: `8.5/10`, `8 out of 10`, `8 points (of ten)`."""
+_BEFORE_NO_GRADE = re.compile(r"(?:[-\u2212/\u2044\u2215]|\b(?:of|over))[\s*_`]*\Z", re.IGNORECASE)
+"""What makes the number that follows negative, or the highest grade."""
+_HIGHEST_NAMED = re.compile(r"[^\n]*?(?<![\d.,])(?:10|ten)(?![\d.,]*\d)", re.IGNORECASE)
+"""The highest grade in other words, in the rest of the line: `11 stars, on a scale of 10`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionGrade:
+    """One grade of one model."""
+
+    model: str
+    dimension: str
+    score: float | None
+    """1 to 10, higher is better; None: the analyst gave none, or none that can be read."""
+    reasoning: str
+
+
+def score_in(text: str) -> float | None:
+    """The grade of a text such as `REASONING: ... SCORE: 8.5/10`: the first number behind the last `SCORE:`, from 1 to 10.
+
+    A grade out of another number than 10 is scaled to 10. A number above 10 that is out of nothing, in a line that has no 10 behind it, is
+    taken for a percentage and divided by 10. None: no number, N/A, below 1, or higher than the highest grade.
+    """
+    *_, end = (0, *(match.end() for match in _SCORE.finditer(text)))
+    if not end or _NO_GRADE.match(text, end) or (found := _GRADE_NUMBER.search(text, end)) is None:
+        return None
+    if _BEFORE_NO_GRADE.search(text, end, found.start()):
+        return None
+    value, highest = _score(found[1]), _score(found[2] or "0")
+    if highest:
+        value *= HIGHEST_GRADE / highest
+    elif value > HIGHEST_GRADE and not _HIGHEST_NAMED.match(text, found.end()):
+        value /= 10
+    return value if LOWEST_GRADE <= value <= HIGHEST_GRADE else None
+
+
+def _score(text: str) -> float:
+    return HIGHEST_GRADE if text.lower() == "ten" else float(text.replace(",", "."))
+
+
+def reasoning_in(text: str) -> str:
+    """What stands before the last `SCORE:`, without the word `REASONING:`."""
+    *_, end = (len(text), *(match.start() for match in _SCORE.finditer(text)))
+    return re.sub(r"^[\s*_`]*reasoning[\s*_`]*:[\s*_`]*", "", text[:end], flags=re.IGNORECASE).strip(" \t\r\n*_`")
+
+
+INSIGHT_KINDS = ("key_finding", "strength", "weakness", "pattern", "topic")
+"""The blocks of a summary besides its grades, in the order in which they are shown."""
+
+_FINDING = re.compile(rf"<({'|'.join(INSIGHT_KINDS)})\b[^>]*>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
+_GRADE = re.compile(r"<grade\b([^>]*)>(.*?)</grade\s*>", re.IGNORECASE | re.DOTALL)
+_REF = re.compile(r"<ref\b([^<>]*?)/?\s*>(?:\s*</ref\s*>)?|&lt;ref\b(.*?)/?\s*&gt;(?:\s*&lt;/ref\s*&gt;)?", re.IGNORECASE)
+_BARE_ID = re.compile(
+    r"(?<![^\W_])(?:(?:(MK\\?_\d+)\s?/\s?)?(MD\\?_\d+)(?:\s?\((?:sys:\s?(S\\?_\d+))?,?\s?(?:temp:\s?(T\\?_\d+))?\))?|(MK\\?_\d+))"
+    r"(?!_*[^\W_])",
+    re.IGNORECASE,
+)
+"""An id as the report writes it, outside of a `<ref>`; markdown may stand around it (`_MD_6001_`) and in it (`MD\\_6001`)."""
+_ATTRIBUTE = re.compile(r"([a-z]+)\s*=\s*(\"[^\"]*\"|'[^']*')", re.IGNORECASE)
+_IN_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$&:@-])")
+
+_REF_OR_ID = re.compile(f"{_REF.pattern}|{_BARE_ID.pattern}", re.IGNORECASE | re.DOTALL)
+
+NO_OTHER_NAMES: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryMention:
+    """A model, a variant of it, or a maker, where the analyst wrote its ids."""
+
+    participant: Participant | None
+    """None: a maker is meant, and none of its models."""
+    maker: str | None = None
+    prompt: str | None = None
+    """The prompt that is spoken of, if any."""
+
+
+SummaryText = tuple[str | SummaryMention, ...]
+"""What an analyst wrote, with names in it again: texts, which are not safe markup, and mentions."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystFinding:
+    """One insight of an analyst."""
+
+    kind: str
+    """One of `INSIGHT_KINDS`."""
+    text: SummaryText
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystReply:
+    """What one or several replies of an analyst say together."""
+
+    findings: tuple[AnalystFinding, ...]
+    grades: tuple[DimensionGrade, ...]
+    """At most one for each model and dimension: the last one written."""
+    dropped: Mapping[str, int]
+    """Grades that are not counted, by reason: unknown model, unknown dimension, twice."""
+    missing: tuple[str, ...]
+    """The blocks that were asked for and are not there: kinds of findings, and `MK_5000/MD_6000 clarity`."""
+
+
+def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> AnalystReply:
+    """What the replies say, in order; a later one adds the kinds of findings and the grades that those before it lack.
+
+    Args:
+        replies: as they came; thoughts in <think> are not read. A grade that is written again replaces the earlier one.
+        ids: of the participants.
+        prompts: prompt ids by what the analyst was told to call them; None: they go by their own ids.
+    """
+    texts = [without_thinking(reply) for reply in replies]
+    findings: list[AnalystFinding] = []
+    for text in texts:
+        # Asked once more for what is missing, an analyst may write everything again, perhaps in other words.
+        before = {finding.kind for finding in findings}
+        findings += [one for one in _findings(text, ids, prompts) if one.kind not in before]
+    grades: dict[tuple[str, str], DimensionGrade] = {}
+    dropped: Counter[str] = Counter()
+    for grade in (grade for text in texts for grade in _grades(text, ids, dropped)):
+        dropped["twice"] += (grade.model, grade.dimension) in grades
+        grades[grade.model, grade.dimension] = grade
+    absent = [kind for kind in INSIGHT_KINDS if kind not in {finding.kind for finding in findings}]
+    wanted = ((model, dimension) for model in sorted(ids.models, key=ids.of_model) for dimension in DIMENSIONS)
+    absent += [f"{ids.of_model(model)} {dimension}" for model, dimension in wanted if (model, dimension) not in grades]
+    return AnalystReply(
+        tuple(findings), tuple(grades.values()), {why: count for why, count in dropped.items() if count}, tuple(absent)
+    )
+
+
+def _findings(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None) -> Iterator[AnalystFinding]:
+    """The findings of one reply, each once."""
+    written = ((match[1].lower(), match[2].strip()) for match in _FINDING.finditer(text))
+    for kind, words in dict.fromkeys(written):
+        if words:
+            yield AnalystFinding(kind, with_names(words, ids, prompts))
+
+
+def _grades(text: str, ids: Pseudonyms, dropped: Counter[str]) -> Iterator[DimensionGrade]:
+    for match in _GRADE.finditer(text):
+        given = _attributes(match.group(1))
+        model = ids.model_of(given.get("maker"), given.get("model", ""))
+        dimension = given.get("dimension", "").lower()
+        if model is None:
+            dropped["unknown model"] += 1
+        elif dimension not in DIMENSIONS:
+            dropped["unknown dimension"] += 1
+        else:
+            inside = unescape(match.group(2))
+            yield DimensionGrade(model, dimension, score_in(inside), reasoning_in(inside))
+
+
+def with_names(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> SummaryText:
+    """The text with a mention in place of each `<ref .../>`, escaped ones too, and of each bare id. What holds an unknown id stays as it is."""
+    parts: list[str | SummaryMention] = []
+    end = 0
+    for match in _REF_OR_ID.finditer(text):
+        if (mention := _mention(_ids_in(match[0]), ids, prompts)) is None:
+            continue
+        parts += [text[end : match.start()], mention]
+        end = match.end()
+    return tuple(part for part in (*parts, text[end:]) if part)
+
+
+def _ids_in(text: str) -> dict[str, str]:
+    """The ids of a `<ref .../>` or of a bare mention, by the attributes that a ref gives them."""
+    if (bare := _BARE_ID.fullmatch(text)) is None:
+        return _attributes(text)
+    maker, model, system, temperature, maker_alone = bare.groups()
+    given = {"maker": maker or maker_alone, "model": model, "sys": system, "temp": temperature}
+    return {name: one.replace("\\", "") for name, one in given.items() if one is not None}
+
+
+def _mention(given: Mapping[str, str], ids: Pseudonyms, prompts: Mapping[str, str] | None) -> SummaryMention | None:
+    prompt = given.get("prompt")
+    if prompt is not None and prompts is not None and (prompt := prompts.get(prompt)) is None:
+        return None
+    if "model" not in given:
+        maker = ids.maker_of_id(given.get("maker", ""))
+        return None if maker is None else SummaryMention(None, maker, prompt)
+    found = ids.participant_of(given.get("maker"), given["model"], given.get("sys"), given.get("temp"))
+    return None if found is None else SummaryMention(found, None, prompt)
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {match.group(1).lower(): match.group(2)[1:-1].strip() for match in _ATTRIBUTE.finditer(unescape(text))}
+
+
+def named(mention: SummaryMention, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
+    """In words: `gpt-4o[temp:0.5][sp_idx:1]`, or a maker's name. `names`: by model string, what else a model is called, if anything."""
+    if (who := mention.participant) is None:
+        maker = mention.maker or ""
+        return names.get(maker, maker)
+    return display_id(names.get(who.model, who.model), who.temperature, who.system or 0, 1 if who.system is None else 2)
+
+
+def as_markdown(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
+    """The text as markdown, with names in place of refs. What the analyst wrote cannot be markup."""
+    return _IN_MARKDOWN.sub(r"\\\1", as_text(text, names))
+
+
+def as_text(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
+    """The text as it was written, with names in place of refs."""
+    return "".join(part if isinstance(part, str) else named(part, names) for part in text)
+
 
 REPORT_TAGS = ("REPORT", "DESCRIPTION", "SYSTEM", "PROMPT", "TEXT", "IDEAL", "CRITERIA", "RESPONSE")
 _GUARDED = (*REPORT_TAGS, *INSIGHT_KINDS, "grade", "ref", "think")

@@ -16,7 +16,7 @@ from dtef_pipeline.rubric.human_labels import in_force
 from dtef_pipeline.rubric.label_sheet import as_table, label_items
 from dtef_pipeline.rubric.labelled_scores import LABELLED_SCORES_READ, labelled_scores
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED_ROWS, RUBRIC_KNOWN_CLASSES
-from dtef_pipeline.rubric.space import ITEM_KEYS
+from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, why_none
 from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, Corrected, Labelled, corrected_means
 from dtef_pipeline.text.counted import counted

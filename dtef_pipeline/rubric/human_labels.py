@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.errors import SourceError
-from dtef_pipeline.rubric.space import ITEM_KEYS
+from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.tables import field
 
 RUBRIC_LABELS = pa.schema(

@@ -5,22 +5,30 @@ As in `dtef_pipeline.rubric.tables`, what could not be made is null, and `reason
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
-from dtef_pipeline.rubric.space import ITEM_KEYS
+from dtef_pipeline.boards.used_calls import Calls, FamilyCalls
+from dtef_pipeline.rubric import tables
+from dtef_pipeline.rubric.anonymise import ANALYST_IDS
+from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
 from dtef_pipeline.rubric.summary import GRADES, SUMMARIES
 from dtef_pipeline.rubric.tables import (
     BLUEPRINT_FIELD,
     CALLS_USED,
     CONVERSATION,
+    ITEM_KEYS,
     PROMPT_OF_BLUEPRINT,
     RUBRIC_CRITERIA,
     RUBRIC_JUDGEMENTS,
     RUBRIC_POINTS,
+    RUBRIC_SPACE,
 )
 from dtef_pipeline.tables import (
     MODEL_FIELDS,
     SNAPSHOT_FIELD,
+    TableSpec,
     field,
 )
 
@@ -308,3 +316,57 @@ RUBRIC_ROLLED_UP = {
     "rubric_variance_shares": RUBRIC_VARIANCE,
 }
 """The tables over all blueprints beside the boards, by name."""
+
+
+RESULTS_OF_ALL = ("rubric_board", *RUBRIC_ROLLED_UP, *RUBRIC_CORRECTIONS)
+"""The tables that follow from the scores of all blueprints."""
+_BY_ADD = "dtef rubric run {options} {models} --max-calls 0 --from ingest"
+_BY_RUBRIC_RUN = "dtef rubric run {options} {models} --max-calls 0"
+_BY_ROLL_UP = "dtef rubric board --refresh"
+_BY_DRAW, _BY_IMPORT = "dtef export labels SHEET", "dtef import labels SHEET"
+_BY_ANCHORS = "dtef anchors --family rubric {options}"
+_OF_BLUEPRINT, _OF_SNAPSHOT = ("blueprint",), ("blueprint", "snapshot")
+RUBRIC_TABLES: Mapping[str, TableSpec] = {
+    "rubric_blueprints": TableSpec(tables.RUBRIC_BLUEPRINTS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
+    "rubric_prompts": TableSpec(tables.RUBRIC_PROMPTS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
+    "rubric_criteria": TableSpec(tables.RUBRIC_CRITERIA, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
+    "rubric_extractions": TableSpec(
+        tables.RUBRIC_EXTRACTIONS,
+        RUBRIC_SPACE,
+        _OF_BLUEPRINT,
+        "dtef rubric run {options} {models} --max-calls 0",
+    ),
+    "rubric_findings": TableSpec(tables.RUBRIC_FINDINGS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
+    "rubric_responses": TableSpec(tables.RUBRIC_RESPONSES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_judgements": TableSpec(tables.RUBRIC_JUDGEMENTS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_embeddings": TableSpec(tables.RUBRIC_EMBEDDINGS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_RUBRIC_RUN),
+    "rubric_similarities": TableSpec(tables.RUBRIC_SIMILARITIES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_points": TableSpec(tables.RUBRIC_POINTS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_scores": TableSpec(tables.RUBRIC_SCORES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_runs": TableSpec(tables.RUBRIC_RUNS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_summaries": TableSpec(RUBRIC_SUMMARIES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_grades": TableSpec(RUBRIC_GRADES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "analyst_ids": TableSpec(ANALYST_IDS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_label_draws": TableSpec(RUBRIC_LABEL_DRAWS, remake=_BY_DRAW),
+    "rubric_label_items": TableSpec(RUBRIC_LABEL_ITEMS, remake=_BY_DRAW),
+    "rubric_labels": TableSpec(RUBRIC_LABELS, remake=_BY_IMPORT),
+    "rubric_anchor_items": TableSpec(RUBRIC_ANCHOR_ITEMS, remake=_BY_ANCHORS),
+    "rubric_anchors": TableSpec(RUBRIC_ANCHORS, levels=("snapshot",), remake=_BY_ANCHORS),
+    **{name: TableSpec(schema, remake=_BY_ROLL_UP) for name, schema in RUBRIC_CORRECTIONS.items()},
+    **{
+        name: TableSpec(schema, remake=_BY_ROLL_UP)
+        for name, schema in {"rubric_board": tables.RUBRIC_BOARD, **RUBRIC_ROLLED_UP}.items()
+    },
+}
+"""By name. The first of the space is the one that ingest writes: it says which partitions there are."""
+_ASKED_OF_ANALYSTS = {"role": "'analyst'", "model": "analyst", "variant": "analyst_variant"}
+RUBRIC_CALL_TABLES = FamilyCalls(
+    RUBRIC_SPACE,
+    (
+        Calls("rubric_responses", replies="turns", status="status", error="error"),
+        Calls("rubric_judgements", role="'judge'", model="judge_model", variant="judge_variant", status="reason"),
+        Calls("rubric_summaries", **_ASKED_OF_ANALYSTS),
+        Calls("rubric_extractions", **_ASKED_OF_ANALYSTS, snapshot="NULL"),
+    ),
+    embeds=True,
+)

@@ -27,7 +27,7 @@ from dtef_pipeline.rubric.roll_up_tables import (
     RUBRIC_VARIANCE,
 )
 from dtef_pipeline.rubric.self_preference import makers_by_name, self_preference
-from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table, variance_shares
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.tables import in_schema

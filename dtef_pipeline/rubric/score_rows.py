@@ -17,11 +17,10 @@ from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.aggregate import SCORE_COLUMNS, prompt_parts, scores
-from dtef_pipeline.rubric.candidates import known_selector
-from dtef_pipeline.rubric.conversations import OK
+from dtef_pipeline.rubric.conversations import OK, known_selector
 from dtef_pipeline.rubric.coverage import coverage
+from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER, ScoringPolicy
 from dtef_pipeline.rubric.levels import PROMPT_KEYS, RESPONSE_KEYS, grouped, in_order, with_key_types
-from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER, ScoringPolicy
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES, RUBRIC_SIMILARITIES
 from dtef_pipeline.text.counted import counted
 

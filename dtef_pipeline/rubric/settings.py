@@ -11,7 +11,7 @@ from pydantic import Field
 from dtef_pipeline.asking.draws import Draws
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, NOT_COMMAND, ONLY_PANEL, RunSettings, Setting
-from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER
+from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.text.nearest import nearest
 

@@ -29,8 +29,15 @@ from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.judging.judges import judge_hash_of
 from dtef_pipeline.rubric.anonymise import ANALYST_IDS
-from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
-from dtef_pipeline.rubric.conversations import Conversation, merged_responses, response_rows, scripts
+from dtef_pipeline.rubric.conversations import (
+    Candidates,
+    Conversation,
+    chosen_selectors,
+    merged_responses,
+    response_rows,
+    scripts,
+)
+from dtef_pipeline.rubric.hybrid import ScoringPolicy
 from dtef_pipeline.rubric.judge_requests import (
     Judging,
     chosen_judges,
@@ -40,11 +47,9 @@ from dtef_pipeline.rubric.judge_requests import (
     judgings,
 )
 from dtef_pipeline.rubric.model import TEXT_KIND
-from dtef_pipeline.rubric.policy import ScoringPolicy
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.score_rows import chosen_embedder, counted_hash, counted_words, policy_text, run_label, score_tables
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
-from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_RESPONSE
 from dtef_pipeline.rubric.summary import NAME_LEFT, SummaryCase, prepared
 from dtef_pipeline.rubric.summary_rows import (
     MaterialTables,
@@ -58,7 +63,7 @@ from dtef_pipeline.rubric.summary_rows import (
     summary_material,
     summary_rows,
 )
-from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_RUNS
+from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_RESPONSES, RUBRIC_RUNS
 
 CHARACTERS_OF_A_TOKEN = 4
 READ_BY_A_JUDGE = 0.95

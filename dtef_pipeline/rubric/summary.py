@@ -11,13 +11,17 @@ import pyarrow as pa
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
 from dtef_pipeline.judging.hidden_names import names_of
-from dtef_pipeline.rubric.analyst_reply import DIMENSIONS, AnalystReply, as_text, read_replies, with_names
 from dtef_pipeline.rubric.analyst_report import (
+    DIMENSIONS,
+    AnalystReply,
     AnalystReport,
     SummaryMaterial,
     analyst_messages,
     analyst_report,
+    as_text,
     missing_messages,
+    read_replies,
+    with_names,
 )
 from dtef_pipeline.rubric.anonymise import Pseudonyms, pseudonyms, summary_seed
 from dtef_pipeline.rubric.settings import REPORT_CHARACTERS

@@ -15,14 +15,11 @@ from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL
-from dtef_pipeline.rubric.analyst_reply import as_markdown
-from dtef_pipeline.rubric.analyst_report import ReportedPrompt, ReportedResponse, SummaryMaterial
+from dtef_pipeline.rubric.analyst_report import ReportedPrompt, ReportedResponse, SummaryMaterial, as_markdown
 from dtef_pipeline.rubric.anonymise import Participant
-from dtef_pipeline.rubric.candidates import known_selector
-from dtef_pipeline.rubric.conversations import OK, used
+from dtef_pipeline.rubric.conversations import OK, known_selector, used
 from dtef_pipeline.rubric.model import SHOULD
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
-from dtef_pipeline.rubric.space import RUBRIC_CELL
 from dtef_pipeline.rubric.summary import (
     NOT_ASKED,
     ExecutiveSummary,
@@ -33,6 +30,7 @@ from dtef_pipeline.rubric.summary import (
     summaries_table,
     summary_of,
 )
+from dtef_pipeline.rubric.tables import RUBRIC_CELL
 
 ANALYSTS = "analyst"
 """The collection of the models files whose members sum up where nobody is named."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.embeddings import EMBEDDING_FIELDS
 from dtef_pipeline.judging.consensus import CONSENSUS_COLUMNS
+from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import CUT_FIELD, MODEL_FIELDS, REPLY, SAMPLE_FIELDS, SNAPSHOT_FIELD, field
 
 BLUEPRINT_FIELD = field("blueprint", pa.string(), "Id of the blueprint, from its path: / is written __")
@@ -335,3 +336,28 @@ RUBRIC_RUNS = pa.schema(
     ]
 )
 """One row per blueprint and snapshot: what its scores were made by."""
+
+
+RUBRIC_SPACE = Space("rubric_blueprint", first="blueprint", second="", order=str.casefold)
+"""One partition is one blueprint, by its id: `compass__introverted`."""
+RUBRIC_CELL = ("prompt", "model", "model_variant", "temperature", "system_index")
+"""What tells the responses of a blueprint's snapshot apart, but for repeated draws: one prompt asked of a model in one way."""
+RUBRIC_RESPONSE = (*RUBRIC_CELL, "draw")
+"""One response of a blueprint's snapshot."""
+RUBRIC_POINT = ("prompt", "block", "path", "position")
+"""One criterion of a blueprint, by its place."""
+
+
+ITEM_KEYS = (
+    "blueprint",
+    "snapshot",
+    "prompt",
+    "model",
+    "model_variant",
+    "temperature",
+    "system_index",
+    "draw",
+    "block",
+    "path",
+    "position",
+)

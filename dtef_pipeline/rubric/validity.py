@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.rubric.space import ITEM_KEYS
+from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.agreement import agreement, reading
 
 Floats = npt.NDArray[np.float64]

@@ -6,26 +6,187 @@ one set of judges. Items are compared within one run label alone: an edited test
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.snapshot_order import among
 from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges, night_times
+from dtef_pipeline.drift.netted import NOT_SETTLED, other_nights, own_move
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import DriftVerdict, answered, drift_verdict
-from dtef_pipeline.drift.rule_table import first_times
+from dtef_pipeline.drift.rule import DriftVerdict, answered, drift_verdict, first_times
 from dtef_pipeline.drift.subject import JudgedAgain, Row, Subject
+from dtef_pipeline.drift.verdict_text import NEWS
+from dtef_pipeline.identity import digest
+from dtef_pipeline.judging.judges import JudgeConfig, judging_model
+from dtef_pipeline.judging.prompts import Case
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.rubric.anchor_rows import net_of_judge_drifts, points_of_anchors
 from dtef_pipeline.rubric.board import rubric_snapshot_order
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.rubric.judge_requests import Judging, judgement_rows
+from dtef_pipeline.rubric.label_sheet import as_table, label_items
+from dtef_pipeline.rubric.model import SHOULD_NOT, TEXT_KIND, Turn
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHOR_ITEMS, RUBRIC_ANCHORS
+from dtef_pipeline.rubric.tables import ITEM_KEYS
+from dtef_pipeline.text.counted import and_more, counted
+
+COVERAGE_PART = 0.65
+"""Part of coverage in the hybrid score: a model's score moves by so much of what its points move by."""
+_MOSTLY, _HARDLY = 2 / 3, 1 / 3
+"""Shares of a model's shift that judges account for: from the first on it is theirs, up to the second it is the model's."""
+_JUDGES_NAMED = 3
+
+
+def anchors(items: pd.DataFrame, n: int, *, seed: int, kept: Collection[str] = ()) -> pd.DataFrame:
+    """`n` rows of `items` (as of `label_items`, one per `item`), fewer where there are fewer: the pairs that are judged again.
+
+    Those in `kept`, the anchors so far, stay as long as they are among the items; the rest is filled up blueprint by blueprint in the order of
+    a hash of the seed and the item. So the choice does not depend on the order of rows, and is the same on the next night, whatever else was
+    stored meanwhile. Sorted by item.
+    """
+    once = items.drop_duplicates("item")
+    place = np.array([digest("anchor", seed, item) for item in once["item"]], dtype=object)
+    once = once.assign(place=place, is_new=~once["item"].isin(list(kept)))
+    once = once.sort_values(["is_new", "place"], kind="stable")
+    # The first of each blueprint, then the second of each: large blueprints do not crowd out small ones.
+    once = once.assign(turn=once.groupby(["is_new", "blueprint"]).cumcount())
+    chosen = once.sort_values(["is_new", "turn", "place"], kind="stable").head(n)
+    return chosen.drop(columns=["place", "is_new", "turn"]).sort_values("item").reset_index(drop=True)
+
+
+def points_of_anchors(judged: pa.Table) -> pd.DataFrame:
+    """The rows of `rubric_anchors` as `drifts_of_judges` takes them.
+
+    What is compared is the point that would follow, 1 - the class's number for should_not, since that is what moves a model's score. Anchors
+    hang together by prompt.
+    """
+    frame: pd.DataFrame = judged.to_pandas().astype({"snapshot": "str"})
+    point = np.where(frame["block"] == SHOULD_NOT, 1 - frame["score"], frame["score"])
+    cluster = frame["blueprint"] + "/" + frame["prompt"]
+    return frame.assign(point=point, cluster=cluster, judge_model=frame["judge"].map(judging_model), evaluator="")
+
+
+class NetDrift(NamedTuple):
+    """A model's drift with the judges taken into account."""
+
+    cause: Literal["model", "judges", "both", "not told apart", "none"]
+    net_shift: float | None
+    """The model's shift less what the judges alone would have moved its score by, in units of the score; None: not known."""
+    text: str
+
+
+def net_of_judge_drifts(
+    row: Mapping[str, Any], judges: Sequence[JudgeDrift], *, coverage_part: float = COVERAGE_PART
+) -> NetDrift:
+    """Whose drift a model's is. `row`: of `ModelDrift`. `judges`: those whose consensus scored the model.
+
+    The judges' part is the mean shift of their anchors (in their nights from the model's first snapshot of the drift on, less before it, without
+    the model's outages), times `coverage_part`. It is told as theirs where a judge moved (verdict drift or watch) the same way and their part
+    is two thirds of the model's shift or more; as both's from a third on. A shift without a first snapshot has no such part.
+    """
+    if row.get("verdict") not in NEWS or not row.get("shift"):
+        return NetDrift("none", None, "")
+    first = row.get("first_snapshot")
+    if first is None and judges:
+        return _not_settled(judges)
+    known = [shift for one in judges if (shift := one.shift_since(str(first), row.get("outage") or ())) is not None]
+    if not judges or len(known) < len(judges):
+        lacking = (
+            "no judge was shown anchors again"
+            if not known
+            else f"anchors of {counted(len(judges) - len(known), 'judge')} are missing"
+        )
+        return NetDrift("not told apart", None, f"model or judges: {lacking} in these snapshots")
+    shift, part = float(row["shift"]), float(np.mean(known)) * coverage_part
+    moved = [one.judge for one in judges if one.moved]
+    share = part / shift if moved else 0.0
+    cause: Literal["model", "judges", "both"] = "judges" if share >= _MOSTLY else "both" if share > _HARDLY else "model"
+    return NetDrift(cause, shift - part, f"{_cause_words(cause, shift, part, moved)}{_other_nights(judges, row)}")
+
+
+def _not_settled(judges: Sequence[JudgeDrift]) -> NetDrift:
+    """Of a model that is not known to have moved since some night: it is the model's where no judge has moved in any."""
+    if all(one.verdict is not None and not one.moved for one in judges):
+        return NetDrift("model", None, "of the model: on stored answers the judges did not move")
+    moves = [f"{one.judge} moved by {move}" for one in judges if (move := own_move(one)) is not None]
+    told = f"; on stored answers {and_more(moves, _JUDGES_NAMED)}" if moves else ""
+    return NetDrift("not told apart", None, f"model or judges: {NOT_SETTLED}{told}")
+
+
+def _other_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
+    """The nights of judges that are not those of the model, to follow what is told of its shift."""
+    nights = {one.judge: other_nights(one, row) for one in judges}
+    if len(set(nights.values())) == 1:
+        return f"; judges shown answers {next(iter(nights.values()))}" if any(nights.values()) else ""
+    told = [f"{judge} {other}" for judge, other in nights.items() if other]
+    return f"; judges shown answers: {and_more(told, _JUDGES_NAMED)}"
+
+
+def _cause_words(cause: Literal["model", "judges", "both"], shift: float, part: float, moved: Sequence[str]) -> str:
+    names = and_more(list(moved), _JUDGES_NAMED)
+    numbers = f"{part:+.4f} of {shift:+.4f}; net of the judges {shift - part:+.4f}"
+    if cause == "judges":
+        return f"a shift of the judges, not of the model: on stored answers {names} moved too, which makes {numbers}"
+    if cause == "both":
+        return f"model and judges moved: on stored answers {names} moved too, which makes {numbers}"
+    if moved:
+        return f"a shift of the model: on stored answers {names} moved too, which makes only {numbers}"
+    return f"a shift of the model: on stored answers the judges did not move ({part:+.4f})"
+
+
+NOTHING_TO_JUDGE_AGAIN = "nothing to judge again: no scored response with a criterion in words; `dtef rubric run` makes some"
+_PROMPT_OF_ANCHOR = ["blueprint", "prompt"]
+
+
+def more_anchors(kept: pa.Table, n: int, seed: int, material: Mapping[str, pd.DataFrame]) -> pa.Table:
+    """`rubric_anchor_items` filled up to `n`: those that are kept stay as they are, whatever became of their blueprint.
+
+    `material`: `responses`, `criteria` (with `criterion_id`) and `prompts`, as of `label_material`. Fewer where there are fewer.
+    """
+    items = label_items(material["responses"], material["criteria"], material["prompts"])
+    known = set(kept["item"].to_pylist())
+    chosen = anchors(items[~items["item"].isin(known)], max(0, n - len(kept)), seed=seed)
+    if chosen.empty:
+        return kept
+    judged = material["criteria"][material["criteria"]["kind"] == TEXT_KIND].rename(columns={"text": "criterion"})
+    listed = judged.groupby(_PROMPT_OF_ANCHOR)["criterion"].agg(list).reset_index(name="criteria")
+    rows = (
+        chosen.merge(material["responses"], on=list(ITEM_KEYS[:8]))
+        .merge(judged.drop(columns="kind"), on=[*_PROMPT_OF_ANCHOR, *ITEM_KEYS[8:]])
+        .merge(listed, on=_PROMPT_OF_ANCHOR)
+        .merge(material["prompts"][[*_PROMPT_OF_ANCHOR, "messages"]], on=_PROMPT_OF_ANCHOR)
+    )
+    return pa.concat_tables([kept, as_table(rows.assign(seed=seed), RUBRIC_ANCHOR_ITEMS)])
+
+
+def anchor_judgings(kept: pa.Table, judges: Mapping[str, Sequence[JudgeConfig]], snapshot: str) -> list[Judging]:
+    """Every judgement of the anchors in this snapshot: each by the judges of its blueprint."""
+    found = []
+    for row in kept.to_pylist():
+        turns = tuple(Turn(message["role"], message["text"]) for message in row["messages"])
+        case = Case(row["text"], row["criterion"], turns, tuple(row["criteria"]))
+        response = {name: row[name] for name in ITEM_KEYS[1:8]} | {"snapshot": snapshot}
+        found += [Judging(response, row, case, judge, 0) for judge in judges[row["blueprint"]]]
+    return found
+
+
+def anchor_rows(episodes: Sequence[Judging], played: Sequence[Played]) -> pa.Table:
+    """The rows of `rubric_anchors`, in the order of the episodes."""
+    rows = judgement_rows("", episodes, played)
+    of_anchor: dict[str, Any] = {
+        name: pa.array([one.criterion[name] for one in episodes], pa.string()) for name in ("blueprint", "item")
+    }
+    return pa.table(
+        [of_anchor.get(one.name, rows[one.name] if one.name not in of_anchor else None) for one in RUBRIC_ANCHORS],
+        schema=RUBRIC_ANCHORS,
+    )
+
 
 _MOST_RUNS_NAMED = 3
 WATCHED_KEYS = Keys(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.documents import Document, Place, read_document, spelled
-from dtef_pipeline.drift.panel_section import load_drift_settings, names_models, require_known_names
+from dtef_pipeline.drift.settings import load_drift_settings, names_models, require_known_names
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import Door, panel_settings, settings_at
 from dtef_pipeline.survey.settings import SurveySettings, panel_budgets, partitions_of_panel, resolve_panel

@@ -86,7 +86,7 @@ class TestOneBadPartition:
 
     def test_a_re_execution_tries_the_failed_partition_again(self, done: Pipeline) -> None:
         """Dagster copies a run's tags to its re-execution: the mended partition used to be skipped as failed."""
-        from assets.stage.ranges import range_tags
+        from assets.stage.partitions import range_tags
 
         pipeline = done
         file = pipeline.file("survey_responses", BAD)

@@ -22,8 +22,8 @@ from dtef_pipeline.qa.arbitration import arbitrations
 from dtef_pipeline.qa.item_rows import truth_id
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.prompt_rows import AskedHow, cited_prompts, plain_prompts
-from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.transcripts.embedded import retriever_of
+from dtef_pipeline.qa.tables import QA_SPACE
+from dtef_pipeline.qa.transcripts.retriever import retriever_of
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.baselines.baselines import baseline_distribution
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions

@@ -13,15 +13,14 @@ import pyarrow as pa
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
+from dtef_pipeline.games.episode import BaselineGames, LeaguePlan, Match
 from dtef_pipeline.games.episode_items import GameItem
 from dtef_pipeline.games.episode_rows import EpisodeColumns
 from dtef_pipeline.games.episode_scores import episode_scores
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifests
-from dtef_pipeline.games.matches import BaselineGames, LeaguePlan, Match
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.persona_results import game_results
-from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.games.players import Player
+from dtef_pipeline.games.personas import Persona, Player
 from dtef_pipeline.games.report.pages import games_pages
 from dtef_pipeline.games.tables import EPISODE_TURNS
 from tests.made.made_games import response_to

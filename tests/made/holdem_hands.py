@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from dtef_pipeline.games.baselines import baseline_of, baseline_rng
+from dtef_pipeline.games.contract import baseline_of, baseline_rng
 from dtef_pipeline.games.holdem.betting import HoldemHand
 from dtef_pipeline.games.holdem.limit_holdem import LimitHoldem, of_manifest
 from dtef_pipeline.games.manifest import read_manifest

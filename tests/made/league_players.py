@@ -8,8 +8,8 @@ import re
 from functools import cache
 from typing import Any
 
+from dtef_pipeline.games.in_play import usual_seating
 from dtef_pipeline.games.manifest import read_manifests
-from dtef_pipeline.games.opening import usual_seating
 from dtef_pipeline.games.packs import Pack, pack
 from tests.conftest import ROOT
 from tests.fake_llm_server import Call

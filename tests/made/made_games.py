@@ -14,8 +14,7 @@ from dtef_pipeline.games.contract import Chooses, Count, GameEnding, GameMetric,
 from dtef_pipeline.games.episode import GameEpisode
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.packs import Pack
-from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.games.players import Player
+from dtef_pipeline.games.personas import Persona, Player
 
 CARDS = tuple(range(1, 10))
 PERSONA = Persona(id="calm", version=2, display_name="The Calm One", system_prompt="You never hurry.")

@@ -6,8 +6,17 @@ import random
 
 from pokerkit import Automation, BettingStructure, Deck, Mode, Opening, StandardHighHand, State, Street
 
-from dtef_pipeline.games.holdem.betting import BET_SIZES, BETS_ALLOWED, BLINDS, STACK, HoldemHand, after, allowed, new_hand
-from dtef_pipeline.games.holdem.showdown import nets
+from dtef_pipeline.games.holdem.betting import (
+    BET_SIZES,
+    BETS_ALLOWED,
+    BLINDS,
+    STACK,
+    HoldemHand,
+    after,
+    allowed,
+    nets,
+    new_hand,
+)
 
 BOARD_CARDS = (0, 3, 1, 1)
 SELDOM_FOLDS = {"fold": 1, "check": 4, "call": 6, "bet": 6, "raise": 6}

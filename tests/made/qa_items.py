@@ -9,7 +9,7 @@ from dtef_pipeline.qa.item_rows import item_tables
 from dtef_pipeline.qa.model import QaItem, Quote
 from dtef_pipeline.qa.tables import QA_RESPONSES
 from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
-from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
+from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
 
 BIRD = QaItem(
     "sea_birds/0",

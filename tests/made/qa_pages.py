@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dtef_pipeline.qa.report.pages import qa_pages
+from dtef_pipeline.qa.report.part_page import qa_pages
 from dtef_pipeline.qa.suite_boards import qa_boards
 from tests.made.qa_tables import QaMade
 

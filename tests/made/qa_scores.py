@@ -11,8 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.qa.stored_tables import QA_TABLES
-from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES, QA_SCORES
+from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES, QA_SCORES, QA_TABLES
 from resources.warehouse import Warehouse
 
 FIRST_DAY = datetime(2026, 1, 1, 2, tzinfo=UTC)

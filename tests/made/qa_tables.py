@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from dtef_pipeline.families import TABLES
-from dtef_pipeline.qa.stored_tables import QA_TABLES
+from dtef_pipeline.qa.tables import QA_TABLES
 from tests.made.qa_scores import FIRST_DAY, score_row
 
 HOSTILE_WORDS = (

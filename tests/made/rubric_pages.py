@@ -15,7 +15,7 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.aggregate import prompt_parts, scores
 from dtef_pipeline.rubric.coverage import coverage
 from dtef_pipeline.rubric.report.pages import rubric_pages
-from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES
 
 CLASSES = ("CLASS_UNMET", "CLASS_PARTIALLY_MET", "CLASS_MODERATELY_MET", "CLASS_MAJORLY_MET", "CLASS_EXACTLY_MET")

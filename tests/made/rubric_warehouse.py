@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from resources.warehouse import Warehouse
 from tests.made.rubric_pages import RubricTables
 

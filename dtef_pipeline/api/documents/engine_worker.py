@@ -15,7 +15,7 @@ def check_manifest(given: BinaryIO, told: BinaryIO) -> None:
     """Reads a manifest with version and status, writes a list of [path, message]."""
     from dtef_pipeline.documents import spelled
     from dtef_pipeline.games.manifest import ScenarioManifest
-    from dtef_pipeline.games.manifest_faults import manifest_faults
+    from dtef_pipeline.games.pack_files import manifest_faults
 
     manifest = ScenarioManifest.model_validate(json.load(given))
     found = [[spelled(place), message] for place, message in manifest_faults(manifest)]

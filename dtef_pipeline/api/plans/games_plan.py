@@ -25,7 +25,6 @@ from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.documents import Part, echoed
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import run_config
-from dtef_pipeline.games.approved import APPROVED, require_approved
 from dtef_pipeline.games.entrants import (
     AS_ITSELF,
     absent_by_scenario,
@@ -36,15 +35,14 @@ from dtef_pipeline.games.entrants import (
     refuse_unknown_models,
     without_opponents,
 )
+from dtef_pipeline.games.episode import Match
 from dtef_pipeline.games.episode_items import NO_OPPONENT, GameItem, opponents_given, seed_spans
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.matches import Match
-from dtef_pipeline.games.pack_faults import require_weighable
+from dtef_pipeline.games.pack_files import require_weighable
 from dtef_pipeline.games.packs import Pack, pack
-from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.games.players import BASELINE_PREFIX, Player
+from dtef_pipeline.games.personas import APPROVED, BASELINE_PREFIX, Persona, Player, require_approved
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, MOST_ASKED_EPISODES, GamesSettings
-from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.tables import LEAGUE_SPACE
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
 from resources.evaluations.evaluation_store import AskedRun

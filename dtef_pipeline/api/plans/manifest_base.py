@@ -24,7 +24,7 @@ from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, GatewayError, UnpricedModels
 from dtef_pipeline.family.run_settings import Door, FamilySettings, RunSettings, settings_at, settings_of, with_fields
 from dtef_pipeline.keys import Space
-from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
 from resources.evaluations.evaluation_store import AskedRun

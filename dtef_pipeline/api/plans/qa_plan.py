@@ -19,10 +19,9 @@ from dtef_pipeline.api.plans.manifest_base import (
 )
 from dtef_pipeline.api.plans.plan import Refusals, UnfitManifest
 from dtef_pipeline.qa.arbiter import NOBODY, Arbiter, judge_snapshot
-from dtef_pipeline.qa.filter_faults import filter_faults
-from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.prompt_rows import AskedHow, filter_faults
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings, parts_of_panel
-from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.tables import QA_SPACE
 from resources.settings import Settings
 
 if TYPE_CHECKING:

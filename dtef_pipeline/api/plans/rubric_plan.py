@@ -12,10 +12,10 @@ from dtef_pipeline.api.plans.manifest_base import EvaluationAsked, manifest_form
 from dtef_pipeline.api.plans.plan import Refusals
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.judging.judges import named_judges
-from dtef_pipeline.rubric.candidates import Candidates
+from dtef_pipeline.rubric.conversations import Candidates
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings, blueprints_of_panel
-from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from resources.settings import Settings
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from dtef_pipeline.games.metrics import (
 )
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, results_of
-from dtef_pipeline.games.players import BASELINE_PREFIX
+from dtef_pipeline.games.personas import BASELINE_PREFIX
 
 _COLUMNS_OF_RESULTS = (
     *("episode_id", "item_id", "league", "scenario", "model_variant", "snapshot", "metric", "family", "unit", "direction"),

@@ -21,11 +21,9 @@ from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import APPROACHES
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
 from dtef_pipeline.rubric.board import board
-from dtef_pipeline.rubric.candidates import Candidates, known_selector
-from dtef_pipeline.rubric.conversations import scripts
+from dtef_pipeline.rubric.conversations import Candidates, known_selector, scripts
 from dtef_pipeline.rubric.judge_requests import chosen_judges, judgings
-from dtef_pipeline.rubric.space import RUBRIC_RESPONSE
-from dtef_pipeline.rubric.tables import RUBRIC_SCORES
+from dtef_pipeline.rubric.tables import RUBRIC_RESPONSE, RUBRIC_SCORES
 from dtef_pipeline.text.counted import counted
 
 _ANALYSTS_TABLES = ("rubric_summaries", "rubric_extractions")

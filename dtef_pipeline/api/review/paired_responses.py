@@ -11,7 +11,7 @@ from dtef_pipeline.api.review.feedback_bodies import PairsWanted
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.games.first_seen import with_first_seen
+from dtef_pipeline.games.in_play import with_first_seen
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.paired_source import paired_rows
 from dtef_pipeline.preference.pairing import new_pairs

@@ -15,11 +15,9 @@ from dtef_pipeline.cli.families import CommandFamily, Pages, fitting, meanings_o
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import TableView, print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.games.approved import APPROVED, PERSONA_STATUS, persona_statuses, unapproved_mark
 from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, UNPARSED_RATE
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, latest_scores, player_names, results_of
-from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.ranked_players import ranked_players, versions_shown
+from dtef_pipeline.games.personas import APPROVED, BASELINE_PREFIX, PERSONA_STATUS, persona_statuses, unapproved_mark
 from dtef_pipeline.games.report.pages import GAME_PAGES_READ, games_pages
 from dtef_pipeline.games.same_games import (
     GAMES_NOTE,
@@ -28,7 +26,9 @@ from dtef_pipeline.games.same_games import (
     UNPLAYED_NOTE,
     UNPLAYED_READS,
     all_played,
+    ranked_players,
     shared_results,
+    versions_shown,
     whole_coverage,
     with_coverage,
     with_unplayed,

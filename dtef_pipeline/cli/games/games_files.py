@@ -17,7 +17,7 @@ from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import why_no_folder
 from dtef_pipeline.errors import ConfigError, DtefError, SourceError
-from dtef_pipeline.games.baselines import baselines_of
+from dtef_pipeline.games.contract import baselines_of
 from dtef_pipeline.games.document_lines import (
     LineDocument,
     LineKind,
@@ -30,7 +30,7 @@ from dtef_pipeline.games.document_lines import (
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_packs
 from dtef_pipeline.games.packs import pack
-from dtef_pipeline.games.stored_tables import GAMES_TABLES
+from dtef_pipeline.games.tables import GAMES_TABLES
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
 from resources.warehouse import Warehouse

@@ -20,15 +20,12 @@ from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.games.baselines import baseline_of, baseline_rng
-from dtef_pipeline.games.contract import FreeCommands, GameMove, Scenario, SpokenScenario
+from dtef_pipeline.games.contract import FreeCommands, GameMove, Scenario, SpokenScenario, baseline_of, baseline_rng
 from dtef_pipeline.games.entrants import names_of_players, player_named
-from dtef_pipeline.games.in_play import ACTION_WORD, GameInPlay
+from dtef_pipeline.games.in_play import ACTION_WORD, NOT_SHOWN_TO_PLAYERS, GameInPlay, ending_in_json, in_units, trace_hash
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.opening import NOT_SHOWN_TO_PLAYERS, ending_in_json, in_units
 from dtef_pipeline.games.packs import Pack, pack
-from dtef_pipeline.games.players import BASELINE_PREFIX, Player
-from dtef_pipeline.games.traces import trace_hash
+from dtef_pipeline.games.personas import BASELINE_PREFIX, Player
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.printable import printable
 from resources.evaluations.run_manifests import this_run

@@ -17,7 +17,6 @@ from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import settings_of
 from dtef_pipeline.family.stage import Stage
-from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.entrants import (
     ALL_BASELINES,
     absent_by_scenario,
@@ -28,16 +27,15 @@ from dtef_pipeline.games.entrants import (
     refuse_unknown_models,
     without_opponents,
 )
+from dtef_pipeline.games.episode import LeaguePlan
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.matches import LeaguePlan
-from dtef_pipeline.games.pack_faults import require_weighable
+from dtef_pipeline.games.pack_files import require_weighable
 from dtef_pipeline.games.packs import Pack, pack
-from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.games.players import BASELINE_PREFIX
+from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona, require_approved
 from dtef_pipeline.games.settings import GamesSettings
-from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.tables import LEAGUE_SPACE
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
 from resources.settings import Settings

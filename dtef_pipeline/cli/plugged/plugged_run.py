@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from assets.engine.panel import family_panel
+from assets.engine.settings_config import family_panel
 from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps, choose_all
 from dtef_pipeline.cli.started_runs import StagesRun, unanswered_lines
 from dtef_pipeline.family.record import Family

@@ -9,11 +9,10 @@ from typing import Any
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS, CheckResult, SandboxTask
-from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
-from dtef_pipeline.qa.executions import CODE_SCORER
 from dtef_pipeline.qa.item_files.humaneval import load_humaneval
+from dtef_pipeline.qa.judged_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.model import OK_STATUS, ItemScore, ScoreWritten, Written
-from dtef_pipeline.qa.program import helpers_of, program_of
+from dtef_pipeline.qa.program import CODE_SCORER, helpers_of, program_of
 from dtef_pipeline.qa.score_lines import MakeScoreWritten
 from dtef_pipeline.qa.transcripts.citations import check_citations, existence
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited

@@ -16,12 +16,10 @@ from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, of_m
 from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.report.pages import qa_pages
-from dtef_pipeline.qa.result_tables import QA_BOARDS, QA_CUTS
+from dtef_pipeline.qa.report.part_page import qa_pages
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE
-from dtef_pipeline.qa.retrieval_means import RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, retrieval_means
-from dtef_pipeline.qa.stored_tables import QA_TABLES
-from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
+from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, qa_boards, retrieval_means
+from dtef_pipeline.qa.tables import QA_BOARDS, QA_CUTS, QA_TABLES
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse, part_of_family

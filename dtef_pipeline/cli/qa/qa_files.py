@@ -21,9 +21,8 @@ from dtef_pipeline.qa.added_files import AddedFiles, read_added
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
 from dtef_pipeline.qa.item_rows import truth_id
-from dtef_pipeline.qa.space import QA_RESPONSE_KEY, QA_SPACE
-from dtef_pipeline.qa.stored_tables import QA_TABLES, RESULTS_OF_PARTS
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
+from dtef_pipeline.qa.tables import QA_RESPONSE_KEY, QA_SPACE, QA_TABLES, RESULTS_OF_PARTS
 from dtef_pipeline.text.counted import counted
 from resources.item_files import ITEM_NOTES, QaSource, source_hash
 from resources.warehouse import Warehouse

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from assets.engine.panel import family_panel
+from assets.engine.settings_config import family_panel
 from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
 from assets.qa.stages import arbiter_of_run
 from dtef_pipeline.asking.models import IMPORTED, ModelSpec
@@ -22,13 +22,11 @@ from dtef_pipeline.family.run_settings import command_settings
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
-from dtef_pipeline.qa.filter_faults import filter_faults
-from dtef_pipeline.qa.judged_rows import JUDGED_ITEM_COLUMNS, judged_items
-from dtef_pipeline.qa.others_judged import judgements_of_others
-from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.judged_rows import JUDGED_ITEM_COLUMNS, judged_items, judgements_of_others
+from dtef_pipeline.qa.prompt_rows import AskedHow, filter_faults
 from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
 from dtef_pipeline.qa.settings import chosen_parts as fitting_parts
-from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 from dtef_pipeline.text.counted import and_more, counted
 from resources.responses.store import ResponseStore

@@ -27,9 +27,8 @@ from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.added_files import AddedFiles
-from dtef_pipeline.qa.filter_faults import unmatched
 from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
-from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.prompt_rows import AskedHow, unmatched
 from dtef_pipeline.qa.scoring import GRADED_METRIC, by_response, response_keys
 from dtef_pipeline.qa.settings import QaSettings
 from dtef_pipeline.qa.socioscope.lexicon import lexicon_fingerprint
@@ -41,7 +40,7 @@ from dtef_pipeline.qa.socioscope_results import (
     TranscriptAverages,
     scored_given,
 )
-from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
 from dtef_pipeline.qa.transcripts.metadata import written_filter

@@ -30,8 +30,8 @@ from dtef_pipeline.rubric.board_views import (
 )
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.report.verdicts import criteria_counted
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.runs_compared import averaged_runs, compare_over_blueprints, several_policies, unlike_runs
-from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_CUTS
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
 from dtef_pipeline.rubric.watched_drift import WATCHED

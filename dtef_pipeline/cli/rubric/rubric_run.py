@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from assets.engine.panel import family_panel
+from assets.engine.settings_config import family_panel
 from dtef_pipeline.cli.families import fitting
 from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
 from dtef_pipeline.cli.started_runs import StagesRun
@@ -18,7 +18,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.run_settings import command_settings
 from dtef_pipeline.family.stage import Stage
-from dtef_pipeline.rubric.candidates import Candidates, candidate_names, chosen_selectors
+from dtef_pipeline.rubric.conversations import Candidates, candidate_names, chosen_selectors
 from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS, USUAL_POINTS, extracting_model, will_be_judged
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.model import EXTRACTED

@@ -14,15 +14,14 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.snapshot_order import in_order
 from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.terminal import print_table, say, terminal_fit
-from dtef_pipeline.drift.rule_table import rule_table
+from dtef_pipeline.drift.rule import rule_table
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.rubric.model import EXTRACTED
-from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, read_run, response_key
+from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ByPrompt, read_run, response_key
 from dtef_pipeline.rubric.report.result_file import assessments, plain, result_chunks
-from dtef_pipeline.rubric.report.stored import ByPrompt
 from dtef_pipeline.rubric.report.verdicts import judged, judges_answered
 from dtef_pipeline.rubric.runs_compared import compare_runs, has_regression, moved_prompts
 from dtef_pipeline.rubric.watched_drift import WATCHED

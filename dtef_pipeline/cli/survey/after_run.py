@@ -27,9 +27,7 @@ from dtef_pipeline.cli.survey.boards import (
 from dtef_pipeline.cli.survey.selection import Selection, find_experiment, with_contexts
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.fitting import shown_columns
-from dtef_pipeline.report.terminal import intervals, render
+from dtef_pipeline.report.terminal import column_lines, intervals, render, shown_columns
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.experiments import compared

@@ -14,10 +14,18 @@ from dtef_pipeline.boards.boards import BY_METRIC, NO_RANK
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.cli.terminal import terminal_fit
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.report.column_lines import column_lines, in_width
 from dtef_pipeline.report.drift_terminal import drift_text, verdict_table
-from dtef_pipeline.report.fitting import Fit, shown_columns
-from dtef_pipeline.report.terminal import intervals, intervals_of, named_apart, render, with_ranks
+from dtef_pipeline.report.terminal import (
+    Fit,
+    column_lines,
+    in_width,
+    intervals,
+    intervals_of,
+    named_apart,
+    render,
+    shown_columns,
+    with_ranks,
+)
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.meanings import (
     DRIFT_HEADINGS,

@@ -88,7 +88,7 @@ def run(given: Mapping[str, Any], flags: SurveyFlags) -> int:
 def _make_stages(running: StagesRun, warehouse: Warehouse, chosen: Selection, flags: SurveyFlags) -> None:
     """Make the stages of the partitions: of those that lie apart the prompts of all before the first is asked."""
     from assets.launch import STAGE_NAMES
-    from assets.stage.ranges import ranges
+    from assets.stage.partitions import ranges
     from assets.survey.rounds import known_keys
 
     config, keys = survey_run_config(chosen.settings), list(running.keys)

@@ -7,10 +7,76 @@ play random hands at both tables: the same commands are allowed in every state, 
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple
 
-from dtef_pipeline.games.holdem.deck import BOARD_STARTS, Cards, shuffled
+from pokerkit import Card, StandardHighHand
+
+HOLDEM_RANKS = "23456789TJQKA"
+HOLDEM_SUITS = "cdhs"
+BOARD_STARTS, DEALT_ENDS = 4, 9
+"""The first four cards of a deck are dealt one by one, beginning with seat 0; the next five are the board. Nothing is burnt."""
+SORTED_DECK = tuple(rank + suit for rank in HOLDEM_RANKS for suit in HOLDEM_SUITS)
+
+Cards = tuple[str, ...]
+"""Cards as two letters each: `Ts` is the ten of spades."""
+
+
+def shuffled(seed: int) -> Cards:
+    """The 52 cards in the order in which they are dealt: all ranks 2..A, within each the suits c d h s, shuffled by `random.Random(seed)`."""
+    cards = list(SORTED_DECK)
+    random.Random(seed).shuffle(cards)  # noqa: S311 - a game's cards, no secret
+    return tuple(cards)
+
+
+def own_cards(deck: Cards, seat: int) -> Cards:
+    """The two cards of a seat, in the order in which they came."""
+    return deck[seat], deck[seat + 2]
+
+
+def dealt_anew(deck: Cards, known: set[int], rng: random.Random) -> Cards:
+    """The deck with all cards but those at the known places in a new order."""
+    hidden = [place for place in range(len(deck)) if place not in known]
+    places = dict(zip(hidden, rng.sample(hidden, len(hidden)), strict=True))
+    return tuple(deck[places.get(place, place)] for place in range(len(deck)))
+
+
+_OF_POKERKIT = dict(zip(SORTED_DECK, Card.parse("".join(SORTED_DECK)), strict=True))
+
+
+def compared(one: Cards, other: Cards, board: Cards) -> int:
+    """1: the first two cards win with the five of the board | -1: the second two win | 0: both have equally good hands."""
+    first, second = _best(one, board), _best(other, board)
+    return (first > second) - (first < second)
+
+
+def _best(own: Cards, board: Cards) -> int:
+    """The strength of the best five of seven cards: higher is better."""
+    seven = [_OF_POKERKIT[card] for card in (*own, *board)]
+    return max(StandardHighHand.lookup.get_entry(five).index for five in combinations(seven, 5))
+
+
+def nets(hand: HoldemHand) -> tuple[int, int]:
+    """What each seat won, in chips: a hand that is over. The sum is 0."""
+    if hand.folded is not None:
+        lost = hand.paid[hand.folded]
+        return (-lost, lost) if hand.folded == 0 else (lost, -lost)
+    won = hand.paid[1] * winner(hand)
+    return won, -won
+
+
+def winner(hand: HoldemHand) -> int:
+    """Of a showdown: 1: seat 0 wins | -1: seat 1 wins | 0: the pot is split."""
+    return _dealt_winner(hand.deck[:DEALT_ENDS])
+
+
+@lru_cache(maxsize=4096)
+def _dealt_winner(dealt: Cards) -> int:
+    return compared(own_cards(dealt, 0), own_cards(dealt, 1), dealt[BOARD_STARTS:])
+
 
 HOLDEM_COMMANDS = ("fold", "check", "call", "bet", "raise")
 STREET_NAMES = ("before the flop", "flop", "turn", "river")

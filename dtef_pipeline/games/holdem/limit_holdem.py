@@ -3,21 +3,219 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
-from dtef_pipeline.games.holdem.betting import STREET_NAMES, HoldemHand, after, allowed, new_hand
+from dtef_pipeline.games.holdem.betting import (
+    BET_SIZES,
+    BETS_ALLOWED,
+    BLINDS,
+    BOARD_STARTS,
+    STREET_NAMES,
+    Cards,
+    HoldemAction,
+    HoldemHand,
+    after,
+    allowed,
+    dealt_anew,
+    nets,
+    new_hand,
+    own_cards,
+    to_call,
+    winner,
+)
 from dtef_pipeline.games.holdem.commands import betting_command, why_not
-from dtef_pipeline.games.holdem.deck import BOARD_STARTS, dealt_anew, own_cards
-from dtef_pipeline.games.holdem.play_counts import HOLDEM_METRICS, counts_of
-from dtef_pipeline.games.holdem.practice import HOLDEM_BASELINES
-from dtef_pipeline.games.holdem.showdown import nets
-from dtef_pipeline.games.holdem.table_view import end_of_hand, view
+from dtef_pipeline.games.holdem.strength import weak
 from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.metrics import EXPLOITATION
 from dtef_pipeline.games.reading import read_command, spoken_action
+from dtef_pipeline.text.counted import counted
+
+_MOST_RAISES, _MOST_CALLS, _MOST_FOLDS = ("raise", "bet", "call", "check"), ("call", "check"), ("fold", "check")
+_HIGH_RANKS = "TJQKA"
+
+
+def _first(hand: HoldemHand, wishes: tuple[str, ...]) -> str:
+    """The first wish that is allowed."""
+    return next(wish for wish in wishes if wish in allowed(hand))
+
+
+def _always(wishes: tuple[str, ...]) -> Chooses:
+    def chooses(hand: HoldemHand, _: int, __: random.Random) -> str:
+        return _first(hand, wishes)
+
+    return chooses
+
+
+def _tight(hand: HoldemHand, seat: int, _: random.Random) -> str:
+    """Raises with a pair or two cards from ten up, calls with one such card, else checks or folds: on every street by its own cards alone."""
+    own = own_cards(hand.deck, seat)
+    high = sum(card[0] in _HIGH_RANKS for card in own)
+    if own[0][0] == own[1][0] or high == len(own):
+        return _first(hand, _MOST_RAISES)
+    return _first(hand, _MOST_CALLS if high else _MOST_FOLDS)
+
+
+HOLDEM_BASELINES: Mapping[str, Chooses] = {
+    "always-call": _always(_MOST_CALLS),
+    "always-raise": _always(_MOST_RAISES),
+    "always-fold": _always(_MOST_FOLDS),
+    "tight": _tight,
+}
+"""By name. always-raise calls where no raise is left; always-fold checks where nothing is to be called."""
+
+
+_POSITIONS = (
+    "with the small blind: you act first before the flop and last on every later street.",
+    "with the big blind: you act last before the flop and first on every later street.",
+)
+
+
+def view(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> str:
+    """The hand in words, as a seat sees it."""
+    lines = [
+        f"You are the {seats[seat]}, {_POSITIONS[seat]}",
+        f"Your cards: {_spelled(own_cards(hand.deck, seat))}",
+        f"Street: {STREET_NAMES[hand.street]}",
+        f"Board: {_spelled(hand.board) if hand.board else 'no cards yet'}",
+        f"Pot: {counted(sum(hand.paid), 'chip')}, {hand.paid[seat]} of them yours and {hand.paid[1 - seat]} of the {seats[1 - seat]}",
+        "Actions so far:",
+        *(f"- {line}" for line in _told_streets(hand, seat, seats)),
+    ]
+    return "\n".join([*lines, *(_told_end(hand, seat, seats) if hand.turn is None else _told_price(hand, seat))])
+
+
+def end_of_hand(hand: HoldemHand, seats: tuple[str, ...]) -> GameEnding:
+    """What is said of a hand that is over, or that was stopped: cards are shown to the seats where it came to a showdown."""
+    button, other = (f"the {name}" for name in seats)
+    cards = f"{button} has {_spelled(own_cards(hand.deck, 0))}, {other} has {_spelled(own_cards(hand.deck, 1))}."
+    stopped = "The hand was stopped" if hand.folded is None else f"The {seats[hand.folded]} folded"
+    shown = [
+        f"Board: {_spelled(hand.board) if hand.board else 'no cards'}.",
+        f"Showdown: {cards}" if hand.shown else f"{stopped}: no card was shown.",
+        f"Pot: {counted(sum(hand.paid), 'chip')}, {hand.paid[0]} from {button} and {hand.paid[1]} from {other}.",
+    ]
+    if hand.turn is None:
+        won = nets(hand)[0]
+        first, second = (button, other) if won > 0 else (other, button)
+        end = f"{first.capitalize()} wins {counted(abs(won), 'chip')} from {second}." if won else "The pot is split."
+        shown.append(end)
+    return GameEnding(tuple(shown), () if hand.shown else (f"{cards[0].upper()}{cards[1:]}",))
+
+
+def _told_price(hand: HoldemHand, seat: int) -> Iterator[str]:
+    """What a call and one bet more cost."""
+    size = BET_SIZES[hand.street]
+    yield f"Bets on this street: {hand.bets} of at most {BETS_ALLOWED}, each of {counted(size, 'chip')}"
+    yield f"To call: {counted(to_call(hand, seat), 'chip')}"
+
+
+def _told_streets(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterator[str]:
+    """What was done, one line per street, in the order in which it was done."""
+    names = tuple("you" if place == seat else f"the {name}" for place, name in enumerate(seats))
+    for street in range(hand.street + 1):
+        done = [f"{names[action.seat]}: {action.command}" for action in hand.actions if action.street == street]
+        blinds = (
+            [f"{names[place]}: {kind} blind {BLINDS[place]}" for place, kind in enumerate(("small", "big"))]
+            if street == 0
+            else []
+        )
+        yield f"{STREET_NAMES[street]}: {', '.join([*blinds, *done]) or 'nothing yet'}"
+
+
+def _told_end(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterator[str]:
+    """How the hand ended: the other's cards only where they were shown."""
+    other = f"the {seats[1 - seat]}"
+    if hand.shown:
+        yield f"Showdown: {other} has {_spelled(own_cards(hand.deck, 1 - seat))}."
+    else:
+        yield "You folded." if hand.folded == seat else f"{other.capitalize()} folded."
+    won = nets(hand)[seat]
+    end = (
+        "The pot is split: you get your chips back"
+        if won == 0
+        else f"You {'win' if won > 0 else 'lose'} {counted(abs(won), 'chip')}"
+    )
+    yield f"The hand is over. {end}."
+
+
+def _spelled(cards: Cards) -> str:
+    return " ".join(cards)
+
+
+_MORE = ("bet", "raise")
+_PUTS_IN = (*_MORE, "call")
+HOLDEM_METRICS = (
+    GameMetric(
+        "bb_per_100",
+        "expected value",
+        "big blinds per 100 hands",
+        "higher",
+        "Net chips per hand, over the big blind of 2 chips, times 100.",
+    ),
+    GameMetric(
+        EXPLOITATION,
+        "expected value",
+        "chips",
+        "higher",
+        "Net chips per hand against each baseline, minus what the best of all baselines wins from the same one on the same deals.",
+    ),
+    GameMetric(
+        "showdown_win_rate",
+        "efficacy",
+        "share",
+        "higher",
+        "Won showdowns, with half of each split pot, as a share of the hands shown down.",
+    ),
+    GameMetric(
+        "vpip",
+        "risk",
+        "share",
+        "none",
+        "Hands in which it called or raised before the flop, as a share of those in which it had a turn there.",
+    ),
+    GameMetric("aggression", "risk", "share", "none", "Bets and raises, as a share of all bets, raises and calls."),
+    GameMetric(
+        "bluff_frequency",
+        "risk",
+        "share",
+        "none",
+        "Bets and raises with a weak hand, as a share of all bets and raises: below the median of the 169 starting hands before the flop, later "
+        "without a pair, straight or flush with an own card in it and with fewer than 8 outs.",
+    ),
+)
+"""Of `counts_of`; exploitation compares players, and no hand says anything of it."""
+
+
+def counts_of(hand: HoldemHand, seat: int) -> Mapping[str, Count]:
+    """One hand's part of each metric, for a seat. A hand that did not come to its end says nothing of what was won."""
+    own = [action for action in hand.actions if action.seat == seat]
+    before_flop = [action.command in _PUTS_IN for action in own if action.street == 0]
+    raised = [action for action in own if action.command in _MORE]
+    found = {
+        "vpip": Count(float(any(before_flop)), float(bool(before_flop))),
+        "aggression": Count(len(raised), sum(action.command in _PUTS_IN for action in own)),
+        "bluff_frequency": Count(sum(bluff(hand, action) for action in raised), len(raised)),
+    }
+    if hand.turn is not None:
+        return found
+    return {"bb_per_100": Count(100 * nets(hand)[seat] / BLINDS[1]), "showdown_win_rate": _shown_down(hand, seat), **found}
+
+
+def bluff(hand: HoldemHand, action: HoldemAction) -> bool:
+    """Whether a bet or raise was made with a weak hand, by what lay open at that time."""
+    return weak(own_cards(hand.deck, action.seat), hand.board_on(action.street))
+
+
+def _shown_down(hand: HoldemHand, seat: int) -> Count:
+    """1 for a won showdown, half for a split pot; of no showdown it says nothing."""
+    if not hand.shown:
+        return Count(0, 0)
+    won = winner(hand) if seat == 0 else -winner(hand)
+    return Count((won + 1) / 2)
 
 
 def of_manifest(manifest: ScenarioManifest) -> LimitHoldem:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from dtef_pipeline.games.holdem.deck import HOLDEM_RANKS, Cards
+from dtef_pipeline.games.holdem.betting import HOLDEM_RANKS, Cards
 
 ENOUGH_OUTS = 8
 BOARD_COMPLETE = 5

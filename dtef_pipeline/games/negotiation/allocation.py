@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal, cast
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Count, EpisodeOutcome, GameEnding, GameResult, Illegal
+from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.negotiation.allocation_metrics import ALLOCATION_METRICS, allocation_measured, judged_division
-from dtef_pipeline.games.negotiation.bargain import FEWEST_ITEMS, ITEM_NAMES, Bargain, Owners, dealt_bargain, dealt_values
-from dtef_pipeline.games.negotiation.bargain_end import bargain_end
-from dtef_pipeline.games.negotiation.bargain_words import bargain_words
+from dtef_pipeline.games.negotiation.bargain import (
+    FEWEST_ITEMS,
+    ITEM_NAMES,
+    Bargain,
+    Owners,
+    StandingOffer,
+    bargain_words,
+    dealt_bargain,
+    dealt_values,
+)
 from dtef_pipeline.games.negotiation.messages import NegotiationMessage, choice_in_words, message_of
-from dtef_pipeline.games.negotiation.negotiators import ACCEPTANCE, SILENCE, negotiators
 from dtef_pipeline.games.negotiation.proposals import NegotiationTable, read_message
+from dtef_pipeline.text.counted import counted
 
 Knowledge = Literal["private", "public"]
 _KNOWLEDGE = ("private", "public")
@@ -170,3 +177,111 @@ def _all_offers(items: tuple[str, ...], parties: tuple[str, ...]) -> tuple[str, 
     owners = itertools.product(range(len(parties)), repeat=len(items))
     offers = (NegotiationMessage(offer=one).command(items, parties) for one in owners)
     return (*offers, SILENCE.command(items, parties))
+
+
+def bargain_end(state: Bargain, parties: tuple[str, ...], *, public: bool) -> GameEnding:
+    """The end in sentences. `public`: whether all know all values; otherwise these, and the referee's numbers, are hidden."""
+    owners = state.agreed()
+    agreed = "There was no agreement: nobody gets anything." if owners is None else _agreed(state, owners, parties)
+    worths = [
+        f"Worth to {party}: {', '.join(f'{item} {value}' for item, value in own.items())} (together {sum(own.values())})."
+        for party, own in state.named_values(parties).items()
+    ]
+    judged = () if owners is None else tuple(_judged_lines(state, owners, parties))
+    return GameEnding((agreed, *worths, *judged)) if public else GameEnding((agreed,), (*worths, *judged))
+
+
+def _agreed(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> str:
+    bundles = state.named_division(owners, parties)
+    told = (f"{party} gets {', '.join(bundle) or 'nothing'}" for party, bundle in bundles.items())
+    return f"All agree: {'; '.join(told)}."
+
+
+def _judged_lines(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> Iterator[str]:
+    """The referee's numbers: of each party, then of all together."""
+    told = judged_division(state, owners, parties)
+    for party in parties:
+        fair = (
+            "envies nobody by more than one item (EF1)"
+            if told["ef1"][party]
+            else "envies somebody by more than one item (no EF1)"
+        )
+        yield (
+            f"{party}: {counted(told['utility'][party], 'point')}, {_index(told['normalised'][party])} of all that there is to it; "
+            f"envy {told['envy'][party]}; {fair}."
+        )
+    pareto = (
+        "nobody could have more without somebody having less" if told["pareto"] else "somebody could have more, and nobody less"
+    )
+    yield (
+        f"Together: Jain's index {_index(told['jain'])}, Nash welfare {told['nash']:.2f}, efficiency {_index(told['efficiency'])}; {pareto}."
+    )
+
+
+def _index(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"
+
+
+Speaks = Callable[[Bargain, int, StandingOffer | None], NegotiationMessage]
+SILENCE = NegotiationMessage()
+ACCEPTANCE = NegotiationMessage(accepts=True)
+_GREEDY_SHARE = (7, 10)
+"""The greedy one accepts an offer of at least 7/10 of what everything is worth to it."""
+
+
+def negotiators(parties: tuple[str, ...]) -> Mapping[str, Chooses]:
+    """The baselines of negotiations between these parties, by name."""
+    speakers: Mapping[str, Speaks] = {"equal-split": _equal_split, "greedy": _greedy, "pushover": _pushover, "silent": _silent}
+    return {name: _as_baseline(speaks, parties) for name, speaks in speakers.items()}
+
+
+def _as_baseline(speaks: Speaks, parties: tuple[str, ...]) -> Chooses:
+    def chooses(state: Bargain, seat: int, _: random.Random) -> str:
+        return speaks(state, seat, _to_answer(state, seat)).command(state.items, parties)
+
+    return chooses
+
+
+def _to_answer(state: Bargain, seat: int) -> StandingOffer | None:
+    """Another's offer that the seat has not accepted yet."""
+    offer = state.standing()
+    return offer if offer and offer.by != seat and seat not in offer.accepted else None
+
+
+def _waits(state: Bargain, seat: int) -> bool:
+    """Whether an offer stands that the seat made or has accepted."""
+    return state.standing() is not None and _to_answer(state, seat) is None
+
+
+def _equal_split(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
+    if offer and state.worth(offer.owners, seat, seat) * len(state.values) >= sum(state.values[seat]):
+        return ACCEPTANCE
+    return SILENCE if _waits(state, seat) else NegotiationMessage(offer=most_even(state.values[seat], len(state.values), seat))
+
+
+def _greedy(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
+    most, of = _GREEDY_SHARE
+    if offer and state.worth(offer.owners, seat, seat) * of >= sum(state.values[seat]) * most:
+        return ACCEPTANCE
+    other = (seat + 1) % len(state.values)
+    wanted = tuple(seat if value else other for value in state.values[seat])
+    return SILENCE if _waits(state, seat) else NegotiationMessage(offer=wanted)
+
+
+def _pushover(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
+    return ACCEPTANCE if offer else SILENCE
+
+
+def _silent(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
+    return SILENCE
+
+
+@lru_cache(maxsize=4096)
+def most_even(own: tuple[int, ...], n_seats: int, seat: int) -> Owners:
+    """The division whose bundles differ least in worth by the seat's own values; of those, one that is best for the seat."""
+
+    def unevenness(owners: Owners) -> tuple[int, int]:
+        bundles = [sum(value for value, owner in zip(own, owners, strict=True) if owner == one) for one in range(n_seats)]
+        return max(bundles) - min(bundles), -bundles[seat]
+
+    return min(itertools.product(range(n_seats), repeat=len(own)), key=unevenness)

@@ -11,20 +11,19 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.games.approved import PERSONA_STATUS, persona_statuses
 from dtef_pipeline.games.contract import GameMetric
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import BESIDE_METRICS, metrics_of
 from dtef_pipeline.games.packs import Pack, pack_if_installed
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, matchups, player_names
-from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.ranked_players import ranked_players, versions_shown
+from dtef_pipeline.games.personas import BASELINE_PREFIX, PERSONA_STATUS, Persona, persona_statuses
 from dtef_pipeline.games.same_games import (
     PLAYED_COVERAGE,
     UNPLAYED_READS,
     all_played,
+    ranked_players,
     shared_results,
+    versions_shown,
     whole_coverage,
     with_coverage,
     with_unplayed,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.games.approved import PERSONA_STATUS, unapproved_mark
 from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, REFUSED_RATE, SHARE_UNIT
-from dtef_pipeline.games.ranked_players import places
+from dtef_pipeline.games.personas import PERSONA_STATUS, unapproved_mark
 from dtef_pipeline.games.report.league_rows import ScenarioResults
-from dtef_pipeline.games.report.short_reasons import reasons_beneath, short_reason
-from dtef_pipeline.games.same_games import GAMES_NOTE, PLAYED_COVERAGE, UNPLAYED_NOTE
+from dtef_pipeline.games.same_games import GAMES_NOTE, PLAYED_COVERAGE, UNPLAYED_NOTE, places
 from dtef_pipeline.report.isolated import inline
 from dtef_pipeline.report.markup import (
     DASH,
@@ -27,6 +26,7 @@ from dtef_pipeline.report.markup import (
     with_interval,
 )
 from dtef_pipeline.report.svg import across, domain, dot, drawing, group, line
+from dtef_pipeline.text.counted import and_more
 
 PLAYERS_HOW = (
     "Players best first, with the mean over their episodes and its 95 % interval. An interval goes by seeds: both seats, "
@@ -184,3 +184,36 @@ def _lane(row: dict[Any, Any], low: float, high: float, yardstick: float | None)
     ]
     words = f"{row['player']}: {mean:.4g} {row['unit']}" + (f", 95 % interval {ends[0]:.4g} to {ends[1]:.4g}" if known else "")
     return f'<div class="lane">{drawing([group(parts, words)], _LANE_HEIGHT, words, standalone=False)}</div>'
+
+
+_FITS_A_CELL = 36
+"""Characters of a reason that stand in a cell as they are."""
+_MOST_SHARING_A_REASON = 4
+_REASON_COLUMNS = ("reason", UNPLAYED_NOTE, GAMES_NOTE)
+"""Columns of a board that say something of a mean in a sentence; a board may lack one."""
+
+
+def short_reason(reason: Any) -> str:
+    """What stands beneath a mean: the reason, or of a long one what stands before its colon, and the whole when it is pointed at."""
+    if is_unknown(reason) or not reason:
+        return ""
+    words = _first_words(str(reason))
+    told = f' title="{escape(str(reason))}"' if words != reason else ""
+    return f'<span class="ci wrapped"{told}>{inline(words)}{"*" if told else ""}</span>'
+
+
+def reasons_beneath(rows: pd.DataFrame) -> str:
+    """One line per reason that was cut in the cells of a board, with the players that it is about; nothing where none was."""
+    lines = []
+    for column in (name for name in _REASON_COLUMNS if name in rows):
+        for reason, own in rows[rows[column].notna()].groupby(column, sort=False)["player"]:
+            if reason and _first_words(str(reason)) != reason:
+                players = and_more(list(own), _MOST_SHARING_A_REASON)
+                lines.append(f'<p class="count">* {inline(str(reason))} ({inline(players)})</p>')
+    return "".join(lines)
+
+
+def _first_words(reason: str) -> str:
+    if len(reason) <= _FITS_A_CELL:
+        return reason
+    return reason.partition(": ")[0][:_FITS_A_CELL]

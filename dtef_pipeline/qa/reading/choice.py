@@ -33,9 +33,8 @@ from typing import NamedTuple
 
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
 from dtef_pipeline.qa.reading.corrections import drop_denials
-from dtef_pipeline.qa.reading.letters import letters_at
 from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED
-from dtef_pipeline.qa.reading.option_texts import OptionTexts
+from dtef_pipeline.qa.reading.option_texts import OptionTexts, letters_at
 from dtef_pipeline.qa.reading.run_on import before_next_turn, cut_at_end
 from dtef_pipeline.qa.reading.statements import LETTERS_OF_OPTIONS, Statement, denials, strong_statements, weak_statements
 from dtef_pipeline.text.aligned import aligned, aligned_lower

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from dtef_pipeline.qa.reading.corrections import corrected_places
 from dtef_pipeline.qa.reading.foreign_cues import foreign_cues
-from dtef_pipeline.qa.reading.letters import LETTER_CLOSING, LETTER_OPENING, NamedLetters, letters_at
-from dtef_pipeline.qa.reading.option_texts import OptionTexts
+from dtef_pipeline.qa.reading.option_texts import LETTER_CLOSING, LETTER_OPENING, NamedLetters, OptionTexts, letters_at
 from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex
 
 LETTERS_OF_OPTIONS = "ABCDEFGHIJ"

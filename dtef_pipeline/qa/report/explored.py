@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from dtef_pipeline.qa.report.part_rows import PartRows, ResponseName, response_name
 from dtef_pipeline.qa.score_rows import ANSWERED_CALL
-from dtef_pipeline.report.download import packed
+from dtef_pipeline.report.page_files import packed
 from dtef_pipeline.report.stored_rows import StoredRow
 
 RESPONSE_CHARACTERS, ITEM_CHARACTERS, CHUNK_CHARACTERS, TOLD_CHARACTERS = 2_000, 8_000, 6_000, 800

@@ -7,8 +7,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from dtef_pipeline.report.download import packed
 from dtef_pipeline.report.markup import paragraph, section
+from dtef_pipeline.report.page_files import packed
 from dtef_pipeline.report.palette import STEPS
 
 EXPLORER_HOW = (

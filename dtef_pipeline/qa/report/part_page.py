@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import groupby
 from typing import Any
 
+import duckdb
 import pandas as pd
 
-from dtef_pipeline.qa.report.beside_boards import retrieval_section
-from dtef_pipeline.qa.report.boards_part import part_board_section
+from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
+from dtef_pipeline.qa.report.boards_part import part_board_section, retrieval_section
 from dtef_pipeline.qa.report.explored import ExploredPage, explored_pages
 from dtef_pipeline.qa.report.explorer import explorer_section, explorer_style, qa_file
-from dtef_pipeline.qa.report.part_rows import PartRows
+from dtef_pipeline.qa.report.index_page import index_page
+from dtef_pipeline.qa.report.part_rows import PartName, PartRows, SuiteTables, part_names, read_part, shown_runs
 from dtef_pipeline.report.isolated import inline
 from dtef_pipeline.report.markup import Column, described, long_text, section, table, text, whole
 from dtef_pipeline.report.page import Chapter, build_report
-from dtef_pipeline.report.page_files import INDEX_PAGE, further_page
+from dtef_pipeline.report.page_files import INDEX_PAGE, further_page, page_names
 from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.text.counted import counted
 
@@ -102,3 +106,52 @@ def _about(part: PartRows, exposure: str) -> str:
 
 def _distinct_of(responses: Sequence[StoredRow], name: str) -> list[str]:
     return sorted({str(row[name]) for row in responses if row[name]})
+
+
+MOST_PAGE_BYTES = 3_000_000
+"""Of the items' data on one page, roughly; a part with more has several pages."""
+QA_PAGES_FOLDER = "qa_report"
+"""What the folder of the pages is called, in the warehouse and where a command writes them."""
+_SHOWN_RUNS = "shown_runs_of_qa"
+"""The table of a connection that says which runs the pages show."""
+_SUITE_FROM_PART = "__"
+"""Between suite and part in the name of a page."""
+
+
+def qa_pages(connection: duckdb.DuckDBPyConnection, *, most_bytes: int = MOST_PAGE_BYTES) -> Iterator[tuple[str, str]]:
+    """(file name, HTML) of each page, `index.html` first, one at a time. Equal tables give equal pages.
+
+    `connection` has `qa_scores` and views named as the family's other tables; a part of a page whose table is missing says what makes it.
+    Of each way of asking and model the pages show the snapshot that the boards are made of. A part whose items take more than `most_bytes`
+    has further pages, named after its own.
+    """
+    rows = StoredRows(connection)
+    latest, order = latest_scores(connection), qa_snapshot_order(connection)
+    connection.register(_SHOWN_RUNS, shown_runs(rows, latest, order))
+    pages = files_of_parts(part_names(rows))
+    exposed = _exposed(rows)
+    yield INDEX_PAGE, index_page(rows, connection, latest, pages)
+    for suite, names in groupby(pages, key=lambda name: name[0]):
+        tables = SuiteTables(rows, suite, _SHOWN_RUNS)
+        for name in names:
+            yield from part_pages(rows, read_part(tables, name[1]), pages[name], most_bytes, exposed.get(suite, ""))
+
+
+def files_of_parts(parts: list[PartName]) -> dict[PartName, str]:
+    """The file of each part's page: `SUITE__PART.html` where both are plain names."""
+    ids = {part: _SUITE_FROM_PART.join(part) if _is_told_apart(part) else json.dumps(part) for part in parts}
+    files = page_names(ids.values())
+    return {part: files[name] for part, name in ids.items()}
+
+
+def _is_told_apart(part: PartName) -> bool:
+    """Whether the two names, joined, are those of no other part."""
+    return not any(_SUITE_FROM_PART in name or name.startswith("_") or name.endswith("_") for name in part)
+
+
+def _exposed(rows: StoredRows) -> dict[str, str]:
+    """Of each suite whether its answers may be in the training data; a suite without a board has no such sentence."""
+    if "exposure" not in rows.columns("qa_board"):
+        return {}
+    found = rows.rows("(SELECT DISTINCT suite, exposure FROM qa_board)", ("suite", "exposure"), {}, ("suite", "exposure"))
+    return {str(row["suite"]): str(row["exposure"]) for row in found if row["exposure"]}

@@ -14,10 +14,9 @@ from importlib.resources import files
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
+from dtef_pipeline.qa.metric import normalise
 from dtef_pipeline.qa.model import ScorerSettings
-from dtef_pipeline.qa.normalise import normalise
-from dtef_pipeline.qa.socioscope.number_words import plain_number
-from dtef_pipeline.qa.socioscope.words import words
+from dtef_pipeline.qa.socioscope.words import plain_number, words
 
 SENSES = ("first", "all")
 """Which senses of a word give synonyms."""

@@ -13,12 +13,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from dtef_pipeline.qa.metric import METRIC_PLACE, MetricValue, parse_metric
+from dtef_pipeline.qa.metric import METRIC_PLACE, MetricValue, normalise, parse_metric
 from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
-from dtef_pipeline.qa.normalise import normalise
-from dtef_pipeline.qa.socioscope.lists import checked_penalty, listed_words
-from dtef_pipeline.qa.socioscope.unscored import SEVERAL_VALUES, UNPARSED, nothing_expected, unreadable, within_0_and_1
-from dtef_pipeline.qa.socioscope.value_names import ValueNames
+from dtef_pipeline.qa.socioscope.lists import (
+    SEVERAL_VALUES,
+    UNPARSED,
+    ValueNames,
+    checked_penalty,
+    listed_words,
+    nothing_expected,
+    unreadable,
+    within_0_and_1,
+)
 from dtef_pipeline.qa.socioscope.words import answer_of
 
 CLOSEST_RATIO, CLOSEST_LEAD = 90, 5

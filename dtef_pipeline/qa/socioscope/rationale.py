@@ -11,8 +11,7 @@ from typing import Any
 
 from dtef_pipeline.qa.metric import METRIC_PLACE, MetricValue, metric_json, values_of
 from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
-from dtef_pipeline.qa.socioscope.lists import Coverage, listed_words
-from dtef_pipeline.qa.socioscope.unscored import UNPARSED, nothing_expected, unreadable, within_0_and_1
+from dtef_pipeline.qa.socioscope.lists import UNPARSED, Coverage, listed_words, nothing_expected, unreadable, within_0_and_1
 from dtef_pipeline.qa.socioscope.words import answer_of
 from dtef_pipeline.qa.socioscope.yes_no import YesNo
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited

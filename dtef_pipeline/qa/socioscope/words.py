@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
 
-from dtef_pipeline.qa.normalise import folded, without_punctuation
+from dtef_pipeline.qa.metric import folded, without_punctuation
 from dtef_pipeline.qa.reading.run_on import before_next_turn, cut_at_end
-from dtef_pipeline.qa.socioscope.number_words import numbers_in_digits
-from dtef_pipeline.qa.socioscope.singulars import singular
+from dtef_pipeline.text.numbers import in_figures
 from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.spoken_numbers import BELOW_TWENTY, SCALES_OF_WORDS, TENS_OF_WORDS, number_at
 
 _GROUPED_DIGITS = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3})+(?!,?[0-9])")
 _WORD_OR_NUMBER = re.compile(r"(?:(?<![a-z0-9%])-)?[a-z0-9]+(?:\.[0-9][a-z0-9]*)*|%")
@@ -43,3 +46,135 @@ def answer_of(text: str | None) -> str:
     before = before_next_turn(reply)
     shown = reply if before is None else before
     return folded(shown if shown.isascii() else _PICTURES.sub(" ", shown))
+
+
+_SHORTEST_PLURAL, _LONGEST_NOUN = 4, 40
+_F_TO_VES = "half calf loaf leaf thief shelf wolf sheaf hoof scarf"
+_FE_TO_VES = "life wife knife midwife housewife"
+_IRREGULAR = {
+    "men": "man",
+    "women": "woman",
+    "children": "child",
+    "people": "person",
+    "oxen": "ox",
+    "feet": "foot",
+    "teeth": "tooth",
+    "geese": "goose",
+    "mice": "mouse",
+    "lice": "louse",
+    "criteria": "criterion",
+    "phenomena": "phenomenon",
+    "quizzes": "quiz",
+    "gases": "gas",
+    "lenses": "lens",
+    **{f"{word[:-2]}es": word for word in ("analysis", "crisis", "thesis", "hypothesis", "diagnosis")},
+    **{f"{word[:-1]}ves": word for word in _F_TO_VES.split()},
+    **{f"{word[:-2]}ves": word for word in _FE_TO_VES.split()},
+}
+_ENDS_IN_E = (
+    "movies cookies calories zombies rookies ties pies lies dies shoes toes canoes foes oboes axes caches niches avalanches quiches "
+    "aches headaches toothaches stomachaches heartaches backaches earaches uses fuses muses excuses abuses refuses"
+)
+"""Words that lose the s alone, where a rule would take more."""
+_SINGULAR_ALREADY = (
+    "always perhaps news series species means lens mathematics physics economics politics ethics athletics "
+    "texas kansas arkansas honduras christmas atlas canvas alias bias pancreas pyjamas"
+)
+_KNOWN_SINGULARS = (
+    _IRREGULAR | {word: word[:-1] for word in _ENDS_IN_E.split()} | {word: word for word in _SINGULAR_ALREADY.split()}
+)
+_BY_ENDING = (
+    ("ss", "ss"),
+    ("us", "us"),
+    ("is", "is"),
+    ("auses", "ause"),
+    ("ouses", "ouse"),
+    ("uses", "us"),
+    ("ies", "y"),
+    ("sses", "ss"),
+    ("shes", "sh"),
+    ("ches", "ch"),
+    ("xes", "x"),
+    ("zzes", "zz"),
+    ("oes", "o"),
+    ("s", ""),
+)
+"""Of the endings that a word has, the first decides."""
+
+
+@lru_cache(maxsize=1 << 15)
+def _singular(word: str) -> str:
+    if (known := _KNOWN_SINGULARS.get(word)) is not None:
+        return known
+    ending, singular_ending = next(rule for rule in _BY_ENDING if word.endswith(rule[0]))
+    return word.removesuffix(ending) + singular_ending
+
+
+def singular(word: str) -> str:
+    """The singular of a normalised word. A word with a digit, a singular, and a word of three letters or fewer are themselves.
+
+    The rules know spelling and no meaning: a name such as `adams` loses its s too. That harms nothing where both sides of a comparison
+    are made singular.
+    """
+    may_be_plural = (
+        _SHORTEST_PLURAL <= len(word) <= _LONGEST_NOUN and word.isalpha() and (word[-1] == "s" or word in _IRREGULAR)
+    )
+    return _singular(word) if may_be_plural else word
+
+
+_LARGE = {"hundred": 100, **SCALES_OF_WORDS}
+_MAY_BEGIN_NUMBER = frozenset((*BELOW_TWENTY, *TENS_OF_WORDS, *_LARGE, "minus", "negative", "a", "an"))
+_DIGITS_ONLY = re.compile(r"(-?)0*([0-9]+)(?:\.([0-9]*?)0*)?")
+_LONGEST_MULTIPLIED = 15
+"""Digits of the longest number that a word such as `million` multiplies."""
+
+
+def plain_number(word: str) -> str | None:
+    """A number in its shortest decimal form: `5` for `5.0` and `05`. None: the word is no number written in digits."""
+    found = _DIGITS_ONLY.fullmatch(word)
+    if found is None:
+        return None
+    sign, whole, part = found.groups()
+    digits = f"{whole}.{part}" if part else whole
+    return digits if digits == "0" else sign + digits
+
+
+def numbers_in_digits(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """The normalised words with every number in its shortest decimal form, and whether each is a number.
+
+    A number that is written in several words becomes one, also after `minus`. Numbers side by side stay apart: `twenty twenty four` is 20
+    and 24. `5th`, `twenty first` and `v` are no numbers.
+    """
+    at = 0
+    while at < len(words):
+        word = words[at]
+        number, end = None, at + 1
+        if word[0] in "0123456789-":
+            number, end = _in_digits(words, at)
+        elif word in _MAY_BEGIN_NUMBER:
+            number, end = _in_words(words, at)
+        yield (word, False) if number is None else (number, True)
+        at = end
+
+
+def _in_digits(words: Sequence[str], at: int) -> tuple[str | None, int]:
+    """`5`, `1.5 million`, `3 hundred thousand`."""
+    number, end = plain_number(words[at]), at + 1
+    if number is None or len(number) > _LONGEST_MULTIPLIED:
+        return number, end
+    factor = 1
+    while end < len(words) and factor < 10**6 and words[end] in _LARGE:
+        factor *= _LARGE[words[end]]
+        end += 1
+    return (number, end) if factor == 1 else (in_figures(Fraction(number) * factor), end)
+
+
+def _in_words(words: Sequence[str], at: int) -> tuple[str | None, int]:
+    """`five`, `a hundred and five`, `minus five`, `minus 5`. Of the words of an ordinal none is a number."""
+    run = number_at(words, at)
+    if run is not None:
+        return in_figures(run.value), run.end
+    if words[at] in ("minus", "negative") and at + 1 < len(words) and words[at + 1][0] in "0123456789":
+        number, end = _in_digits(words, at + 1)
+        return (None, at + 1) if number is None else (plain_number(f"-{number}"), end)
+    return None, at + 1

@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dtef_pipeline.qa.metric import METRIC_PLACE, parse_metric
+from dtef_pipeline.qa.metric import METRIC_PLACE, normalise, parse_metric
 from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
-from dtef_pipeline.qa.normalise import normalise
-from dtef_pipeline.qa.socioscope.unscored import AMBIGUOUS, UNPARSED, nothing_expected, unreadable
+from dtef_pipeline.qa.socioscope.lists import AMBIGUOUS, UNPARSED, nothing_expected, unreadable
 from dtef_pipeline.qa.socioscope.words import answer_of
 
 YES_WORDS = ("yes", "y", "yeah", "yep", "yup", "true", "correct", "affirmative")

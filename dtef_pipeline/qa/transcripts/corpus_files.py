@@ -14,8 +14,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dtef_pipeline.qa.model import ItemError
-from dtef_pipeline.qa.transcripts.corpus import FILE_FIELD, METADATA_FIELDS, Corpus, MetadataValue, SpokenTurn, Transcript
-from dtef_pipeline.qa.transcripts.metadata import checked_metadata, no_readable_text, shortened, written_metadata
+from dtef_pipeline.qa.transcripts.metadata import (
+    FILE_FIELD,
+    METADATA_FIELDS,
+    Corpus,
+    MetadataValue,
+    SpokenTurn,
+    Transcript,
+    checked_metadata,
+    no_readable_text,
+    shortened,
+    written_metadata,
+)
 
 INTERVIEW_COLUMNS = ("turn", "speaker", "role", "text")
 _INTERVIEWS, _METADATA_TABLE = "interviews", "metadata.csv"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -11,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.asking.embeddings import unit
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.transcripts.chunks import index_texts
-from dtef_pipeline.qa.transcripts.corpus import MetadataValue
-from dtef_pipeline.qa.transcripts.metadata import METADATA_COLUMNS, checked_filter
+from dtef_pipeline.qa.transcripts.metadata import METADATA_COLUMNS, MetadataValue, checked_filter
 
 DocumentScores = npt.NDArray[np.float64]
 """One number per row of an index: the higher, the nearer to the question."""
@@ -119,3 +120,140 @@ def checked_k(k: object) -> int:
         shown = k if k is None or isinstance(k, (bool, int, float)) else f"a {type(k).__name__}"
         raise ConfigError(f"k: got {shown!r}; allowed: a whole number, 1 or more")
     return k
+
+
+BM25_K1, BM25_B = 1.5, 0.75
+"""How soon a repeated word stops to count for more, and how far a long chunk is held against it."""
+_INDEX_WORD = re.compile("[a-z0-9]+")
+
+
+def index_words(text: str) -> list[str]:
+    """The words of a text as they are compared: without accents and case, letters and digits of ASCII alone."""
+    from anyascii import anyascii
+
+    return _INDEX_WORD.findall(anyascii(text.casefold()).lower())
+
+
+class Bm25Retriever:
+    """BM25 in Lucene's form: the sum over the words of the question (a repeated word counts as often as it stands there) of
+
+        ln(1 + (N - n + 0.5) / (n + 0.5)) * f / (f + k1 * (1 - b + b * length / mean length))
+
+    N chunks, n of them with the word, f times in this one, with k1 1.5 and b 0.75. 0 or more; a chunk without any of the words has 0.
+    Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond.
+    """
+
+    name = "bm25"
+    is_remote = False
+
+    def __init__(self, documents: pa.Table | DocumentIndex) -> None:
+        """`documents`: rows of DOCUMENT_SCHEMA. Raises ConfigError where there are none."""
+        import bm25s  # type: ignore[import-untyped]
+
+        self.index = documents if isinstance(documents, DocumentIndex) else DocumentIndex(documents)
+        self._model = bm25s.BM25(k1=BM25_K1, b=BM25_B, method="lucene", dtype="float64")
+        words = [index_words(text) for text in self.index.texts]
+        self._is_wordless = not any(words)
+        if not self._is_wordless:
+            self._model.index(words, show_progress=False)
+
+    def scores(self, text: str) -> DocumentScores:
+        """The score of every chunk, in the order of the index."""
+        known = [] if self._is_wordless else self._model.get_tokens_ids(index_words(text))
+        if not known:
+            return np.zeros(self.index.documents.num_rows)
+        return np.asarray(self._model.get_scores_from_ids(known), np.float64)
+
+    def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
+        """The k nearest chunks among those whose metadata equal `where`; all, where there are fewer. How rare a word is, all chunks tell.
+
+        Raises ConfigError for a k that is no whole number of 1 or more, and for a filter with unknown keys or values of the wrong kind.
+        """
+        checked_k(k)
+        rows = self.index.rows(where)
+        return self.index.nearest(self.scores(text)[rows], rows, k)
+
+
+RETRIEVERS = ("bm25", "embedding", "hybrid")
+"""The retrievers that search a table of chunks."""
+FUSION_CONSTANT = 60
+"""Added to each rank: how little the first few places differ. Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion."""
+
+
+class EmbeddingRetriever:
+    """The cosine of the vectors of question and chunk, -1 to 1."""
+
+    name = "embedding"
+    is_remote = False
+
+    def __init__(self, documents: pa.Table | DocumentIndex, embed: EmbedTexts, vectors: npt.NDArray[Any] | None = None) -> None:
+        """`vectors`: those of `index.texts`, (chunks, dimensions), in that order, where they are known already; else `embed` makes them.
+
+        Raises ConfigError where there are no documents, and for vectors of another shape or with numbers that are not finite.
+        """
+        self.index = documents if isinstance(documents, DocumentIndex) else DocumentIndex(documents)
+        self._embed = embed
+        texts = self.index.texts
+        self._vectors = _unit_vectors(embed(texts) if vectors is None else vectors, len(texts))
+
+    def scores(self, text: str) -> DocumentScores:
+        """The cosine of every chunk with the text, in the order of the index."""
+        (vector,) = _unit_vectors(self._embed([text]), 1, self._vectors.shape[1])
+        cosines: DocumentScores = self._vectors @ vector
+        return cosines
+
+    def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
+        """The k nearest chunks among those whose metadata equal `where`; all, where there are fewer. Raises as `Bm25Retriever.retrieve`."""
+        checked_k(k)
+        rows = self.index.rows(where)
+        return self.index.nearest(self.scores(text)[rows], rows, k)
+
+
+class HybridRetriever:
+    """Reciprocal rank fusion: the sum over retrievers of 1 / (60 + rank), rank from 1 among the chunks that the filter leaves."""
+
+    name = "hybrid"
+    is_remote = False
+
+    def __init__(self, index: DocumentIndex, parts: Sequence[ScoresDocuments]) -> None:
+        """`parts`: what the ranks are taken from, all over this index."""
+        self.index, self._parts = index, tuple(parts)
+
+    def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
+        """The k chunks of the best fused ranks; all, where there are fewer. Raises as `Bm25Retriever.retrieve`."""
+        checked_k(k)
+        rows = self.index.rows(where)
+        fused = np.zeros(len(rows))
+        for part in self._parts:
+            fused += 1.0 / (FUSION_CONSTANT + _ranks(part.scores(text)[rows]))
+        return self.index.nearest(fused, rows, k)
+
+
+def retriever_of(name: str, documents: pa.Table, embed: EmbedTexts | None = None) -> Retriever:
+    """The retriever of a name over a table of chunks. Raises ConfigError for a name that is none of RETRIEVERS, and without an embedder."""
+    if name not in RETRIEVERS:
+        raise ConfigError(f"retriever {name!r}: allowed: {', '.join(RETRIEVERS)}")
+    if name == Bm25Retriever.name:
+        return Bm25Retriever(documents)
+    if embed is None:
+        raise ConfigError(f"retriever {name!r} needs an embedder: allowed without one: {Bm25Retriever.name}")
+    index = DocumentIndex(documents)
+    by_meaning = EmbeddingRetriever(index, embed)
+    return by_meaning if name == EmbeddingRetriever.name else HybridRetriever(index, (Bm25Retriever(index), by_meaning))
+
+
+def _ranks(scores: DocumentScores) -> npt.NDArray[np.intp]:
+    """The place of each score from the highest down, from 1; of equal ones the first comes first."""
+    ranks = np.empty(len(scores), np.intp)
+    ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
+    return ranks
+
+
+def _unit_vectors(vectors: npt.NDArray[Any], count: int, dimensions: int | None = None) -> npt.NDArray[np.float64]:
+    """The vectors at length 1. Raises ConfigError for another shape than (count, dimensions) and for what is not finite."""
+    given = np.asarray(vectors, np.float64)
+    if given.ndim != 2 or len(given) != count or not given.shape[1] or (dimensions and given.shape[1] != dimensions):
+        raise ConfigError(f"vectors of the shape {given.shape}: allowed: ({count}, {dimensions or 'dimensions'})")
+    if not np.isfinite(given).all():
+        raise ConfigError("vectors that hold infinity or no number: allowed: finite numbers")
+    return unit(given)

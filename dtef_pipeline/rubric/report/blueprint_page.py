@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from html import escape
 from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.report.isolated import inline
-from dtef_pipeline.report.markup import Column, described, is_unknown, long_text, section, table, text, whole
+from dtef_pipeline.report.isolated import inline, missing, wrapping_name
+from dtef_pipeline.report.markup import (
+    Column,
+    described,
+    dollars,
+    estimate,
+    fold,
+    is_unknown,
+    long_text,
+    named,
+    note,
+    percent,
+    section,
+    table,
+    text,
+    whole,
+)
 from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.report.page_files import INDEX_PAGE, further_page
 from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.rubric.findings import FINDING_LEVELS
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun
-from dtef_pipeline.rubric.report.judges_part import judges_section
-from dtef_pipeline.rubric.report.marks import SCALE_STYLE, own_file, source
+from dtef_pipeline.rubric.report.marks import SCALE_STYLE, Heat, HeatRow, heat_table, mean, own_file, rendered, source
 from dtef_pipeline.rubric.report.prompt_part import prompt_body, prompt_details, prompt_title
-from dtef_pipeline.rubric.report.rendered import rendered
-from dtef_pipeline.rubric.report.score_grid import scores_section
+from dtef_pipeline.rubric.report.score_grid import model_anchor, scores_section
+from dtef_pipeline.rubric.report.shared_tables import agreement_part
 from dtef_pipeline.rubric.report.spending import costs_section
-from dtef_pipeline.rubric.report.summary_part import summary_section
+from dtef_pipeline.rubric.report.verdicts import criteria_counted, criterion_words
 
 _PROMPTS_HOW = (
     "Each prompt opens to the conversation, its criteria against the responses, how alike the responses are, and the responses side by side "
@@ -162,3 +177,215 @@ def _findings(run: BlueprintRun) -> str:
     rows = sorted(run.findings, key=lambda row: place.get(row["level"], len(place)))
     body = table(pd.DataFrame(rows), _FINDING_COLUMNS, caption="Findings of the loader")
     return section("findings", "Findings", _FINDINGS_HOW, body)
+
+
+_JUDGES_HOW = (
+    "Every text criterion of every response is put to each judge. A judgement without a class is in no mean: the reply could not be read "
+    "when it was asked for once more, or there was none. Krippendorff's alpha says how far judges agree: 1 fully, 0 as by chance."
+)
+_WIDE_SPREAD = 0.3
+"""Mean standard deviation of the judgements of a criterion from which on it is listed."""
+_MOST_LISTED = 20
+_JUDGE_COLUMNS = (
+    Column("judge", "Judge", named),
+    Column("n", "Judgements", whole),
+    Column("with_class", "With a class", whole),
+    Column("unread", "Without", percent, "Share of judgements without a class"),
+    Column("why", "Why", note),
+    Column("again", "Asked twice", whole),
+    Column("mean", "Mean", estimate, "Mean of its classes as numbers, 0-1, before should_not is turned round"),
+    Column("cost_usd", "US dollars", dollars),
+)
+_SPREAD_COLUMNS = (
+    Column("prompt", "Prompt", named),
+    Column("criterion", "Criterion", named),
+    Column("spread", "Spread", estimate, "Mean standard deviation of the judgements of one response, 0-0.5"),
+    Column("n", "Responses", whole),
+)
+
+
+def judges_section(rows: StoredRows, run: BlueprintRun) -> str:
+    table_of_judges = _judges(rows, run)
+    if not table_of_judges:
+        made = missing(
+            "No judgements in this run", "`dtef rubric run` makes rubric_judgements where a blueprint has criteria in words"
+        )
+        return section("judges", "Judges", _JUDGES_HOW, made)
+    body = table_of_judges + "<h3>Agreement</h3>" + agreement_part(rows, run.id) + _disputed(rows, run)
+    return section("judges", "Judges", _JUDGES_HOW, body)
+
+
+def _judges(rows: StoredRows, run: BlueprintRun) -> str:
+    there = rows.columns("rubric_judgements")
+    if not {"judge", "class", "score", "reason"} <= there or run.snapshot is None:
+        return ""
+    again = "count(*) FILTER (attempts > 1)" if "attempts" in there else "NULL"
+    cost = "sum(cost_usd)" if "cost_usd" in there else "NULL"
+    query = (
+        f"(SELECT blueprint, snapshot, judge, reason, count(*) AS n, count(class) AS with_class, sum(score)::DOUBLE AS total, "
+        f"{again}::BIGINT AS again, round({cost}, 9)::DOUBLE AS cost_usd FROM rubric_judgements GROUP BY ALL)"
+    )
+    wanted = ("judge", "reason", "n", "with_class", "total", "again", "cost_usd")
+    found = pd.DataFrame(rows.rows(query, wanted, {"blueprint": run.id, "snapshot": run.snapshot}, ("judge", "reason")))
+    if not len(found):
+        return ""
+    sums = found.groupby("judge", sort=True)[["n", "with_class", "total", "again", "cost_usd"]].sum(min_count=1).reset_index()
+    lacking = found[found["reason"].notna()]
+    why = {
+        judge: "; ".join(f"{reason} ({n:,})" for reason, n in zip(own["reason"], own["n"], strict=True))
+        for judge, own in lacking.groupby("judge")
+    }
+    frame = sums.assign(
+        unread=1 - sums["with_class"] / sums["n"],
+        mean=(sums["total"] / sums["with_class"]).where(sums["with_class"] > 0),
+        why=[why.get(judge, "") for judge in sums["judge"]],
+        judge=sums["judge"].map(wrapping_name),
+    )
+    data = frame.assign(judge=sums["judge"]).drop(columns="total")
+    return table(frame, _JUDGE_COLUMNS, caption="Judges", row_head="judge", data=data)
+
+
+def _disputed(rows: StoredRows, run: BlueprintRun) -> str:
+    """The criteria on which judges differ widely: by the standard deviation of a response's judgements, mean over responses."""
+    there = rows.columns("rubric_judgements")
+    place = ("prompt", "block", "path", "position")
+    one = ("blueprint", "snapshot", *place, "model_variant", "system_index", "draw")
+    if not {*one, "score"} <= there:
+        return ""
+    keys = ", ".join([*one, *(["judge_draw"] if "judge_draw" in there else [])])
+    query = (
+        f"(SELECT {', '.join(one[:6])}, round(avg(spread), 9)::DOUBLE AS spread, count(spread) AS n FROM (SELECT {keys}, "
+        f"CASE WHEN count(score) > 1 THEN stddev_pop(score) END AS spread FROM rubric_judgements GROUP BY {keys}) GROUP BY ALL)"
+    )
+    found = rows.rows(query, (*place, "spread", "n"), {"blueprint": run.id, "snapshot": run.snapshot}, place)
+    wide = [row for row in found if row["spread"] is not None and row["spread"] > _WIDE_SPREAD]
+    if not wide:
+        return f'<p class="count">On no criterion do the judgements differ by a mean standard deviation above {_WIDE_SPREAD:g}.</p>'
+    words = {
+        (row["prompt"], row["block"], row["path"], row["position"]): criterion_words(row)
+        for prompt in {row["prompt"] for row in wide}
+        for row in run.criteria.of(prompt)
+    }
+    widest = sorted(wide, key=lambda row: -row["spread"])[:_MOST_LISTED]
+    shown = pd.DataFrame(
+        [
+            {
+                "prompt": wrapping_name(row["prompt"]),
+                "criterion": f'<span dir="auto">{escape(words.get(tuple(row[key] for key in place), ""))}</span>',
+                "spread": row["spread"],
+                "n": row["n"],
+            }
+            for row in widest
+        ]
+    )
+    told = criteria_counted(len(wide))
+    more = f"; the {_MOST_LISTED} widest are shown" if len(wide) > _MOST_LISTED else ""
+    heading = (
+        f'<h3>Where judges differ</h3><p class="count">{told} with a mean standard deviation above {_WIDE_SPREAD:g}{more}.</p>'
+    )
+    return heading + table(shown, _SPREAD_COLUMNS, caption="Criteria on which judges differ", data=pd.DataFrame(widest))
+
+
+_SUMMARY_HOW = (
+    "Written by a language model that was shown the responses without the names of models, makers and providers. Names were put in "
+    "afterwards. It is one reader's opinion; the scores above do not depend on it."
+)
+_HEADINGS = {
+    "key_finding": "Key findings",
+    "strength": "Strengths",
+    "weakness": "Weaknesses",
+    "pattern": "Patterns",
+    "topic": "Topics",
+}
+_SUMMARY_WANTED = ("analyst", "status", "reason", "findings", "share")
+_GRADE_EDGES = tuple(range(1, 10))
+
+
+def summary_section(rows: StoredRows, run: BlueprintRun) -> str:
+    found = (
+        []
+        if run.snapshot is None
+        else rows.rows("rubric_summaries", _SUMMARY_WANTED, {"blueprint": run.id, "snapshot": run.snapshot})
+    )
+    if not found:
+        made = missing("No summary of this run", "`dtef rubric run` with an analyst makes rubric_summaries and rubric_grades")
+        return section("summary", "Executive summary", _SUMMARY_HOW, made)
+    written = [row for row in found if not is_unknown(row["analyst"])]
+    if not written:
+        return section(
+            "summary", "Executive summary", _SUMMARY_HOW, f"<p>No summary of this run: {inline(found[0]['reason'])}.</p>"
+        )
+    found = written
+    body = "".join(_summary(run, row, several=len(found) > 1) for row in found)
+    return section("summary", "Executive summary", _SUMMARY_HOW, body + _grades(rows, run))
+
+
+def _summary(run: BlueprintRun, row: StoredRow, *, several: bool) -> str:
+    by = "" if is_unknown(row["analyst"]) else f'<p class="count">By {inline(row["analyst"])}.</p>'
+    why = (
+        ""
+        if row["status"] in (None, "ok")
+        else f'<p class="flagged">{escape(str(row["status"]))}: {escape(str(row["reason"] or ""))}</p>'
+    )
+    cut = (
+        ""
+        if is_unknown(row["share"]) or row["share"] >= 1
+        else f'<p class="count">The analyst was shown {row["share"]:.0%} of each text.</p>'
+    )
+    groups: dict[str, list[str]] = {}
+    for finding in row["findings"] or ():
+        groups.setdefault(str(finding["kind"]), []).append(_linked(run, str(finding["text"] or "")))
+    order = [*_HEADINGS, *(kind for kind in groups if kind not in _HEADINGS)]
+    parts = "".join(_group(kind, groups[kind]) for kind in order if kind in groups)
+    return fold(f"Summary by {inline(row['analyst'])}", why + cut + parts, is_open=True) if several else by + why + cut + parts
+
+
+def _group(kind: str, items: list[str]) -> str:
+    listed = "".join(f'<li dir="auto">{item}</li>' for item in items)
+    return f'<h4>{escape(_HEADINGS.get(kind, kind))}</h4><ul class="findings">{listed}</ul>'
+
+
+def _linked(run: BlueprintRun, words: str) -> str:
+    """The text, with a link to its scores for each model that it names."""
+    if not run.called:
+        return escape(words)
+    names = "|".join(re.escape(name) for name in sorted(run.called, key=len, reverse=True))
+    parts, end = [], 0
+    for match in re.finditer(rf"(?<![\w/.-])(?:{names})(?![\w/-]|\.\w)", words):
+        parts += [
+            escape(words[end : match.start()]),
+            f'<a href="#{model_anchor(run, run.called[match[0]])}">{escape(match[0])}</a>',
+        ]
+        end = match.end()
+    return "".join((*parts, escape(words[end:])))
+
+
+def _grades(rows: StoredRows, run: BlueprintRun) -> str:
+    """Dimensions against models: the mean over analysts, the reasons when pointed at."""
+    found = pd.DataFrame(
+        rows.rows(
+            "rubric_grades", ("model", "dimension", "grade", "reasoning"), {"blueprint": run.id, "snapshot": run.snapshot}
+        )
+    )
+    if not len(found):
+        return ""
+    found["model"] = [run.called.get(name, name) for name in found["model"]]
+    place = {name: at for at, name in enumerate(run.models)}
+    models = sorted(found["model"].unique(), key=lambda name: (place.get(name, len(place)), name))
+    cells = dict(list(found.groupby(["dimension", "model"], sort=False)))
+    lines = [
+        HeatRow(inline(dimension), [_grade(cells.get((dimension, model)), model) for model in models])
+        for dimension in dict.fromkeys(found["dimension"])
+    ]
+    return fold(
+        "Grades from 1 to 10",
+        heat_table("Grades of dimensions, 1 to 10, higher is better", "Dimension", models, lines, _GRADE_EDGES),
+    )
+
+
+def _grade(own: Any, model: str) -> Heat | None:
+    if own is None:
+        return None
+    value = mean(own["grade"])
+    reasons = " ".join(str(one) for one in own["reasoning"] if not is_unknown(one))
+    return Heat(value, f"{model}: {estimate(value)}. {reasons}")

@@ -16,8 +16,7 @@ import numpy as np
 
 from dtef_pipeline.judging.judges import consensus_id
 from dtef_pipeline.report.stored_rows import StoredRow
-from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ResponseKey, criterion_key, response_key
-from dtef_pipeline.rubric.report.stored import ByPrompt
+from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ByPrompt, ResponseKey, criterion_key, response_key
 from dtef_pipeline.rubric.report.verdicts import JudgedPoints, criterion_words, judged
 
 RESULT_FORMAT = "dtef-rubric-result/1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,10 +17,10 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import blueprint_hash, digest, prompt_id
 from dtef_pipeline.survey.blueprint import wording
 from dtef_pipeline.survey.blueprint.answers import form_for_system, form_for_user, response_schema
-from dtef_pipeline.survey.blueprint.batches import batches
-from dtef_pipeline.survey.blueprint.formats import context_heading, context_question
+from dtef_pipeline.survey.blueprint.narrative import narrative
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.blueprint.systems import system_prompt
+from dtef_pipeline.survey.blueprint.wording import People, options_listed, percent, shares_listed
 from dtef_pipeline.survey.tables import BLUEPRINTS
 from dtef_pipeline.text.counted import counted
 
@@ -261,3 +262,65 @@ class _Asking:
             seed = int(digest(self.options.seed, targets[0].row["round"], asked)[:16], 16)
             return sorted(allowed, key=lambda q: digest(seed, q.id))
         return allowed
+
+
+def batches(kinds: Sequence[str], size: int) -> list[list[int]]:
+    """Places of the questions of each batch, each question in one of them.
+
+    `kinds`: of each question, in survey order, a name that it shares with its duplicates; a batch holds no kind twice. Batches are of
+    consecutive questions and of nearly equal lengths up to `size`; of an odd number in pairs the first three are together, so that none
+    is alone. Duplicates of each other move to the nearest batches with room.
+    """
+    lengths = _lengths(len(kinds), size, max(Counter(kinds).values(), default=0))
+    home = [batch for batch, length in enumerate(lengths) for _ in range(length)]
+    made: list[list[int]] = [[] for _ in lengths]
+    repeated = {kind for kind, count in Counter(kinds).items() if count > 1}
+    # Those that cannot go anywhere choose first.
+    for place in sorted(range(len(kinds)), key=lambda place: (kinds[place] not in repeated, place)):
+        free = [
+            batch
+            for batch, length in enumerate(lengths)
+            if len(made[batch]) < length and all(kinds[other] != kinds[place] for other in made[batch])
+        ]
+        if free:
+            nearest = min(free, key=lambda batch: (abs(batch - home[place]), batch))
+            made[nearest if kinds[place] in repeated else free[0]].append(place)
+        else:
+            made.append([place])
+    return sorted(sorted(batch) for batch in made if batch)
+
+
+def _lengths(questions: int, size: int, most_repeated: int) -> list[int]:
+    """Lengths of the batches: as few as `size` allows, none of one question if that can be, and as many as there are duplicates."""
+    count = max(min(-(-questions // size), max(questions // 2, 1)), most_repeated)
+    shortest, longer = divmod(questions, count) if count else (0, 0)
+    return [shortest + (batch < longer) for batch in range(count)]
+
+
+_BESIDE_EVERYONE: Mapping[str, str] = {
+    "attribute-label": "",
+    "distribution-context": ", with the answers of all respondents in parentheses",
+    "narrative": ", and how it differs from all respondents",
+}
+
+
+def context_heading(form: str, people: People, *, population_known: bool) -> str:
+    """The heading above the context questions; it compares with all respondents only where their answers are known beside the group's."""
+    beside = _BESIDE_EVERYONE[form] if population_known else ""
+    return f"How {people.name} answered other questions of the same survey{beside}"
+
+
+def context_question(row: Mapping[str, Any], form: str, people: People, *, show_n: bool) -> str:
+    """One context question with the people's answers; `row`: its `survey_responses` row."""
+    asked = f"Question: {row['question_text']}" + (f" ({row['n']} respondents)" if show_n and row["n"] is not None else "")
+    return f"{asked}\n{_answers(row, form, people)}"
+
+
+def _answers(row: Mapping[str, Any], form: str, people: People) -> str:
+    options, observed, population = row["options"], row["observed"], row["population"]
+    if form == "narrative":
+        return narrative(options, observed, population, people)
+    if form == "distribution-context" and population:
+        beside = zip(options, observed, population, strict=True)
+        return options_listed([f"{option}: {percent(own)} ({percent(everyone)})" for option, own, everyone in beside])
+    return shares_listed(options, observed)

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.boards.scored import Scored
+from dtef_pipeline.boards.intervals import Measures
+from dtef_pipeline.boards.ratios import Chosen, Grid, Term
+from dtef_pipeline.boards.scored import Deviations, Scored
+from dtef_pipeline.statistics.cluster_robust import Floats
+from dtef_pipeline.statistics.shared_noise import OF_OBSERVED
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
 from dtef_pipeline.survey.baselines.names import (
     EMPIRICAL_BAYES,
@@ -17,13 +23,150 @@ from dtef_pipeline.survey.baselines.names import (
 )
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.linked import question_clusters
-from dtef_pipeline.survey.boards.noise import sampling_noise
+from dtef_pipeline.survey.boards.noise import SamplingNoise, sampling_noise
 from dtef_pipeline.survey.boards.schemas import RELIABILITY
-from dtef_pipeline.survey.boards.skill import ADDED, measures
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import Sample
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
+
+_EQUAL_SCORES, _EQUAL_NOISE = 1e-12, 1e-7
+MIN_ROOM = 0.005
+"""Room between the leave-one-out marginal and the ceiling, in units of the score, below which no skill is given: noise alone would decide it."""
+ROOM_WIDTH, ROOM_SHARE, SURE_CLUSTERS = 0.05, 0.5, 10
+"""An interval of skill needs so many clusters, and that the interval of the room itself is above 0 and narrower than the first, in units of
+the score, or than this share of the room. (A limit relative to the room alone would show skill where a small room came out large by chance.)"""
+ADDED = (
+    *("score_low", "score_high", "parsed_score", "ceiling", "skill", "skill_low", "skill_high", "worth"),
+    *("n_questions", "n_batteries", "note"),
+)
+"""Columns that boards have with intervals, after those that they have without."""
+
+
+def measures(grid: Grid) -> Measures:
+    """`ceiling`, `skill` with its interval, and `worth` of the rows of a board.
+
+    `ceiling`: mean ceiling of the scored cells. `skill` = (score - others) / (ceiling - others) of means over the cells with all three: 0 = the
+    leave-one-out marginal, 1 = as good as the samples allow, below 0 = worse than the marginal; null where there is less room than MIN_ROOM,
+    and without interval where too little is known of it (ROOM_WIDTH, ROOM_SHARE, SURE_CLUSTERS). `worth` = sum gini / sum l2_corrected:
+    respondents of a real sample that would predict as well; null where the error is not above 0, and for the population marginal, which
+    contains the answers that it is scored against.
+    """
+    scored = np.isfinite(grid.column("score"))
+    ceiling = grid.mean(np.where(scored, grid.column("ceiling"), np.nan))
+    skill = _skill(grid)
+    error = grid.ratio(grid.column("l2_corrected"), grid.column("gini"))
+    of_marginal = (grid.rows["model"] == POPULATION_MARGINAL).to_numpy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worth = np.where((error > 0) & ~of_marginal, 1 / error, np.nan)
+    columns = {"ceiling": ceiling, **skill, "worth": worth}
+    no_end = np.isnan(columns["skill_low"]) & ~np.isnan(columns["skill"]) & (not grid.is_of_items)
+    return Measures(columns, _notes(columns, error, of_marginal, no_end, *_count_unknown(grid)))
+
+
+def _skill(grid: Grid) -> dict[str, Floats]:
+    """`skill`, `skill_low` and `skill_high`; with other answers the score and the marginal move, the ceiling does not."""
+    score, below, ceiling = (grid.column(name) for name in ("score", "others", "ceiling"))
+    top, bottom = _difference(score, below), np.where(np.isfinite(score), ceiling - below, np.nan)
+    known = np.isfinite(top) & np.isfinite(bottom)
+    room = grid.mean(np.where(known, bottom, np.nan))
+    nothing = np.full(len(room), np.nan)
+    if grid.is_of_items:
+        return {
+            "skill": np.where(room >= MIN_ROOM, grid.ratio(top, bottom), np.nan),
+            "skill_low": nothing,
+            "skill_high": nothing,
+        }
+
+    def terms(skill: Floats, noise: SamplingNoise) -> list[Term]:
+        return [(1, _difference_of_noise(noise, top), None), (skill, noise.others, noise.pair)]
+
+    def terms_of_room(_: Floats, noise: SamplingNoise) -> list[Term]:
+        return [(-1, noise.others, noise.pair)]
+
+    def part_of_marginal(skill: Floats, noise: SamplingNoise) -> list[Term]:
+        return [(1 - skill, noise.others, noise.pair)]
+
+    # Where a model predicts without these people's answers, what they share is at least that of the marginal's part, which is made of them:
+    # over questions the noise of the score averages out, and that of the marginal does not.
+    of_marginal = grid.variance_of_people(part_of_marginal, grid.ratio(top, bottom), known, OF_OBSERVED)
+    found = grid.estimate(top, bottom, terms, least=np.where(grid.correlation < OF_OBSERVED, of_marginal, 0))
+    low, high = _widen(*found.interval(), room, grid.mean(np.where(known, grid.column("ceiling_low") - below, np.nan)))
+    between = grid.estimate(np.where(known, bottom, np.nan), np.ones(len(bottom)), terms_of_room, OF_OBSERVED)
+    room_low, room_high = between.interval()
+    is_sure = (room_low > 0) & (room_high - room_low < np.maximum(ROOM_WIDTH, ROOM_SHARE * room))
+    is_sure &= (between.n_clusters >= SURE_CLUSTERS) & (room >= MIN_ROOM)
+    return {
+        "skill": np.where(room >= MIN_ROOM, found.value, np.nan),
+        "skill_low": np.where(is_sure, low, np.nan),
+        "skill_high": np.where(is_sure, high, np.nan),
+    }
+
+
+def _difference(first: Floats, second: Floats) -> Floats:
+    """The difference, 0 where it is what rounding makes of equal numbers."""
+    difference = first - second
+    difference[np.abs(difference) < _EQUAL_SCORES] = 0
+    return difference
+
+
+def _difference_of_noise(noise: SamplingNoise, difference: Floats) -> Deviations:
+    """Noise of a score less that of the marginal: where the two are equal and move alike it is 0, whatever rounding makes of it."""
+    moved = noise.score - noise.others[noise.pair]
+    equal = np.flatnonzero(difference == 0)
+    moved[equal] = np.where(np.abs(moved[equal]) < _EQUAL_NOISE, 0, moved[equal])
+    return moved
+
+
+def _widen(low: Floats, high: Floats, room: Floats, low_room: Floats) -> tuple[Floats, Floats]:
+    """The ends that skill has by one ceiling or the other: the `room` to the ceiling, and that to the lowered one, MIN_ROOM or more.
+
+    Where other questions and people might leave much less room, a ratio to it could be anything (Fieller 1954).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        more = np.maximum(np.where(np.isfinite(low_room), room / np.maximum(low_room, MIN_ROOM), 1), 1)
+    return np.minimum(low, low * more), np.maximum(high, high * more)
+
+
+def _count_unknown(grid: Grid) -> tuple[Floats, Floats]:
+    """Of each row the scored cells of which no n is known, though their references are, and all scored cells."""
+    scored = np.isfinite(grid.column("score"))
+    unknown = scored & np.isfinite(grid.column("uniform")) & np.isnan(grid.column("gini")) & np.isnan(grid.column("ceiling"))
+    ones = np.ones(len(scored))
+    return grid.totals(ones, unknown), grid.totals(ones, scored)
+
+
+def _notes(
+    columns: Mapping[str, Floats], error: Floats, of_marginal: Chosen, no_end: Chosen, unknown: Floats, scored: Floats
+) -> list[list[str]]:
+    """Why a row has no skill or no worth, or skill no interval, in words; empty where it has all.
+
+    `no_end`: which rows have skill without an interval; `unknown`: of how many of its `scored` pairs no n is known.
+    """
+    why: list[list[str]] = [[] for _ in error]
+    no_ceiling, no_skill = np.isnan(columns["ceiling"]), np.isnan(columns["skill"])
+    no_worth = np.isnan(columns["worth"]) & ~np.isnan(error) & ~no_ceiling & ~of_marginal
+    for place in np.flatnonzero(no_skill | no_end | no_worth | (unknown > 0)):
+        if unknown[place]:
+            why[place].append(_describe_unknown(int(unknown[place]), int(scored[place])))
+        elif no_ceiling[place]:
+            why[place].append("no ceiling known")
+        elif no_skill[place]:
+            why[place].append("skill: no leave-one-out marginal, or no room between it and the ceiling")
+        elif no_end[place]:
+            why[place].append("skill: no interval, too little is known of the room between the marginal and the ceiling")
+        if no_worth[place]:
+            why[place].append("worth: no error beyond what the samples explain, more respondents than can be told")
+    return why
+
+
+def _describe_unknown(unknown: int, scored: int) -> str:
+    """What a row lacks where no n is known of some of its scored pairs, or of all."""
+    if unknown == scored:
+        return "n is unknown: no ceiling, skill and worth, and intervals for other questions alone"
+    left = f"n is unknown of {unknown:,} of {scored:,} pairs"
+    return f"{left}: ceiling, skill, worth, and what intervals add for other people, are of the others"
+
 
 SCORED = Scored(
     keys=KEYS,

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 
+from dtef_pipeline.boards.boards import load_evidence
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.boards.cuts import of_cut
+from dtef_pipeline.drift.models import ModelDrift, model_drift
+from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
+from dtef_pipeline.report.leaderboard import MODEL_COLUMN, RANK, TIER, Beneath, Board, BoardColumn
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -26,8 +34,15 @@ from dtef_pipeline.report.markup import (
     with_intervals,
     with_name,
 )
-from dtef_pipeline.report.terminal import with_ranks
+from dtef_pipeline.report.terminal import named_apart, with_ranks
 from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.survey.boards.meanings import ENDS
+from dtef_pipeline.survey.boards.published import BREAKDOWNS, PUBLISHED
+from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
+from dtef_pipeline.survey.boards.views import view
+from dtef_pipeline.survey.drift_subject import SUBJECT
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.report.charts import references
 from dtef_pipeline.survey.report.groups import asked_alike
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
 from dtef_pipeline.text.counted import counted
@@ -142,3 +157,102 @@ def _tables(shown: pd.DataFrame, columns: list[Column], caption: str, frame: pd.
         for at, (title, rows) in enumerate(asked_alike(shown))
     ]
     return "".join(groups) or paragraph("No scores yet.")
+
+
+Boards = Mapping[str, pd.DataFrame]
+"""Boards by view."""
+_ON_PAGE = {view.name: view.table for view in PUBLISHED if view.is_board and view.on_page}
+
+
+def published(connection: duckdb.DuckDBPyConnection, table: str, view: str = "") -> pd.DataFrame:
+    """Rows of a published table without circular questions, models called apart; an empty frame when there is no such table.
+
+    `view`: whose rows, of a table of several.
+    """
+    if not has_table(connection, table):
+        return pd.DataFrame()
+    frame = connection.execute(f"SELECT * FROM {table} WHERE targets = 'clean'").df()
+    if table == BREAKDOWNS:
+        frame = of_cut(frame, view, KEYS.groups)
+    return named_apart(frame) if len(frame) else frame
+
+
+def boards(connection: duckdb.DuckDBPyConnection) -> Boards:
+    """Every board that the page shows."""
+    options = SurveyBoardOptions()
+    evidence = None if all(has_table(connection, table) for table in _ON_PAGE.values()) else load_evidence(connection, options)
+    return {
+        by: published(connection, table, by)
+        if has_table(connection, table)
+        else named_apart(view(connection, by, options, evidence))
+        for by, table in _ON_PAGE.items()
+    }
+
+
+def published_drift(connection: duckdb.DuckDBPyConnection) -> ModelDrift:
+    """The published tables where they exist, else the same computed from the scores."""
+    if has_table(connection, "drift") and has_table(connection, "drift_series"):
+        of_family = f"WHERE family = '{SUBJECT.family}'"
+        checks, series = (
+            connection.sql(f"SELECT {', '.join(schema.names)} FROM {name} {of_family}").to_arrow_table()
+            for name, schema in (("drift", DRIFT), ("drift_series", DRIFT_SERIES))
+        )
+        if len(checks):
+            return ModelDrift(checks, series)
+    return model_drift(connection, SUBJECT)
+
+
+_HOW_TO_READ_BOARD = (
+    "Higher is better: a dot is a model's mean score, its whisker the 95 % interval. A model left of the marginal lines does worse than "
+    "answering for everybody alike; the ceiling is what a perfect predictor would reach on samples of these sizes. The population marginal "
+    "contains the answers of the very group it predicts, so it can come near the ceiling or pass it; the leave-one-out marginal does not. "
+    f"A model without a score in {SCORED.ranked_from} segments (or in all, if there are fewer) is shown without a rank."
+)
+_RANKED_BY = (
+    "Not every model has a score on every pair, and some pairs are easier than others. So models are ranked by the adjusted score: the score "
+    "that each would have, had all been asked the same pairs (least squares of model and pair, over the pairs that two models or more have)."
+)
+
+
+_SHOWN_COLUMNS = [
+    RANK,
+    TIER,
+    MODEL_COLUMN,
+    BoardColumn(
+        "score",
+        "Score",
+        meaning="Mean under the published policy: unparseable and refused responses count 0, wrong lengths 0.1",
+        ends=ENDS["score"],
+    ),
+    BoardColumn(
+        "adjusted_score",
+        "Ranked by",
+        meaning="Adjusted score: the score had every model been asked the same pairs",
+    ),
+    BoardColumn(
+        "parsed_score",
+        "Parsed only",
+        meaning="Mean over the responses that could be read; beneath it their share of all responses",
+        beneath=Beneath("parse_rate", percent, "{} read"),
+    ),
+    BoardColumn(
+        "skill",
+        "Skill",
+        meaning="Position between the leave-one-out marginal (0) and the ceiling (1)",
+        ends=ENDS["skill"],
+    ),
+    BoardColumn(
+        "worth",
+        "Worth",
+        meaning="Size of a real sample of the group that would predict as well as the responses that could be read, in respondents",
+    ),
+    BoardColumn("n_pairs", "Pairs", whole, "Segment and question pairs behind the score"),
+    BoardColumn(
+        "n_questions",
+        "Questions",
+        whole,
+        "Different questions behind the score; beneath it their batteries, by which intervals go",
+        beneath=Beneath("n_batteries", whole, "{} batteries"),
+    ),
+]
+SURVEY_BOARD = Board(_HOW_TO_READ_BOARD, _SHOWN_COLUMNS, references, _RANKED_BY)

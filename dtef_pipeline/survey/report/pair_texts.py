@@ -12,8 +12,8 @@ import duckdb
 
 from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.boards.cells import cells_sql, has_table, parameters
-from dtef_pipeline.report.download import packed
 from dtef_pipeline.report.markup import paragraph
+from dtef_pipeline.report.page_files import packed
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS

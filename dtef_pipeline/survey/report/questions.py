@@ -30,7 +30,6 @@ from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.report.groups import asked_alike
-from dtef_pipeline.survey.report.ties import all_of
 from dtef_pipeline.text.counted import counted
 
 _HOW_TO_READ_QUESTIONS = (
@@ -205,3 +204,13 @@ def _texts(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         "FROM survey_responses GROUP BY ALL ORDER BY ALL"
     ).df()
     return found.set_index(_QUESTION_KEY)
+
+
+_MOST_NAMED = 3
+
+
+def all_of(names: Sequence[str]) -> str:
+    """One name, a few that tie, or how many do."""
+    if len(names) == 1:
+        return names[0]
+    return f"{len(names)} tied" + (f": {', '.join(names)}" if len(names) <= _MOST_NAMED else "")

@@ -7,11 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from assets.engine.reply_lengths import mean_lengths
+from assets.engine.dry_run import mean_lengths
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.stage import Lengths
-from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.games.tables import EPISODE_TURNS
+from dtef_pipeline.games.tables import EPISODE_TURNS, LEAGUE_SPACE
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse

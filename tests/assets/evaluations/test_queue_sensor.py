@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from assets.evaluations import ended_runs, queue_sensor
-from assets.stage import told_events
+from assets.stage import partitions
 from assets.stage.resources import Store
 from dtef_pipeline.cli.started_runs import dagster_instance
 from resources.evaluations.evaluation_store import QUEUE_TAG, EvaluationStore
@@ -24,7 +24,7 @@ def test_a_tick_without_evaluations_makes_nothing(state: Path) -> None:
 
 
 def test_an_evaluation_is_one_run_whose_events_have_no_gap(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(told_events, "ANSWERS_TOLD_EVERY_S", 0.0)
+    monkeypatch.setattr(partitions, "ANSWERS_TOLD_EVERY_S", 0.0)
     queue_id = queue.submit()
     (request,) = queue.tick()
     assert (request.job_name, request.tags[QUEUE_TAG], request.tags["dtef/snapshot"]) == ("games_pipeline", queue_id, "base")
@@ -226,7 +226,7 @@ def test_an_event_that_cannot_be_stored_fails_no_stage(queue: Queue, monkeypatch
     queue_id = queue.submit()
     (request,) = queue.tick()
     with monkeypatch.context() as broken:
-        broken.setattr(told_events, "tell_run", lambda *_: 1 / 0)
+        broken.setattr(partitions, "tell_run", lambda *_: 1 / 0)
         assert queue.run(request).success
     queue.tick()
     assert queue.kinds(queue_id) == ["queued", "started", "completed"]

@@ -16,8 +16,7 @@ import yaml
 from assets.games.scenarios import add_scenarios
 from assets.launch import GAMES_ROLL_UP_NAMES, GAMES_STAGE_NAMES, OF_SCENARIOS, Launched, materialize
 from dtef_pipeline.games import packs
-from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.games.stored_tables import GAMES_TABLES
+from dtef_pipeline.games.tables import GAMES_TABLES, LEAGUE_SPACE
 from resources.gateway.retries import Backoff
 from resources.settings import Settings
 from resources.warehouse import Warehouse

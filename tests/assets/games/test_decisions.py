@@ -10,7 +10,7 @@ from assets.games.scenarios import add_scenarios
 from assets.launch import DECISION_STAGE_NAMES, OF_SCENARIOS, materialize
 from dtef_pipeline.games import packs
 from dtef_pipeline.games.packs import adapters
-from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.tables import LEAGUE_SPACE
 from tests.assets.games.conftest import REPLIES, SHOW_CARDS, League
 from tests.fake_llm_server import Call
 

@@ -20,7 +20,7 @@ from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import panel_settings
 from dtef_pipeline.games.settings import GamesSettings
-from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.tables import LEAGUE_SPACE
 from dtef_pipeline.survey.panel import load_panel
 from resources.settings import Settings
 from resources.warehouse import Warehouse

@@ -18,7 +18,7 @@ import yaml
 from assets.launch import OF_BLUEPRINTS, RUBRIC_ROLL_UP_NAMES, RUBRIC_STAGE_NAMES, Launched, materialize
 from assets.rubric.files import RUBRIC_BLUEPRINT, add, known_blueprints
 from dtef_pipeline.cli.started_runs import dagster_instance
-from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from resources.blueprint_files import RubricFile, content_hash
 from resources.gateway.retries import Backoff
 from resources.settings import Settings

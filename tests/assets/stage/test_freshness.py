@@ -14,7 +14,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.stage.freshness import LATE, VERY_LATE, nightly_freshness
+from assets.stage.night_request import LATE, VERY_LATE, nightly_freshness
 from resources.settings import Settings
 from tests.conftest import ROOT
 

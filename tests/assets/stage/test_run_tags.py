@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets.definitions import defs
-from assets.stage.ranges import range_tags
+from assets.stage.partitions import range_tags
 from tests.assets.conftest import Pipeline
 
 

@@ -13,7 +13,7 @@ import pytest
 from assets.definitions import defs
 from assets.launch import STAGE_NAMES
 from assets.stage.dagster_internals import RANGE_END, RANGE_START
-from assets.stage.ranges import ranges
+from assets.stage.partitions import ranges
 from assets.stage.resources import Store
 from assets.survey.landing import CHANGED_TAG, new_round
 from assets.survey.landing import Landing as Tick

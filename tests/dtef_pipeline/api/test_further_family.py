@@ -14,8 +14,7 @@ from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.asking.draws import Draws
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, RunSettings, Setting
-from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.stored_tables import QA_CALL_TABLES, QA_TABLES
+from dtef_pipeline.qa.tables import QA_CALL_TABLES, QA_SPACE, QA_TABLES
 from tests.dtef_pipeline.api.asked_runs import LAW, asked_qa, partition, submitted
 from tests.dtef_pipeline.api.made import add_partitions, client_in, settings_in
 

@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.boards.costs import costs, costs_with_reasons, count_calls_once, spent_in_all, usage_by_model
 from dtef_pipeline.boards.used_calls import Calls, FamilyCalls
-from dtef_pipeline.qa.result_tables import QA_ANCHORS
-from dtef_pipeline.qa.stored_tables import QA_CALL_TABLES
-from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES
-from dtef_pipeline.rubric.stored_tables import RUBRIC_CALL_TABLES
+from dtef_pipeline.qa.tables import QA_ANCHORS, QA_CALL_TABLES, QA_JUDGEMENTS, QA_RESPONSES
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CALL_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES

@@ -13,7 +13,7 @@ import pytest
 
 from dtef_pipeline.boards.paired_items import compare_boards
 from dtef_pipeline.qa.latest_scores import latest_scores
-from dtef_pipeline.qa.result_tables import OF_ONE_BOARD
+from dtef_pipeline.qa.tables import OF_ONE_BOARD
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 from dtef_pipeline.statistics.multiplicity import holm
 from tests.made.qa_scores import connected, score_row

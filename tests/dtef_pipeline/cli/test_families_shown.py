@@ -8,7 +8,7 @@ import pytest
 from dtef_pipeline.boards.comparisons import comparisons
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
 from dtef_pipeline.cli.survey import boards
-from dtef_pipeline.report.fitting import MOST_COLUMNS, Fit
+from dtef_pipeline.report.terminal import MOST_COLUMNS, Fit
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from tests.dtef_pipeline.boards.test_families import TESTS, panel, unread
 

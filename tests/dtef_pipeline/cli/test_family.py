@@ -13,7 +13,7 @@ import pytest
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.cli import families
 from dtef_pipeline.drift.models import model_drift
-from dtef_pipeline.drift.rule_table import rule_table
+from dtef_pipeline.drift.rule import rule_table
 from dtef_pipeline.families import FAMILIES, TABLES
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, validity_tables
 from dtef_pipeline.rubric.watched_drift import WATCHED

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.games.persona_results import game_results
-from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
+from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, LEAGUE_SPACE
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused, use
 from tests.made.made_scores import CHIPS_WON, connected_scores, scored_games

@@ -9,7 +9,7 @@ import pytest
 
 from assets.definitions import defs
 from assets.stage.resources import Store
-from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.tables import LEAGUE_SPACE
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused, use
 from tests.made.game_pages import played_league

@@ -14,7 +14,7 @@ from dtef_pipeline.cli.rubric import rubric_run
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import RunSettings, run_config
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
-from dtef_pipeline.rubric.policy import ScoringPolicy
+from dtef_pipeline.rubric.hybrid import ScoringPolicy
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
 from resources.settings import Settings
 from tests.dtef_pipeline.cli.commands import dtef, name_panel

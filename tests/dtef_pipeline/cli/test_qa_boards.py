@@ -21,7 +21,7 @@ from assets.definitions import defs
 from assets.stage.resources import Store
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.cli.qa.qa_group import qa
-from dtef_pipeline.qa.result_tables import QA_ROLLED_UP
+from dtef_pipeline.qa.tables import QA_ROLLED_UP
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use

@@ -15,7 +15,7 @@ from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.settings import QaSettings
-from dtef_pipeline.qa.stored_tables import QA_TABLES
+from dtef_pipeline.qa.tables import QA_TABLES
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 from resources.settings import Settings
 from resources.warehouse import Warehouse

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.verdict_text import headline
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.dtef_pipeline.drift.model_drift_rows import beside
 from tests.made.scores import scores_table

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.grouped_reasons import grouped_reasons
 from dtef_pipeline.drift.rule import drift_verdict
+from dtef_pipeline.drift.verdict_text import grouped_reasons
 
 AT_HOURS = {"equal": ((0.5, 0.5), 48), "apart": ((0.5, 0.51), 48), "close": ((0.5, 0.9), 3), "close and equal": ((0.5, 0.5), 3)}
 GROUPED = {

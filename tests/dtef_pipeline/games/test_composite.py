@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.games.episode_items import item_rows, items_given, opponents_given, truth_id
+from dtef_pipeline.games.in_play import system_text
 from dtef_pipeline.games.manifest import Weighing, read_manifests
-from dtef_pipeline.games.opening import system_text
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import game_results
 from tests.made.game_pages import SCENARIOS

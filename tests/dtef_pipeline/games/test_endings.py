@@ -9,15 +9,12 @@ import pytest
 
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.games.contract import GameEnding, GameResult
-from dtef_pipeline.games.episode import GameEpisode, play_baselines
+from dtef_pipeline.games.episode import GameEpisode, LeaguePlan, play_baselines
 from dtef_pipeline.games.episode_items import GameItem
-from dtef_pipeline.games.in_play import GameInPlay
+from dtef_pipeline.games.episode_rows import turn_rows
+from dtef_pipeline.games.in_play import GameInPlay, in_units, trace_hash, unit_in_words, words_at_end
 from dtef_pipeline.games.manifest import read_manifests
-from dtef_pipeline.games.matches import LeaguePlan
-from dtef_pipeline.games.opening import in_units, unit_in_words, words_at_end
 from dtef_pipeline.games.packs import Pack, pack
-from dtef_pipeline.games.traces import trace_hash
-from dtef_pipeline.games.turn_rows import turn_rows
 from tests.conftest import ROOT
 from tests.dtef_pipeline.games.test_every_scenario import every_pack, situations
 from tests.made.made_games import MODEL_A, baseline, model_player, played_with, response_to, show_pack

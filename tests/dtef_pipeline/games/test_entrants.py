@@ -12,7 +12,7 @@ from assets.games.known_games import known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.baselines import baselines_of
+from dtef_pipeline.games.contract import baselines_of
 from dtef_pipeline.games.entrants import absent_by_scenario, entrants, refuse_unknown_models
 from dtef_pipeline.games.episode_items import item_rows, items_given
 from dtef_pipeline.games.packs import Pack, pack

@@ -7,8 +7,7 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import GameTrace
 from dtef_pipeline.games.episode import GameEpisode, play_baselines, replay
-from dtef_pipeline.games.opening import opening_messages
-from dtef_pipeline.games.traces import seat_counts, trace_hash, trace_json, trace_of_json
+from dtef_pipeline.games.in_play import opening_messages, seat_counts, trace_hash, trace_json, trace_of_json
 from tests.made.made_games import MODEL_B, PERSONA, baseline, model_player, played_with, response_to, show_pack
 
 PACK = show_pack()

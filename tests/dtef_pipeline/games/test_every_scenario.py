@@ -16,16 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtef_pipeline.games.baselines import baseline_rng, baselines_of
-from dtef_pipeline.games.contract import Chooses, Illegal
+from dtef_pipeline.games.contract import Chooses, Illegal, baseline_rng, baselines_of
 from dtef_pipeline.games.episode import GameEpisode, play_baselines, replay
-from dtef_pipeline.games.in_play import GameInPlay
+from dtef_pipeline.games.in_play import GameInPlay, opening_messages, trace_hash, trace_json, trace_of_json
 from dtef_pipeline.games.manifest import read_manifests
-from dtef_pipeline.games.opening import opening_messages
 from dtef_pipeline.games.packs import Pack, adapters
-from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.games.players import Player
-from dtef_pipeline.games.traces import trace_hash, trace_json, trace_of_json
+from dtef_pipeline.games.personas import Persona, Player
 from dtef_pipeline.text.well_formed import well_formed
 from tests.conftest import ROOT
 from tests.made.made_games import MODEL_A, ShowCards, ShowState, baseline, model_player, played_with, show_pack

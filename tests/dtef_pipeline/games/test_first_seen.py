@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtef_pipeline.games.first_seen import with_first_seen
-from dtef_pipeline.games.in_play import GameInPlay
+from dtef_pipeline.games.in_play import GameInPlay, trace_json, with_first_seen
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import pack
-from dtef_pipeline.games.traces import trace_json
 from tests.conftest import ROOT
 
 MANIFESTS = read_manifests(ROOT / "data" / "scenarios")

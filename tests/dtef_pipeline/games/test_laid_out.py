@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from assets.games.known_games import known_scenarios
 from dtef_pipeline.games.contract import Illegal
 from dtef_pipeline.games.games_paired import ASKED_AGAIN, laid_out, run_on
-from dtef_pipeline.games.opening import again_text, system_text, turn_text, usual_seating
+from dtef_pipeline.games.in_play import again_text, system_text, turn_text, usual_seating
 from dtef_pipeline.games.packs import Pack, pack_if_installed
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from resources.settings import Settings

@@ -13,9 +13,8 @@ from dtef_pipeline.games import pack_files
 from dtef_pipeline.games.contract import Count, GameResult
 from dtef_pipeline.games.episode_items import truth_id
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.pack_files import check_packs
+from dtef_pipeline.games.pack_files import check_packs, trial_faults
 from dtef_pipeline.games.packs import OfManifest, pack
-from dtef_pipeline.games.trial_play import trial_faults
 from tests.conftest import ROOT
 from tests.made.made_games import ShowCards, show_pack
 

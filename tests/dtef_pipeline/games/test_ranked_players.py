@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dtef_pipeline.games.ranked_players import places, ranked_players, versions_shown
+from dtef_pipeline.games.same_games import places, ranked_players, versions_shown
 from tests.made.made_games import show_pack
 
 

@@ -12,7 +12,7 @@ import pytest
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, game_results
 from dtef_pipeline.games.report.league_rows import played_scenarios
 from dtef_pipeline.games.report.player_board import metric_boards
-from dtef_pipeline.games.report.same_games_part import same_games_chapters
+from dtef_pipeline.games.report.scenario_page import same_games_chapters
 from dtef_pipeline.games.same_games import shared_results, with_coverage
 from dtef_pipeline.games.tables import EPISODES
 from dtef_pipeline.report.stored_rows import StoredRows

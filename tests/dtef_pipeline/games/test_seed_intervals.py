@@ -7,7 +7,7 @@ import statistics
 import numpy as np
 import pytest
 
-from dtef_pipeline.games.seed_intervals import ALIKE_SEEDS, GroupMeans, SeedSums, group_means_of
+from dtef_pipeline.games.persona_results import ALIKE_SEEDS, GroupMeans, SeedSums, group_means_of
 from dtef_pipeline.statistics.proportions import wilson_interval
 
 Episodes = dict[int, list[float]]

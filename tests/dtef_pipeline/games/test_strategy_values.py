@@ -12,20 +12,23 @@ import pytest
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.decision_points import (
+    DecisionPlan,
     DecisionPoint,
+    PointAsked,
+    answer_table,
     decision_points,
     draw_counts,
     has_decision_points,
+    merged_answers,
+    point_messages,
     points_to_ask,
 )
-from dtef_pipeline.games.decision_rows import DecisionPlan, PointAsked, answer_table, merged_answers, point_messages
 from dtef_pipeline.games.episode_items import truth_id
 from dtef_pipeline.games.exact_play import exact_game
+from dtef_pipeline.games.in_play import opening_messages
 from dtef_pipeline.games.manifest import read_manifest
-from dtef_pipeline.games.opening import opening_messages
 from dtef_pipeline.games.packs import Pack
-from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.games.players import Player
+from dtef_pipeline.games.personas import Persona, Player
 from dtef_pipeline.games.small_poker import SmallPoker
 from dtef_pipeline.games.strategies import Strategy, uniform
 from dtef_pipeline.games.strategy_values import (

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.drift.models import model_drift
-from dtef_pipeline.drift.rule_table import rule_table
+from dtef_pipeline.drift.rule import rule_table
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
 from dtef_pipeline.games.watched_play import GAMES_WATCHED, moved_baselines
 from dtef_pipeline.report.drift_chapter import drift_chapters

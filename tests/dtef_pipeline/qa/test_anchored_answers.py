@@ -17,11 +17,9 @@ from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import moved_judges
-from dtef_pipeline.qa.anchored_answers import anchor_looks, judged_answers, more_answers, qa_anchor_rows
 from dtef_pipeline.qa.arbiter import Arbiter
-from dtef_pipeline.qa.result_tables import QA_ANCHOR_ITEMS, QA_ANCHORS
-from dtef_pipeline.qa.tables import QA_ITEMS
-from dtef_pipeline.qa.watched_scores import QA_WATCHED
+from dtef_pipeline.qa.tables import QA_ANCHOR_ITEMS, QA_ANCHORS, QA_ITEMS
+from dtef_pipeline.qa.watched_scores import QA_WATCHED, anchor_looks, judged_answers, more_answers, qa_anchor_rows
 from tests.made.qa_scores import connected, night, table_of
 
 JUDGE = Arbiter(ModelSpec(name="j", model="openai/j"))

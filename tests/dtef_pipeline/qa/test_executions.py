@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.judging.code_checks import CheckResult
-from dtef_pipeline.qa.executions import execution_rows, executions, known_verdicts, rows_so_far, to_run
+from dtef_pipeline.qa.program import execution_rows, executions, known_verdicts, rows_so_far, to_run
 from tests.made.qa_items import BIRD, TWICE, responses_to, rows_of_items
 
 ITEMS = rows_of_items(BIRD, TWICE)

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.qa.item_files.rows import no_text
-from dtef_pipeline.qa.metric import MetricValue, parse_metric
+from dtef_pipeline.qa.metric import MetricValue, normalise, parse_metric
 from dtef_pipeline.qa.model import ItemError
-from dtef_pipeline.qa.normalise import normalise
 from tests.conftest import SHARED
 
 VECTORS = SHARED / "transcripts" / "vectors.json"

@@ -11,8 +11,8 @@ import pytest
 
 from dtef_pipeline.drift.netted import Shift, net_of
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.qa.netted_scores import net_of_judge
-from dtef_pipeline.qa.result_tables import QA_ANCHORS
+from dtef_pipeline.qa.tables import QA_ANCHORS
+from dtef_pipeline.qa.watched_scores import net_of_judge
 from tests.made.qa_scores import night
 
 BY = "judge 1, j[temperature=0,top_p=1], factuality+semantic"

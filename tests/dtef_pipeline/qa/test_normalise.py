@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.normalise import folded, normalise
+from dtef_pipeline.qa.metric import folded, normalise
 from tests.conftest import SHARED
 
 VECTORS = SHARED / "transcripts" / "vectors.json"

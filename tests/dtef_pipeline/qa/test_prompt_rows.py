@@ -12,9 +12,8 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import with_messages
 from dtef_pipeline.qa.prompt_rows import OPTION_ORDERS, AskedHow, cited_prompts, plain_prompts, with_other_conditions
 from dtef_pipeline.qa.tables import QA_CONTEXT
-from dtef_pipeline.qa.transcripts.bm25 import Bm25Retriever
 from dtef_pipeline.qa.transcripts.chunks import DOCUMENT_SCHEMA, chunks_of, documents_table
-from dtef_pipeline.qa.transcripts.retriever import Retrieval, SourceText
+from dtef_pipeline.qa.transcripts.retriever import Bm25Retriever, Retrieval, SourceText
 from tests.made.qa_items import BIRD, BIRDS_SHOWN, KEEPER, LIGHTHOUSE, ROWERS, light_documents, rows_of_items
 
 SETTINGS = [

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.latest_scores import latest_scores, qa_scores, qa_snapshot_order
-from dtef_pipeline.qa.result_tables import QA_BOARD, QA_BOARDS, QA_CUTS
 from dtef_pipeline.qa.suite_boards import qa_boards, qa_results, suite_board
+from dtef_pipeline.qa.tables import QA_BOARD, QA_BOARDS, QA_CUTS
 from dtef_pipeline.tables import COMPARISONS
 from tests.made.qa_scores import connected, night, score_row, table_of
 

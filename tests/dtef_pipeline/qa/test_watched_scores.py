@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dtef_pipeline.drift.models import model_drift
-from dtef_pipeline.drift.rule_table import rule_table
+from dtef_pipeline.drift.rule import rule_table
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from tests.made.qa_scores import connected, night, score_row
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dtef_pipeline.report.digits import cost_decimals, decimals, written
+from dtef_pipeline.report.stored_rows import cost_decimals, decimals, written
 
 NAN, INF = math.nan, math.inf
 

@@ -13,7 +13,7 @@ from dtef_pipeline.drift.models import ModelDrift, model_drift
 from dtef_pipeline.drift.verdict_text import odds
 from dtef_pipeline.report.drift import drift
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.survey.report.tables import published_drift
+from dtef_pipeline.survey.report.attributes import published_drift
 from tests.made.scores import scores_table
 from tests.made.snapshots import nights
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.fitting import Fit, shown_columns
-from dtef_pipeline.report.terminal import render
+from dtef_pipeline.report.terminal import Fit, render, shown_columns
 
 QUESTION = "Do you think the increased use of AI across society is likely to make the cost of living better or worse?"
 BOARD = pd.DataFrame(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.aggregate import prompt_parts, rescored, scores
 from dtef_pipeline.rubric.coverage import coverage
-from dtef_pipeline.rubric.policy import ScoringPolicy
+from dtef_pipeline.rubric.hybrid import ScoringPolicy
 from dtef_pipeline.rubric.score_rows import similarities
 from tests.dtef_pipeline.rubric import example
 from tests.dtef_pipeline.rubric.scored_rows import RESPONSE_ROW, points_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.analyst_reply import (
+from dtef_pipeline.rubric.analyst_report import (
     DIMENSIONS,
     INSIGHT_KINDS,
     SummaryMention,

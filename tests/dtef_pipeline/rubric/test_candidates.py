@@ -6,7 +6,7 @@ import pytest
 
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.candidates import Candidates, known_selector
+from dtef_pipeline.rubric.conversations import Candidates, known_selector
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.score_rows import chosen_embedder
 from dtef_pipeline.rubric.summary_rows import chosen_analysts

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.coverage import coverage
-from dtef_pipeline.rubric.policy import ScoringPolicy
+from dtef_pipeline.rubric.hybrid import ScoringPolicy
 from tests.dtef_pipeline.rubric.scored_rows import path, points_of, required
 
 TWO_BLOCKS = [

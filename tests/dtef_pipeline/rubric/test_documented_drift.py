@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dtef_pipeline.drift.rule_table import rule_table
+from dtef_pipeline.drift.rule import rule_table
 from dtef_pipeline.rubric.watched_drift import WATCHED
 from tests.dtef_pipeline.rubric.score_tables import scores_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.policy import ScoringPolicy
+from dtef_pipeline.rubric.hybrid import ScoringPolicy
 
 
 def test_every_choice_changes_the_hash_and_equal_choices_do_not() -> None:

@@ -11,9 +11,8 @@ import pytest
 
 from dtef_pipeline.boards.costs import costs as costs_of_calls
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_SUMMARIES
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CALL_TABLES, RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, champions_table, validity_tables
-from dtef_pipeline.rubric.stored_tables import RUBRIC_CALL_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
 from tests.made.rubric_pages import made_tables
 from tests.made.rubric_warehouse import keep

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.asking.embeddings import text_hash
-from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER, ScoringPolicy
+from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER, ScoringPolicy
 from dtef_pipeline.rubric.score_rows import score_tables
 from dtef_pipeline.rubric.tables import RUBRIC_CRITERIA, RUBRIC_POINTS, RUBRIC_PROMPTS, RUBRIC_RESPONSES, RUBRIC_SCORES
 from tests.dtef_pipeline.rubric.scored_rows import RESPONSE_ROW

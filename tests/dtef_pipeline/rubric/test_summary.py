@@ -12,8 +12,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.errors import ConfigError, NameLeak
 from dtef_pipeline.rubric import analyst_report
-from dtef_pipeline.rubric.analyst_reply import DIMENSIONS, INSIGHT_KINDS
-from dtef_pipeline.rubric.analyst_report import ReportedPrompt, ReportedResponse, SummaryMaterial
+from dtef_pipeline.rubric.analyst_report import DIMENSIONS, INSIGHT_KINDS, ReportedPrompt, ReportedResponse, SummaryMaterial
 from dtef_pipeline.rubric.anonymise import Participant
 from dtef_pipeline.rubric.summary import (
     GRADES,

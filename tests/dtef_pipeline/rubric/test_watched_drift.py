@@ -13,7 +13,7 @@ import pytest
 from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule_table import rule_table
+from dtef_pipeline.drift.rule import rule_table
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from dtef_pipeline.report.drift_chapter import drift_chapters
 from dtef_pipeline.report.stored_rows import StoredRows

@@ -8,8 +8,7 @@ import pytest
 
 from assets.survey.panel_file import known_panel
 from dtef_pipeline.asking.models import Budget, load_models
-from dtef_pipeline.drift.panel_section import load_drift_settings
-from dtef_pipeline.drift.settings import DriftSettings
+from dtef_pipeline.drift.settings import DriftSettings, load_drift_settings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.panel import check_named, load_panel

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from assets.games.known_games import known_personas
 from dtef_pipeline.api.documents import versioned_documents
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.approved import require_approved
-from dtef_pipeline.games.players import Player
+from dtef_pipeline.games.personas import Player, require_approved
 from tests.dtef_pipeline.api.made import client_in, settings_in
 from tests.made.made_games import MODEL_A
 

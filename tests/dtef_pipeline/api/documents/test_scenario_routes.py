@@ -18,9 +18,8 @@ from dtef_pipeline.api.documents import document_kinds, engine_check
 from dtef_pipeline.api.documents.engine_check import engine_faults
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.manifest_faults import manifest_faults
+from dtef_pipeline.games.pack_files import manifest_faults, trial_faults
 from dtef_pipeline.games.packs import adapters, pack
-from dtef_pipeline.games.trial_play import trial_faults
 from tests.conftest import ROOT
 from tests.dtef_pipeline.api.made import client_in, settings_in
 

@@ -17,8 +17,7 @@ from dtef_pipeline.api.results.family_results import FamilyResults
 from dtef_pipeline.api.results.run_context import RunContext, Spent
 from dtef_pipeline.api.results.run_results import Results, ResultsKept
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
+from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, LEAGUE_SPACE
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_SCORES
 from dtef_pipeline.survey.tables import BLUEPRINTS, PREDICTIONS, SCORES, SURVEY_RESPONSES
 from resources.evaluations.evaluation_store import QUEUE_TAG, AskedRun, Evaluation, EvaluationStore

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from dtef_pipeline.games.holdem.betting import HoldemHand, after, allowed, new_hand
-from dtef_pipeline.games.holdem.showdown import nets
+from dtef_pipeline.games.holdem.betting import HoldemHand, after, allowed, nets, new_hand
 from tests.made.holdem_hands import after_commands, limit_holdem, walk
 from tests.made.pokerkit_table import same_at_both_tables
 

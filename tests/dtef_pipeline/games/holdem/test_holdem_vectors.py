@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.games.holdem.deck import shuffled
-from dtef_pipeline.games.holdem.showdown import compared
+from dtef_pipeline.games.holdem.betting import compared, shuffled
 from tests.conftest import SHARED
 from tests.made.holdem_hands import limit_holdem, played, won
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from dtef_pipeline.games.holdem.deck import HOLDEM_RANKS, SORTED_DECK, Cards
+from dtef_pipeline.games.holdem.betting import HOLDEM_RANKS, SORTED_DECK, Cards
 from dtef_pipeline.games.holdem.strength import lead, made, median_lead, outs, starting_hand, starting_leads, weak
 
 ALL_DEALS = 2_097_572_400

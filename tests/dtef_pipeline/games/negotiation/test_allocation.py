@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.baselines import baselines_of
-from dtef_pipeline.games.contract import Count, Illegal
+from dtef_pipeline.games.contract import Count, Illegal, baselines_of
 from dtef_pipeline.games.negotiation.allocation import Allocation, of_manifest
 from dtef_pipeline.games.negotiation.bargain import TOTAL_VALUE, Bargain, dealt_values
 from tests.made.negotiations import a_bargain, an_allocation, shipped

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.baselines import baselines_of
-from dtef_pipeline.games.contract import Count, Illegal
+from dtef_pipeline.games.contract import Count, Illegal, baselines_of
 from dtef_pipeline.games.negotiation.sealed_bid import SealedBid, SealedBids, of_manifest
 from tests.made.negotiations import an_auction, shipped
 

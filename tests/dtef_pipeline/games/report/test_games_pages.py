@@ -10,7 +10,7 @@ import pytest
 
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import pack
-from dtef_pipeline.games.report.episode_steps import TextParts, text_parts
+from dtef_pipeline.games.report.episode_page import TextParts, text_parts
 from dtef_pipeline.games.report.pages import games_pages
 from dtef_pipeline.games.strategy_values import StrategyOptions, strategy_rows
 from dtef_pipeline.games.tables import DECISION_ANSWERS

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.baselines import baseline_rng, baselines_of
-from dtef_pipeline.games.contract import Count, GameResult, Illegal
+from dtef_pipeline.games.contract import Count, GameResult, Illegal, baseline_rng, baselines_of
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.solitaire.optimum import solution
 from dtef_pipeline.games.solitaire.tableau import Tableau

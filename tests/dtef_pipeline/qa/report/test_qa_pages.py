@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pytest
 
 from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
-from dtef_pipeline.qa.report.pages import files_of_parts, qa_pages
-from dtef_pipeline.qa.report.quality import counts_of, histogram
+from dtef_pipeline.qa.report.index_page import counts_of, histogram
+from dtef_pipeline.qa.report.part_page import files_of_parts, qa_pages
 from dtef_pipeline.report.svg import CHART_STYLE
 from tests.made.qa_pages import connected_qa, qa_pages_of
 from tests.made.qa_suites import made_qa

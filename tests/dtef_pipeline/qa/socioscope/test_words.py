@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.socioscope.number_words import numbers_in_digits, plain_number
-from dtef_pipeline.qa.socioscope.singulars import singular
-from dtef_pipeline.qa.socioscope.words import answer_of, words
+from dtef_pipeline.qa.socioscope.words import answer_of, numbers_in_digits, plain_number, singular, words
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]

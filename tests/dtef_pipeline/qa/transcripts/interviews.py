@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
-from dtef_pipeline.qa.transcripts.corpus import Corpus
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
+from dtef_pipeline.qa.transcripts.metadata import Corpus
 from tests.conftest import SHARED
 
 INTERVIEWS = SHARED / "transcripts"

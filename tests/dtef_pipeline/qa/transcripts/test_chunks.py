@@ -13,7 +13,7 @@ from dtef_pipeline.qa.transcripts.chunks import (
     documents_table,
     index_texts,
 )
-from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
+from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
 from tests.dtef_pipeline.qa.transcripts.interviews import (
     METADATA,
     needs_interviews,

@@ -9,12 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.transcripts.bm25 import Bm25Retriever
 from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
 from dtef_pipeline.qa.transcripts.citations import check_citations, existence
-from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
-from dtef_pipeline.qa.transcripts.payload import RetrievalPayload, model_string, read_payload, retrieve
-from dtef_pipeline.qa.transcripts.remote import RemoteRetriever, read_remote
+from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
+from dtef_pipeline.qa.transcripts.remote import (
+    RemoteRetriever,
+    RetrievalPayload,
+    model_string,
+    read_payload,
+    read_remote,
+    retrieve,
+)
+from dtef_pipeline.qa.transcripts.retriever import Bm25Retriever
 from tests.dtef_pipeline.qa.transcripts.interviews import METADATA, vectors
 
 JSON = st.recursive(

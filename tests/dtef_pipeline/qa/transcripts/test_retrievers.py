@@ -13,11 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.transcripts.bm25 import Bm25Retriever, index_words
 from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table, index_texts
-from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
-from dtef_pipeline.qa.transcripts.embedded import EmbeddingRetriever, HybridRetriever, retriever_of
-from dtef_pipeline.qa.transcripts.retriever import DocumentIndex, Retrieval
+from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
+from dtef_pipeline.qa.transcripts.retriever import (
+    Bm25Retriever,
+    DocumentIndex,
+    EmbeddingRetriever,
+    HybridRetriever,
+    Retrieval,
+    index_words,
+    retriever_of,
+)
 
 COLOURS = ("red", "green", "blue")
 

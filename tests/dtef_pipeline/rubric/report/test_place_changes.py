@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.report.place_changes import PlaceChange, changes_part, place_changes
+from dtef_pipeline.rubric.report.index_page import PlaceChange, changes_part, place_changes
 from tests.made.read_page import ReadPage
 
 

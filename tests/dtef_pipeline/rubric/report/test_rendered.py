@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.report.rendered import MOST_RENDERED, markdown_markup, rendered, said_as
+from dtef_pipeline.rubric.report.marks import MOST_RENDERED, markdown_markup, rendered, said_as
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import HOSTILE
 

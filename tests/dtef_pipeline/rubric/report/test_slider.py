@@ -8,7 +8,7 @@ import pytest
 
 from dtef_pipeline.rubric.aggregate import rescored
 from dtef_pipeline.rubric.board import board
-from dtef_pipeline.rubric.report.slider import board_section, slider_data
+from dtef_pipeline.rubric.report.index_page import board_section, slider_data
 from tests.dtef_pipeline.rubric.report.model_rows import model_rows
 from tests.made.read_page import ReadPage
 

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.survey.blueprint.batches import batches
+from dtef_pipeline.survey.blueprint.prompts import batches
 
 SIZES = st.integers(2, 5)
 

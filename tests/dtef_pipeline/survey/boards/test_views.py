@@ -20,8 +20,7 @@ from dtef_pipeline.cli.survey.boards import lines_of_unranked, lines_of_view, re
 from dtef_pipeline.cli.survey.survey_group import survey
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import TABLES
-from dtef_pipeline.report.column_lines import heading
-from dtef_pipeline.report.terminal import intervals
+from dtef_pipeline.report.terminal import heading, intervals
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.meanings import subject_columns
 from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED, PUBLISHED

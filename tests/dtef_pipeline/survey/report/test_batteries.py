@@ -11,7 +11,7 @@ import pytest
 
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.boards.linked import question_batteries
-from dtef_pipeline.survey.report.batteries import batteries
+from dtef_pipeline.survey.report.quality import batteries
 from dtef_pipeline.survey.tables import QUESTION_BATTERIES
 from tests.made.scores import survey_rows
 

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 
 from dtef_pipeline.survey.experiments import Condition, Experiment
-from dtef_pipeline.survey.report.experiment_chapter import experiments
+from dtef_pipeline.survey.report.chapters import experiments
 from tests.made.scores import scores_table
 from tests.made.sections import cells
 

@@ -8,9 +8,9 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.report import leaderboard as shared
+from dtef_pipeline.survey.report.attributes import SURVEY_BOARD
 from dtef_pipeline.survey.report.context import context
 from dtef_pipeline.survey.report.groups import asked_alike, asked_like
-from dtef_pipeline.survey.report.leaderboard import SURVEY_BOARD
 from dtef_pipeline.survey.report.quality import quality
 from dtef_pipeline.survey.report.terms import NAMES
 from tests.made.sections import cells, frame
