@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dtef_pipeline.games.exact_play import ExactGame, Reals, exact_game
+from dtef_pipeline.games.exact.exact_play import ExactGame, Reals, exact_game
 from dtef_pipeline.games.leduc import Leduc
 from dtef_pipeline.games.manifest import read_manifest
 

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.qa.added_files import read_added
 from dtef_pipeline.qa.answering import qa_requests
+from dtef_pipeline.qa.item_files.added_files import read_added
 from dtef_pipeline.qa.prompt_rows import AskedHow, cited_prompts, plain_prompts
 from dtef_pipeline.qa.suites import load_suites
 from dtef_pipeline.qa.transcripts.retriever import retriever_of

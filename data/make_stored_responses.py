@@ -23,10 +23,10 @@ from dtef_pipeline.asking.request import Response
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.classes import FIVE_CLASSES
 from dtef_pipeline.judging.judges import USUAL_APPROACHES
-from dtef_pipeline.rubric.blueprint_rows import BlueprintTables, blueprint_tables
+from dtef_pipeline.rubric.blueprint.blueprint_rows import BlueprintTables, blueprint_tables
+from dtef_pipeline.rubric.blueprint.reading import blueprint_id, read_blueprint
 from dtef_pipeline.rubric.conversations import Candidates, Conversation, response_rows, scripts
 from dtef_pipeline.rubric.judge_requests import Judging, chosen_judges, judgings
-from dtef_pipeline.rubric.reading import blueprint_id, read_blueprint
 from resources.responses.files import export_responses
 from resources.responses.store import ResponseStore
 

@@ -18,7 +18,12 @@ from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Lengths, Replies, Stage, Tables, few_failures, unique
-from dtef_pipeline.games.decision_points import (
+from dtef_pipeline.games.entrants import entrants, models_among, opponent_named
+from dtef_pipeline.games.episode import BaselineGames, GameEpisode, LeaguePlan, Match, replay_fault
+from dtef_pipeline.games.episode_items import NO_OPPONENT, item_rows, prompt_rows
+from dtef_pipeline.games.episode_rows import EpisodeColumns, merged_episodes, merged_turns, turn_rows, turn_table
+from dtef_pipeline.games.episode_scores import episode_scores, merged_scores
+from dtef_pipeline.games.exact.decision_points import (
     DecisionPlan,
     PointAsked,
     answer_rows,
@@ -26,16 +31,11 @@ from dtef_pipeline.games.decision_points import (
     merged_answers,
     points_to_ask,
 )
-from dtef_pipeline.games.entrants import entrants, models_among, opponent_named
-from dtef_pipeline.games.episode import BaselineGames, GameEpisode, LeaguePlan, Match, replay_fault
-from dtef_pipeline.games.episode_items import NO_OPPONENT, item_rows, prompt_rows
-from dtef_pipeline.games.episode_rows import EpisodeColumns, merged_episodes, merged_turns, turn_rows, turn_table
-from dtef_pipeline.games.episode_scores import episode_scores, merged_scores
+from dtef_pipeline.games.exact.strategy_values import StrategyOptions, merged_values, strategy_rows
 from dtef_pipeline.games.foreseen import MostTurns, legal_text
 from dtef_pipeline.games.pack_files import require_weighable
 from dtef_pipeline.games.packs import Pack, adapters_named
 from dtef_pipeline.games.settings import DECISION_STAGE_SETTINGS, GAMES_STAGE_SETTINGS, DecisionSettings, GamesSettings
-from dtef_pipeline.games.strategy_values import StrategyOptions, merged_values, strategy_rows
 from dtef_pipeline.games.tables import DECISION_ANSWERS, EPISODE_TURNS, EPISODES
 
 REPLAYED_EPISODES = 20

@@ -16,7 +16,7 @@ from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.drift.anchored import judge_drift
-from dtef_pipeline.qa.arbiter import Arbiter
+from dtef_pipeline.qa.judging.arbiter import Arbiter
 from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QaSettings
 from dtef_pipeline.qa.tables import QA_ANCHORS
 from dtef_pipeline.qa.watched_scores import (

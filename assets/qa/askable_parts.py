@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.arbiter import Arbiter
-from dtef_pipeline.qa.judged_rows import JUDGED_ITEM_COLUMNS, judged_items
+from dtef_pipeline.qa.judging.arbiter import Arbiter
+from dtef_pipeline.qa.judging.judged_rows import JUDGED_ITEM_COLUMNS, judged_items
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE

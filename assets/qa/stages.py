@@ -26,11 +26,11 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Lengths, Limits, Replies, Stage, Tables, unique
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
-from dtef_pipeline.qa.added_files import AddedFiles, read_added
-from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
+from dtef_pipeline.qa.item_files.added_files import AddedFiles, read_added
+from dtef_pipeline.qa.item_files.item_rows import item_tables
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
-from dtef_pipeline.qa.item_rows import item_tables
-from dtef_pipeline.qa.judged_rows import (
+from dtef_pipeline.qa.judging.arbiter import Arbiter, chosen_arbiter, judge_snapshot
+from dtef_pipeline.qa.judging.judged_rows import (
     JUDGED_ITEM_COLUMNS,
     ResponseJudged,
     judged_items,

@@ -21,8 +21,8 @@ from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.family.stage import Limits
 from dtef_pipeline.judging.judges import JudgeConfig
-from dtef_pipeline.rubric.corrected_rows import board_runs, label_material
 from dtef_pipeline.rubric.judge_requests import chosen_judges
+from dtef_pipeline.rubric.labels.corrected_rows import board_runs, label_material
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHORS
 from dtef_pipeline.rubric.settings import RUBRIC_ANCHOR_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.stages import RUBRIC_JUDGEMENTS_STAGE

@@ -8,10 +8,10 @@ import dagster as dg
 from assets.engine.part_files import define_files
 from assets.stage.noted_files import Added, add_files, partitions_of
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.rubric.findings import leaves_out
-from dtef_pipeline.rubric.model import Blueprint, BlueprintFinding, ReadBlueprint
-from dtef_pipeline.rubric.named_models import read_collections
-from dtef_pipeline.rubric.reading import read_blueprint
+from dtef_pipeline.rubric.blueprint.findings import leaves_out
+from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ReadBlueprint
+from dtef_pipeline.rubric.blueprint.named_models import read_collections
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.counted import counted
 from resources.added_functions import added_functions

@@ -23,7 +23,7 @@ from dtef_pipeline.family.record import FamilyBoard, Preview
 from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.rubric.board import BOARD_READS
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
-from dtef_pipeline.rubric.corrected_rows import CORRECTED_READS, corrected_tables
+from dtef_pipeline.rubric.labels.corrected_rows import CORRECTED_READS, corrected_tables
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.rolled_up import (
     CHAMPIONS_READ,

@@ -13,20 +13,10 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Replies, Stage, Tables, unique
-from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
-from dtef_pipeline.rubric.extractions import (
-    FOR_KEY_POINTS,
-    Extracting,
-    extracted,
-    extracting_model,
-    extractings,
-    extraction_rows,
-    extraction_stand_in,
-    with_key_points,
-)
-from dtef_pipeline.rubric.findings import leaves_out
+from dtef_pipeline.rubric.blueprint.blueprint_rows import blueprint_tables
+from dtef_pipeline.rubric.blueprint.findings import leaves_out
 from dtef_pipeline.rubric.functions import ready_function
-from dtef_pipeline.rubric.labelled_scores import labelled_points
+from dtef_pipeline.rubric.labels.labelled_scores import labelled_points
 from dtef_pipeline.rubric.point_rows import point_rows
 from dtef_pipeline.rubric.score_rows import chosen_embedder, texts_to_embed
 from dtef_pipeline.rubric.self_preference import own_judge_left_out
@@ -36,6 +26,16 @@ from dtef_pipeline.rubric.stages import (
     RUBRIC_RESPONSES_STAGE,
     RUBRIC_SCORES_STAGE,
     RUBRIC_SUMMARIES_STAGE,
+)
+from dtef_pipeline.rubric.summaries.extractions import (
+    FOR_KEY_POINTS,
+    Extracting,
+    extracted,
+    extracting_model,
+    extractings,
+    extraction_rows,
+    extraction_stand_in,
+    with_key_points,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS, RUBRIC_EXTRACTIONS, RUBRIC_POINT, RUBRIC_RESPONSE
 from resources.blueprint_files import noted

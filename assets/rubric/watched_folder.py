@@ -14,9 +14,9 @@ from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.findings import TO_BE_NAMED
-from dtef_pipeline.rubric.model import ReadBlueprint
-from dtef_pipeline.rubric.reading import blueprint_id, is_blueprint_file
+from dtef_pipeline.rubric.blueprint.findings import TO_BE_NAMED
+from dtef_pipeline.rubric.blueprint.model import ReadBlueprint
+from dtef_pipeline.rubric.blueprint.reading import blueprint_id, is_blueprint_file
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.text.counted import and_more
 from resources.blueprint_files import RubricFile, content_hash, noted

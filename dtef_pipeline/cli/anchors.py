@@ -21,11 +21,11 @@ from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.qa.arbiter import NOBODY
+from dtef_pipeline.qa.judging.arbiter import NOBODY
 from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
 from dtef_pipeline.report.terminal import intervals_of, render
+from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.judge_requests import chosen_judges
-from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.rubric.watched_drift import NOTHING_TO_JUDGE_AGAIN
 from dtef_pipeline.text.counted import counted

@@ -23,7 +23,13 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.qa.answering import with_messages
-from dtef_pipeline.qa.imported_answers import ImportedFile, ImportRules, imported_responses, read_imported, read_numbers
+from dtef_pipeline.qa.item_files.imported_answers import (
+    ImportedFile,
+    ImportRules,
+    imported_responses,
+    read_imported,
+    read_numbers,
+)
 from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP

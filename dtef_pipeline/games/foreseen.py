@@ -12,8 +12,8 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.planned_calls import prompt_tokens, tokens_of
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.games.contract import baseline_of
-from dtef_pipeline.games.decision_points import decision_points, has_decision_points
 from dtef_pipeline.games.episode import GameEpisode, Match
+from dtef_pipeline.games.exact.decision_points import decision_points, has_decision_points
 from dtef_pipeline.games.packs import Pack
 
 STAND_IN = "random"

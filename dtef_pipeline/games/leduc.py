@@ -12,9 +12,9 @@ from importlib.resources import files
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Chooses
+from dtef_pipeline.games.exact.strategies import Strategy, player_of, states_to_move, strategy_of, uniform
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.small_poker import SMALL_BETS, Betting, SmallHand, SmallPoker
-from dtef_pipeline.games.strategies import Strategy, player_of, states_to_move, strategy_of, uniform
 
 LEDUC_VALUE = -0.0856
 """Chips that the first seat wins in a hand that both seats play perfectly, to four decimals."""

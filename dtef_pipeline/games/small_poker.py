@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.exact.strategies import Strategy
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import read_command, spoken_action
-from dtef_pipeline.games.strategies import Strategy
 from dtef_pipeline.text.counted import counted
 
 SMALL_BETS = ("bet", "raise")

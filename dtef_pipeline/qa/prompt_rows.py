@@ -14,8 +14,8 @@ from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest, messages_id
 from dtef_pipeline.qa.conditions import LETTERS, PLAIN_TEMPLATE, QaCondition
+from dtef_pipeline.qa.item_files.item_rows import stored_examples, stored_items, truth_id
 from dtef_pipeline.qa.item_prompts import PROMPTED_TYPES, item_prompt
-from dtef_pipeline.qa.item_rows import stored_examples, stored_items, truth_id
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.tables import QA_CONTEXT, QA_PROMPTS, QA_RETRIEVAL
 from dtef_pipeline.qa.transcripts.cited_prompt import CITED_ANSWER_TOKENS, cited_messages, cited_schema

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from dtef_pipeline.qa.arbitration import NOT_IN_SAMPLE
+from dtef_pipeline.qa.judging.arbitration import NOT_IN_SAMPLE
 from dtef_pipeline.qa.model import ItemScore, Written
 from dtef_pipeline.qa.tables import QA_SCORES
 

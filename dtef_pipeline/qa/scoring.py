@@ -11,10 +11,17 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.mean_columns import PASSED_METRIC, RIGHT_METRIC
 from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS
-from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, RATIONALE
-from dtef_pipeline.qa.arbiter_prompts import ARBITER_VERSION
-from dtef_pipeline.qa.arbitration import BLANK_ANSWER, NOT_IN_SAMPLE, SKIPPED_BUDGET, SKIPPED_SAMPLE, arbiter_score, over_budget
-from dtef_pipeline.qa.judged_rows import JUDGE_SCORER, VERBATIM_SCORER
+from dtef_pipeline.qa.judging.arbiter import JUDGE_SNAPSHOT, RATIONALE
+from dtef_pipeline.qa.judging.arbiter_prompts import ARBITER_VERSION
+from dtef_pipeline.qa.judging.arbitration import (
+    BLANK_ANSWER,
+    NOT_IN_SAMPLE,
+    SKIPPED_BUDGET,
+    SKIPPED_SAMPLE,
+    arbiter_score,
+    over_budget,
+)
+from dtef_pipeline.qa.judging.judged_rows import JUDGE_SCORER, VERBATIM_SCORER
 from dtef_pipeline.qa.model import (
     CITES_NOTHING,
     OK_STATUS,

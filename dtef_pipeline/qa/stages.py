@@ -15,7 +15,7 @@ from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.family.stage import CallPlan, Check, Inputs, Lengths, Replies, Stage, Tables, few_failures, unique
 from dtef_pipeline.qa.answering import failed_look_ups, never_asked, prompts_of, qa_merged, qa_requests, qa_response_rows
-from dtef_pipeline.qa.judged_rows import citation_rows, shown_sources
+from dtef_pipeline.qa.judging.judged_rows import citation_rows, shown_sources
 from dtef_pipeline.qa.score_rows import score_rows
 from dtef_pipeline.qa.scoring import PartScoring, asked_items, by_response, formulas, judges_of, levels_of, response_keys
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings

@@ -20,7 +20,7 @@ from dtef_pipeline.boards.item_means import codes, pass_rates
 from dtef_pipeline.boards.paired_items import compare_boards
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE
+from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE
 from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
 from dtef_pipeline.qa.model import QA_STATUSES
 from dtef_pipeline.qa.scoring import EXISTENCE_METRICS

@@ -22,10 +22,10 @@ from dtef_pipeline.drift.subject import JudgedAgain, Row, Subject
 from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
-from dtef_pipeline.qa.arbiter_prompts import ARBITER_VERSION
-from dtef_pipeline.qa.arbitration import arbitrations, verdict_row
-from dtef_pipeline.qa.judged_rows import JUDGE_SCORER, JudgedItem, ResponseJudged, judged_items
+from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
+from dtef_pipeline.qa.judging.arbiter_prompts import ARBITER_VERSION
+from dtef_pipeline.qa.judging.arbitration import arbitrations, verdict_row
+from dtef_pipeline.qa.judging.judged_rows import JUDGE_SCORER, JudgedItem, ResponseJudged, judged_items
 from dtef_pipeline.qa.scoring import JUDGED_METRIC
 from dtef_pipeline.qa.tables import QA_ANCHOR_ITEMS, QA_ANCHORS
 from dtef_pipeline.tables import in_schema

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.blueprint.model import BLOCKS, SHOULD_NOT
 from dtef_pipeline.rubric.hybrid import DOCUMENT, WORST_PATH, ScoringPolicy
 from dtef_pipeline.rubric.levels import (
     CRITERION_KEYS,
@@ -26,7 +27,6 @@ from dtef_pipeline.rubric.levels import (
     weighted_mean,
     with_key_types,
 )
-from dtef_pipeline.rubric.model import BLOCKS, SHOULD_NOT
 
 _NUMBERS = ("weight", "score")
 _UNEXPLAINED = "unknown"

@@ -11,8 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from dtef_pipeline.rubric.function_names import EXTERNAL_FUNCTIONS, argument_fault
-from dtef_pipeline.rubric.patterns import LONGEST_SEARCH, WHITE_SPACE, BadPattern, SearchTooLong, compile_pattern, word_count
+from dtef_pipeline.rubric.blueprint.function_names import EXTERNAL_FUNCTIONS, argument_fault
+from dtef_pipeline.rubric.blueprint.patterns import (
+    LONGEST_SEARCH,
+    WHITE_SPACE,
+    BadPattern,
+    SearchTooLong,
+    compile_pattern,
+    word_count,
+)
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.extras import how_to_install
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.judging.consensus import CONSENSUS_COLUMNS, consensus
+from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT, TEXT_KIND
 from dtef_pipeline.rubric.conversations import OK
 from dtef_pipeline.rubric.functions import FunctionScore, ReadyFunction
 from dtef_pipeline.rubric.levels import CRITERION_KEYS, RESPONSE_KEYS
-from dtef_pipeline.rubric.model import SHOULD_NOT, TEXT_KIND
 from dtef_pipeline.rubric.tables import RUBRIC_POINTS
 from dtef_pipeline.text.plain import without_thinking
 from dtef_pipeline.text.well_formed import well_formed

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.used_calls import Calls, FamilyCalls
 from dtef_pipeline.rubric import tables
-from dtef_pipeline.rubric.anonymise import ANALYST_IDS
-from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
-from dtef_pipeline.rubric.summary import GRADES, SUMMARIES
+from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS
+from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS
+from dtef_pipeline.rubric.summaries.summary import GRADES, SUMMARIES
 from dtef_pipeline.rubric.tables import (
     BLUEPRINT_FIELD,
     CALLS_USED,

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.makers import maker_of
-from dtef_pipeline.rubric.model import SHOULD_NOT
+from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios, why_none
 from dtef_pipeline.statistics.multiplicity import holm

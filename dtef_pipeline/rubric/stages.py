@@ -28,7 +28,7 @@ from dtef_pipeline.family.stage import (
 from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.judging.judges import judge_hash_of
-from dtef_pipeline.rubric.anonymise import ANALYST_IDS
+from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.conversations import (
     Candidates,
     Conversation,
@@ -46,12 +46,12 @@ from dtef_pipeline.rubric.judge_requests import (
     judgement_stand_in,
     judgings,
 )
-from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.score_rows import chosen_embedder, counted_hash, counted_words, policy_text, run_label, score_tables
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
-from dtef_pipeline.rubric.summary import NAME_LEFT, SummaryCase, prepared
-from dtef_pipeline.rubric.summary_rows import (
+from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS
+from dtef_pipeline.rubric.summaries.summary import NAME_LEFT, SummaryCase, prepared
+from dtef_pipeline.rubric.summaries.summary_rows import (
     MaterialTables,
     StoredSummaries,
     Summarising,

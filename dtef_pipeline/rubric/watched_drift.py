@@ -28,10 +28,10 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.judges import JudgeConfig, judging_model
 from dtef_pipeline.judging.prompts import Case
 from dtef_pipeline.keys import Keys
+from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT, TEXT_KIND, Turn
 from dtef_pipeline.rubric.board import rubric_snapshot_order
 from dtef_pipeline.rubric.judge_requests import Judging, judgement_rows
-from dtef_pipeline.rubric.label_sheet import as_table, label_items
-from dtef_pipeline.rubric.model import SHOULD_NOT, TEXT_KIND, Turn
+from dtef_pipeline.rubric.labels.label_sheet import as_table, label_items
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHOR_ITEMS, RUBRIC_ANCHORS
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.text.counted import and_more, counted

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dtef_pipeline.survey.non_answers import Role
+from dtef_pipeline.survey.answer_scales.non_answers import Role
 
 Level = Literal["error", "warning", "info"]
 

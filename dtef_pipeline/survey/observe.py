@@ -13,13 +13,13 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.identity import normalized
+from dtef_pipeline.survey.answer_scales.batteries import batteries
+from dtef_pipeline.survey.answer_scales.scales import scale_of
 from dtef_pipeline.survey.attributes import canonical, is_non_answer, vocabulary
-from dtef_pipeline.survey.batteries import batteries
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.quarantine import no_respondents, pair_fault, segment_fault
 from dtef_pipeline.survey.question_draw import draw_order, segment_order
-from dtef_pipeline.survey.scales import scale_of
 from dtef_pipeline.survey.shares import Percentages, sum_tolerance
 from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
 from dtef_pipeline.text.counted import counted

@@ -8,9 +8,9 @@ from math import isfinite
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
+from dtef_pipeline.survey.answer_scales.non_answers import OPTION_ROLES, Role
 from dtef_pipeline.survey.attributes import unique_keys
 from dtef_pipeline.survey.model import Question, Survey, Unreadable
-from dtef_pipeline.survey.non_answers import OPTION_ROLES, Role
 from dtef_pipeline.text.counted import and_more
 
 _WRITTEN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")

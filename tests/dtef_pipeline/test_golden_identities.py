@@ -17,9 +17,9 @@ from assets.survey.predictor import limited_prompts
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.identity import blueprint_hash, digest, messages_id, partition_key, prompt_id, request_key, request_keys
 from dtef_pipeline.qa.answering import QA_CALLS, qa_requests
-from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
-from dtef_pipeline.qa.arbitration import arbitrations
-from dtef_pipeline.qa.item_rows import truth_id
+from dtef_pipeline.qa.item_files.item_rows import truth_id
+from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
+from dtef_pipeline.qa.judging.arbitration import arbitrations
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.prompt_rows import AskedHow, cited_prompts, plain_prompts
 from dtef_pipeline.qa.tables import QA_SPACE

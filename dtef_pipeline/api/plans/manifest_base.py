@@ -54,7 +54,11 @@ def load_slow_packages(settings: Settings) -> None:
     # The health of the service opens the home too: under a lock, so that litellm is not imported meanwhile. It says what is wrong with the home.
     with suppress(Exception):
         known_partitions(settings, RUBRIC_SPACE)
-    for name in ("assets.qa.askable_parts", "dtef_pipeline.rubric.extractions", "dtef_pipeline.rubric.summary_rows"):
+    for name in (
+        "assets.qa.askable_parts",
+        "dtef_pipeline.rubric.summaries.extractions",
+        "dtef_pipeline.rubric.summaries.summary_rows",
+    ):
         import_module(name)
     from resources.gateway.litellm_module import load_litellm
 

@@ -18,7 +18,7 @@ from dtef_pipeline.api.plans.manifest_base import (
     require_askable,
 )
 from dtef_pipeline.api.plans.plan import Refusals, UnfitManifest
-from dtef_pipeline.qa.arbiter import NOBODY, Arbiter, judge_snapshot
+from dtef_pipeline.qa.judging.arbiter import NOBODY, Arbiter, judge_snapshot
 from dtef_pipeline.qa.prompt_rows import AskedHow, filter_faults
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings, parts_of_panel
 from dtef_pipeline.qa.tables import QA_SPACE

@@ -76,8 +76,8 @@ class RubricPlans(FamilyPlans):
         with refused("models"):
             candidates = Candidates(named.models, asked.models)
         # These bring pandas, which the API starts without.
-        from dtef_pipeline.rubric.extractions import extracting_model
-        from dtef_pipeline.rubric.summary_rows import chosen_analysts
+        from dtef_pipeline.rubric.summaries.extractions import extracting_model
+        from dtef_pipeline.rubric.summaries.summary_rows import chosen_analysts
 
         with refused("analysts"):
             analysts = chosen_analysts(asked.analysts, named.models)
@@ -94,7 +94,7 @@ class RubricPlans(FamilyPlans):
 
         Raises UnfitManifest where nobody is named who judges.
         """
-        from dtef_pipeline.rubric.extractions import will_be_judged
+        from dtef_pipeline.rubric.summaries.extractions import will_be_judged
 
         temperatures, judges = set[float](), dict[str, ModelSpec]()
         for key in named.keys:

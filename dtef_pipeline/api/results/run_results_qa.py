@@ -15,7 +15,7 @@ from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row,
 from dtef_pipeline.api.results.trace_bodies import JudgementOfItem, ScoreOfItem
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import prompts_of
-from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE
+from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE
 from dtef_pipeline.qa.latest_scores import qa_scores
 from dtef_pipeline.qa.model import NULL_STATUSES, UNPARSEABLE_STATUS
 from dtef_pipeline.qa.prompt_rows import AskedHow

@@ -19,13 +19,13 @@ from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.family.run_settings import settings_of
 from dtef_pipeline.family.stage import Stage
-from dtef_pipeline.games.decision_points import DecisionPlan, has_decision_points, points_to_ask
 from dtef_pipeline.games.entrants import entrants, models_among
+from dtef_pipeline.games.exact.decision_points import DecisionPlan, has_decision_points, points_to_ask
+from dtef_pipeline.games.exact.strategy_values import EXPLOITABLE, EXPLOITABLE_CORRECTED, PARTIAL_STRATEGY, WON, require_fill
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.persona_results import player_names
 from dtef_pipeline.games.personas import BASELINE_PREFIX, require_approved
 from dtef_pipeline.games.settings import DecisionSettings
-from dtef_pipeline.games.strategy_values import EXPLOITABLE, EXPLOITABLE_CORRECTED, PARTIAL_STRATEGY, WON, require_fill
 from dtef_pipeline.games.tables import LEAGUE_SPACE, STRATEGY_VALUES
 from dtef_pipeline.tables import description
 from resources.settings import Settings

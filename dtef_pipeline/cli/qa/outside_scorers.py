@@ -10,7 +10,7 @@ from typing import Any
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS, CheckResult, SandboxTask
 from dtef_pipeline.qa.item_files.humaneval import load_humaneval
-from dtef_pipeline.qa.judged_rows import VERBATIM_SCORER
+from dtef_pipeline.qa.judging.judged_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.model import OK_STATUS, ItemScore, ScoreWritten, Written
 from dtef_pipeline.qa.program import CODE_SCORER, helpers_of, program_of
 from dtef_pipeline.qa.score_lines import MakeScoreWritten

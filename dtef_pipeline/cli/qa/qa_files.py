@@ -17,10 +17,10 @@ from dtef_pipeline.cli.opened_warehouse import stored_keys
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.qa.added_files import AddedFiles, read_added
+from dtef_pipeline.qa.item_files.added_files import AddedFiles, read_added
+from dtef_pipeline.qa.item_files.item_rows import truth_id
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
-from dtef_pipeline.qa.item_rows import truth_id
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
 from dtef_pipeline.qa.tables import QA_RESPONSE_KEY, QA_SPACE, QA_TABLES, RESULTS_OF_PARTS
 from dtef_pipeline.text.counted import counted

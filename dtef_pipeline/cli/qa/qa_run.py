@@ -21,8 +21,8 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import command_settings
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
-from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
-from dtef_pipeline.qa.judged_rows import JUDGED_ITEM_COLUMNS, judged_items, judgements_of_others
+from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
+from dtef_pipeline.qa.judging.judged_rows import JUDGED_ITEM_COLUMNS, judged_items, judgements_of_others
 from dtef_pipeline.qa.prompt_rows import AskedHow, filter_faults
 from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
 from dtef_pipeline.qa.settings import chosen_parts as fitting_parts

@@ -26,13 +26,13 @@ from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.qa.added_files import AddedFiles
+from dtef_pipeline.qa.item_files.added_files import AddedFiles
 from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
 from dtef_pipeline.qa.prompt_rows import AskedHow, unmatched
 from dtef_pipeline.qa.scoring import GRADED_METRIC, by_response, response_keys
 from dtef_pipeline.qa.settings import QaSettings
 from dtef_pipeline.qa.socioscope.lexicon import lexicon_fingerprint
-from dtef_pipeline.qa.socioscope_results import (
+from dtef_pipeline.qa.socioscope.socioscope_results import (
     INDEX_WRITTEN,
     MeanOfScores,
     ScoredAnswer,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from dtef_pipeline.cli.family_verbs import Checked
 from dtef_pipeline.errors import ConfigError, DtefError
-from dtef_pipeline.rubric.file_summary import file_summary
-from dtef_pipeline.rubric.findings import FINDING_LEVELS, HEADER_PLACE
-from dtef_pipeline.rubric.model import BlueprintFinding, ReadBlueprint
-from dtef_pipeline.rubric.named_models import read_collections
-from dtef_pipeline.rubric.reading import BLUEPRINT_SUFFIXES, blueprint_id, is_blueprint_file, read_blueprint
+from dtef_pipeline.rubric.blueprint.file_summary import file_summary
+from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS, HEADER_PLACE
+from dtef_pipeline.rubric.blueprint.model import BlueprintFinding, ReadBlueprint
+from dtef_pipeline.rubric.blueprint.named_models import read_collections
+from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, blueprint_id, is_blueprint_file, read_blueprint
 from dtef_pipeline.text.counted import counted, plural
 from resources.added_functions import added_functions
 from resources.blueprint_files import NOTES_FOLDER, RubricFile, gone_below

@@ -12,9 +12,9 @@ from dtef_pipeline.cli.family_verbs import FamilyFiles
 from dtef_pipeline.cli.rubric import rubric_check
 from dtef_pipeline.cli.rubric.rubric_check import blueprint_files, told_as_gone
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.rubric.findings import TO_BE_NAMED, leaves_out
-from dtef_pipeline.rubric.named_models import read_collections
-from dtef_pipeline.rubric.reading import blueprint_id
+from dtef_pipeline.rubric.blueprint.findings import TO_BE_NAMED, leaves_out
+from dtef_pipeline.rubric.blueprint.named_models import read_collections
+from dtef_pipeline.rubric.blueprint.reading import blueprint_id
 from dtef_pipeline.rubric.roll_up_tables import RESULTS_OF_ALL
 from dtef_pipeline.text.counted import and_more, counted
 from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, all_noted, content_hash

@@ -46,7 +46,7 @@ def sample(
         raise ConfigError(f"{out}: it is there already, perhaps filled in; allowed: a new file")
     if len(snapshots) > 1:
         raise ConfigError(f"--snapshot {', '.join(snapshots)}: allowed with labels: one")
-    from dtef_pipeline.rubric.label_sheet import draw_id, sampled, sheet_csv, with_draw
+    from dtef_pipeline.rubric.labels.label_sheet import draw_id, sampled, sheet_csv, with_draw
 
     warehouse = open_warehouse()
     house = warehouse
@@ -90,8 +90,8 @@ def sample(
 
 def import_sheet(sheet: Path, author: str | None) -> None:
     """Raises SourceError for a faulty row: then nothing is kept of the sheet."""
-    from dtef_pipeline.rubric.human_labels import named_draws, read_labels
-    from dtef_pipeline.rubric.label_sheet import draws_of, imported, label_rows
+    from dtef_pipeline.rubric.labels.human_labels import named_draws, read_labels
+    from dtef_pipeline.rubric.labels.label_sheet import draws_of, imported, label_rows
 
     warehouse = open_warehouse()
     house = warehouse
@@ -151,7 +151,7 @@ def _material(
     connection: duckdb.DuckDBPyConnection, blueprints: Sequence[str], snapshot: str | None
 ) -> dict[str, pd.DataFrame]:
     """Responses, criteria and prompts that can be labelled."""
-    from dtef_pipeline.rubric.corrected_rows import blueprints_of_tests, board_runs, label_material
+    from dtef_pipeline.rubric.labels.corrected_rows import blueprints_of_tests, board_runs, label_material
 
     if snapshot is None:
         runs = board_runs(connection)

@@ -18,13 +18,13 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.run_settings import command_settings
 from dtef_pipeline.family.stage import Stage
+from dtef_pipeline.rubric.blueprint.model import EXTRACTED
 from dtef_pipeline.rubric.conversations import Candidates, candidate_names, chosen_selectors
-from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS, USUAL_POINTS, extracting_model, will_be_judged
 from dtef_pipeline.rubric.judge_requests import chosen_judges
-from dtef_pipeline.rubric.model import EXTRACTED
 from dtef_pipeline.rubric.score_rows import chosen_embedder
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
-from dtef_pipeline.rubric.summary_rows import chosen_analysts
+from dtef_pipeline.rubric.summaries.extractions import FOR_KEY_POINTS, USUAL_POINTS, extracting_model, will_be_judged
+from dtef_pipeline.rubric.summaries.summary_rows import chosen_analysts
 from dtef_pipeline.rubric.validity import UNREADABLE_FROM, UNREADABLE_REASONS
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest

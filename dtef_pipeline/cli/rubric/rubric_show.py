@@ -18,8 +18,8 @@ from dtef_pipeline.drift.rule import rule_table
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.report.terminal import intervals_of, render
+from dtef_pipeline.rubric.blueprint.model import EXTRACTED
 from dtef_pipeline.rubric.levels import display_id
-from dtef_pipeline.rubric.model import EXTRACTED
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ByPrompt, read_run, response_key
 from dtef_pipeline.rubric.report.result_file import assessments, plain, result_chunks
 from dtef_pipeline.rubric.report.verdicts import judged, judges_answered

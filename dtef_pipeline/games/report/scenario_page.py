@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dtef_pipeline.games.exact.strategy_values import EXPLOITABLE_CORRECTED, WON
 from dtef_pipeline.games.in_play import unit_in_words
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, player_names
@@ -18,7 +19,6 @@ from dtef_pipeline.games.report.league_rows import FAMILY_ORDER, MADE_BY_LEAGUE,
 from dtef_pipeline.games.report.look import games_file, games_style
 from dtef_pipeline.games.report.player_board import PLAYERS_HOW, board_of, metric_boards, metric_name, who
 from dtef_pipeline.games.same_games import PLAYED_COVERAGE, whole_coverage
-from dtef_pipeline.games.strategy_values import EXPLOITABLE_CORRECTED, WON
 from dtef_pipeline.report.isolated import inline, missing, wrapping_name
 from dtef_pipeline.report.markup import (
     Column,

@@ -30,7 +30,7 @@ from dtef_pipeline.report.markup import (
 from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.report.page_files import INDEX_PAGE, further_page
 from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
-from dtef_pipeline.rubric.findings import FINDING_LEVELS
+from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun
 from dtef_pipeline.rubric.report.marks import SCALE_STYLE, Heat, HeatRow, heat_table, mean, own_file, rendered, source
 from dtef_pipeline.rubric.report.prompt_part import prompt_body, prompt_details, prompt_title

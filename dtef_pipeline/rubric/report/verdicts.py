@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from dtef_pipeline.report.markup import is_unknown, shortened
 from dtef_pipeline.report.stored_rows import StoredRow
-from dtef_pipeline.rubric.model import EXTRACTED, SHOULD_NOT, TEXT_KIND
+from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD_NOT, TEXT_KIND
 from dtef_pipeline.rubric.report.blueprint_run import ResponseKey, criterion_key, response_key
 from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, mean, score_badge, source, two_digits
 from dtef_pipeline.text.counted import counted

@@ -14,10 +14,10 @@ from typing import Any
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters.text_files import not_utf8
+from dtef_pipeline.survey.answer_scales.non_answers import Role
+from dtef_pipeline.survey.answer_scales.scales import KINDS
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
-from dtef_pipeline.survey.non_answers import Role
-from dtef_pipeline.survey.scales import KINDS
 from dtef_pipeline.survey.validation import (
     check_places,
     check_question,

@@ -17,10 +17,10 @@ from pyarrow import ArrowException
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.adapters.text_files import csv_header, csv_rows, other_separator, require_separator
+from dtef_pipeline.survey.answer_scales.non_answers import OPTION_ROLES, Role
+from dtef_pipeline.survey.answer_scales.scales import KINDS
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
-from dtef_pipeline.survey.non_answers import OPTION_ROLES, Role
-from dtef_pipeline.survey.scales import KINDS
 from dtef_pipeline.survey.validation import (
     check_places,
     check_question,

@@ -19,9 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dtef_pipeline.errors import DtefError
+from dtef_pipeline.survey.answer_scales.scales import KINDS, scale_of
 from dtef_pipeline.survey.reading.distribution import Parsed
 from dtef_pipeline.survey.reading.parsing import parse_response, parse_responses
-from dtef_pipeline.survey.scales import KINDS, scale_of
 from dtef_pipeline.survey.scoring.matrices import Places, has_listed_order, scale_ranks
 from dtef_pipeline.survey.scoring.metrics import emd_normalized_on_scale, measure
 from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores

@@ -16,10 +16,10 @@ from assets.engine.dry_run import DryRun
 from assets.rubric.stages import RUBRIC_STAGES
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.asking.tokens import estimate_tokens
-from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
-from dtef_pipeline.rubric.model import Blueprint
-from dtef_pipeline.rubric.named_models import read_collections
-from dtef_pipeline.rubric.reading import read_blueprint
+from dtef_pipeline.rubric.blueprint.blueprint_rows import blueprint_tables
+from dtef_pipeline.rubric.blueprint.model import Blueprint
+from dtef_pipeline.rubric.blueprint.named_models import read_collections
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.settings import REPORT_CHARACTERS, RubricSettings
 from tests.assets.engine.conftest import KnowModels
 from tests.conftest import SHARED

@@ -18,7 +18,7 @@ from assets.launch import OF_PARTS, QA_ROLL_UP_NAMES, QA_STAGE_NAMES, Launched, 
 from assets.qa.files import add_parts, known_parts
 from assets.qa.known_suites import known_suites
 from dtef_pipeline.cli.started_runs import dagster_instance
-from dtef_pipeline.qa.added_files import read_added
+from dtef_pipeline.qa.item_files.added_files import read_added
 from dtef_pipeline.qa.tables import QA_SPACE
 from resources.gateway.retries import Backoff
 from resources.item_files import QaSource, source_hash

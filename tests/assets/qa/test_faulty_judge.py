@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.qa.arbiter import EVALUATORS
+from dtef_pipeline.qa.judging.arbiter import EVALUATORS
 from tests.assets.qa.conftest import QaPipeline, qa_pipeline
 from tests.conftest import ROOT
 from tests.made.qa_replies import breaks_at, judge_fails_at, qa_role_of, verdict_on

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.qa.arbiter import EVALUATORS
+from dtef_pipeline.qa.judging.arbiter import EVALUATORS
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from tests.assets.qa.conftest import PLANTED, QaPipeline, qa_pipeline

@@ -17,7 +17,7 @@ import yaml
 
 from assets.launch import OF_BLUEPRINTS, RUBRIC_ROLL_UP_NAMES, RUBRIC_STAGE_NAMES, Launched, materialize
 from assets.rubric.files import add
-from dtef_pipeline.rubric.analyst_report import DIMENSIONS, INSIGHT_KINDS
+from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, INSIGHT_KINDS
 from resources.blueprint_files import RubricFile, content_hash
 from resources.warehouse import Warehouse
 from tests.fake_llm_server import Call, FakeLLM

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assets.launch import RUBRIC_ROLL_UP_NAMES, Launched
-from dtef_pipeline.rubric.analyst_report import DIMENSIONS
+from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS
 from resources.responses.store import ResponseStore
 from tests.assets.rubric.reviews import Reviews
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS
-from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
-from dtef_pipeline.rubric.reading import read_blueprint
+from dtef_pipeline.rubric.blueprint.blueprint_rows import blueprint_tables
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import refused

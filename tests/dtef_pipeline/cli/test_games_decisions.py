@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.games.decision_points import decision_points
-from dtef_pipeline.games.strategy_values import values_of_probabilities
+from dtef_pipeline.games.exact.decision_points import decision_points
+from dtef_pipeline.games.exact.strategy_values import values_of_probabilities
 from tests.dtef_pipeline.cli.commands import dtef, ok, query, refused, serve_as
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.small_poker import small_poker

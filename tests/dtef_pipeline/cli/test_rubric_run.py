@@ -16,9 +16,9 @@ from dtef_pipeline.cli.rubric.rubric_run import RUBRIC_RUN, lines_of_taken_away,
 from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
+from dtef_pipeline.rubric.blueprint.blueprint_rows import blueprint_tables
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.judge_requests import chosen_judges
-from dtef_pipeline.rubric.reading import read_blueprint
 from dtef_pipeline.rubric.settings import RubricSettings
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_SCORES
 from resources.settings import Settings

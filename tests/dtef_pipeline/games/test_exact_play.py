@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.exact_play import exact_game
+from dtef_pipeline.games.exact.exact_play import exact_game
+from dtef_pipeline.games.exact.strategies import Strategy, states_to_move, uniform
 from dtef_pipeline.games.kuhn import KUHN_VALUE, nash
 from dtef_pipeline.games.leduc import LEDUC_VALUE, leduc_table
 from dtef_pipeline.games.small_poker import SmallPoker
-from dtef_pipeline.games.strategies import Strategy, states_to_move, uniform
 from tests.conftest import ROOT, SHARED
 from tests.made.small_poker import GAMES, number_of, random_strategy, side_by_side, small_poker
 

@@ -11,7 +11,8 @@ import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.decision_points import (
+from dtef_pipeline.games.episode_items import truth_id
+from dtef_pipeline.games.exact.decision_points import (
     DecisionPlan,
     DecisionPoint,
     PointAsked,
@@ -23,21 +24,20 @@ from dtef_pipeline.games.decision_points import (
     point_messages,
     points_to_ask,
 )
-from dtef_pipeline.games.episode_items import truth_id
-from dtef_pipeline.games.exact_play import exact_game
-from dtef_pipeline.games.in_play import opening_messages
-from dtef_pipeline.games.manifest import read_manifest
-from dtef_pipeline.games.packs import Pack
-from dtef_pipeline.games.personas import Persona, Player
-from dtef_pipeline.games.small_poker import SmallPoker
-from dtef_pipeline.games.strategies import Strategy, uniform
-from dtef_pipeline.games.strategy_values import (
+from dtef_pipeline.games.exact.exact_play import exact_game
+from dtef_pipeline.games.exact.strategies import Strategy, uniform
+from dtef_pipeline.games.exact.strategy_values import (
     StrategyOptions,
     StrategyValues,
     strategy_rows,
     values_of_draws,
     values_of_probabilities,
 )
+from dtef_pipeline.games.in_play import opening_messages
+from dtef_pipeline.games.manifest import read_manifest
+from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.personas import Persona, Player
+from dtef_pipeline.games.small_poker import SmallPoker
 from tests.conftest import ROOT
 from tests.made.made_games import show_pack
 from tests.made.small_poker import random_strategy, small_poker

@@ -18,7 +18,7 @@ from dtef_pipeline.judging.prompts import (
     judge_messages,
     list_order,
 )
-from dtef_pipeline.rubric.model import Turn
+from dtef_pipeline.rubric.blueprint.model import Turn
 from tests.dtef_pipeline.judging.cases import ASKED, CASE, CRITERIA, blocks_of
 
 

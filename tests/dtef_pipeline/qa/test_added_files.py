@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.added_files import read_added
+from dtef_pipeline.qa.item_files.added_files import read_added
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.suites import SuiteSpec
 

@@ -17,7 +17,7 @@ from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import moved_judges
-from dtef_pipeline.qa.arbiter import Arbiter
+from dtef_pipeline.qa.judging.arbiter import Arbiter
 from dtef_pipeline.qa.tables import QA_ANCHOR_ITEMS, QA_ANCHORS, QA_ITEMS
 from dtef_pipeline.qa.watched_scores import QA_WATCHED, anchor_looks, judged_answers, more_answers, qa_anchor_rows
 from tests.made.qa_scores import connected, night, table_of

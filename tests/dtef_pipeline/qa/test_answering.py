@@ -15,7 +15,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import prompts_of, qa_merged, qa_requests, qa_response_rows
-from dtef_pipeline.qa.imported_answers import ImportedAnswer, imported_model, imported_responses
+from dtef_pipeline.qa.item_files.imported_answers import ImportedAnswer, imported_model, imported_responses
 from dtef_pipeline.qa.prompt_rows import AskedHow, plain_prompts
 from dtef_pipeline.qa.tables import QA_PROMPTS, QA_RESPONSES
 from resources.gateway.transport import sampling_sent

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.arbiter import EVALUATORS, Arbiter, arbiter_of, in_sample, judge_snapshot, load_arbiter
-from dtef_pipeline.qa.arbiter_prompts import MOST_ANSWER_SHOWN, arbiter_messages, shown_answer
-from dtef_pipeline.qa.arbitration import Arbitration, arbitrations, read_arbiter_reply
+from dtef_pipeline.qa.judging.arbiter import EVALUATORS, Arbiter, arbiter_of, in_sample, judge_snapshot, load_arbiter
+from dtef_pipeline.qa.judging.arbiter_prompts import MOST_ANSWER_SHOWN, arbiter_messages, shown_answer
+from dtef_pipeline.qa.judging.arbitration import Arbitration, arbitrations, read_arbiter_reply
 from tests.conftest import ROOT
 from tests.dtef_pipeline.qa.vectors import cases
 

@@ -9,8 +9,8 @@ import pytest
 
 from dtef_pipeline.asking.episodes import Played, play
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.qa.arbiter import Arbiter
-from dtef_pipeline.qa.arbitration import Arbitration, arbiter_score, arbitrations, verdict_of
+from dtef_pipeline.qa.judging.arbiter import Arbiter
+from dtef_pipeline.qa.judging.arbitration import Arbitration, arbiter_score, arbitrations, verdict_of
 from dtef_pipeline.qa.model import ItemScore
 from resources.gateway import Gateway
 from resources.gateway.breaker import BreakerRules

@@ -11,8 +11,8 @@ from dtef_pipeline.asking.episodes import Played, play
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.judging.judges import is_self_judged
-from dtef_pipeline.qa.arbiter import EVALUATORS, Arbiter
-from dtef_pipeline.qa.arbitration import (
+from dtef_pipeline.qa.judging.arbiter import EVALUATORS, Arbiter
+from dtef_pipeline.qa.judging.arbitration import (
     Arbitration,
     arbiter_score,
     arbitrations,

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.identity import request_key
-from dtef_pipeline.qa.imported_answers import (
+from dtef_pipeline.qa.item_files.imported_answers import (
     ImportedAnswer,
     ImportedFile,
     ImportRules,

@@ -10,8 +10,8 @@ import pytest
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
-from dtef_pipeline.qa.arbiter import Arbiter
-from dtef_pipeline.qa.judged_rows import (
+from dtef_pipeline.qa.judging.arbiter import Arbiter
+from dtef_pipeline.qa.judging.judged_rows import (
     by_sample,
     judged_items,
     judged_responses,

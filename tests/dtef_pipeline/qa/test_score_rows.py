@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from dtef_pipeline.qa.item_rows import truth_id
+from dtef_pipeline.qa.item_files.item_rows import truth_id
 from dtef_pipeline.qa.model import ItemScore, Written
 from dtef_pipeline.qa.score_rows import Measure, score_rows
 from dtef_pipeline.qa.tables import QA_SCORES

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.qa.arbiter import Arbiter
+from dtef_pipeline.qa.item_files.item_rows import item_tables
 from dtef_pipeline.qa.item_files.loaded import LoadedItems
-from dtef_pipeline.qa.item_rows import item_tables
-from dtef_pipeline.qa.judged_rows import judged_items, with_other_judges
+from dtef_pipeline.qa.judging.arbiter import Arbiter
+from dtef_pipeline.qa.judging.judged_rows import judged_items, with_other_judges
 from dtef_pipeline.qa.model import QaItem, Written
 from dtef_pipeline.qa.prompt_rows import AskedHow, plain_prompts
 from dtef_pipeline.qa.score_rows import score_rows

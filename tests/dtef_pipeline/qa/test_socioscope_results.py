@@ -9,7 +9,7 @@ import pytest
 
 from dtef_pipeline.qa.item_files.loaded import GivenAnswer
 from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
-from dtef_pipeline.qa.socioscope_results import ScoredAnswer, SocioscopeResults, scored_given
+from dtef_pipeline.qa.socioscope.socioscope_results import ScoredAnswer, SocioscopeResults, scored_given
 from dtef_pipeline.qa.transcripts.metadata import Corpus
 from tests.made.qa_items import KEEPER, LIGHTHOUSE
 from tests.strict_json import strict

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.analyst_report import (
+from dtef_pipeline.rubric.summaries.analyst_report import (
     DIMENSIONS,
     INSIGHT_KINDS,
     SummaryMention,
@@ -17,7 +17,7 @@ from dtef_pipeline.rubric.analyst_report import (
     read_replies,
     with_names,
 )
-from dtef_pipeline.rubric.anonymise import Participant, pseudonyms
+from dtef_pipeline.rubric.summaries.anonymise import Participant, pseudonyms
 
 GPT, CLAUDE = "openai/gpt-4o", "anthropic/claude-sonnet-4"
 IDS = pseudonyms([Participant(GPT, 0.5, 1), Participant(GPT, 0.0, 0), Participant(CLAUDE, 0.0, 0)], 7)

@@ -14,7 +14,7 @@ from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges
 from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
-from dtef_pipeline.rubric.label_sheet import label_items
+from dtef_pipeline.rubric.labels.label_sheet import label_items
 from dtef_pipeline.rubric.watched_drift import anchors, net_of_judge_drifts, points_of_anchors
 from tests.made.rubric_tables import rubric_tables
 

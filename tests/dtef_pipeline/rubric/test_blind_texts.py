@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dtef_pipeline.rubric.label_sheet import blinded
+from dtef_pipeline.rubric.labels.label_sheet import blinded
 
 ANSWERED = pd.DataFrame(
     {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.rubric.blueprint_rows import BlueprintTables, blueprint_tables
-from dtef_pipeline.rubric.reading import read_blueprint
+from dtef_pipeline.rubric.blueprint.blueprint_rows import BlueprintTables, blueprint_tables
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 
 WRITTEN = """
 title: Rivers

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.blueprint_yaml import (
+from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
     DEEPEST_VALUE,
     MOST_CHARACTERS,
     MOST_EXPANDED,
@@ -147,7 +147,7 @@ def test_python_alone_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where PyYAML was built without libyaml, its parser in Python is used."""
     text = "a: &a {b: [1, yes, 0o17]}\nc: *a\nd: |\n  x\n---\n- {<<: {e: null}, f: 12:30}\n"
     monkeypatch.setattr(yaml, "__with_libyaml__", False)
-    spec = importlib.util.find_spec("dtef_pipeline.rubric.blueprint_yaml")
+    spec = importlib.util.find_spec("dtef_pipeline.rubric.blueprint.blueprint_yaml")
     assert spec is not None
     assert spec.loader is not None
     slow = importlib.util.module_from_spec(spec)

@@ -6,8 +6,8 @@ import pytest
 
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.rubric.blueprint.model import Turn
 from dtef_pipeline.rubric.conversations import Conversation, Script, response_rows
-from dtef_pipeline.rubric.model import Turn
 from tests.made.responses import response
 
 TWO_TURNS = Script("p", 0, None, (Turn("user", "Why?"), Turn("assistant", None), Turn("user", "Sure?")))

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.rubric.corrected_rows import BLUEPRINT_ROW, BOARD_ROW, corrected, known_classes, parts
-from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
-from dtef_pipeline.rubric.label_sheet import label_items
+from dtef_pipeline.rubric.labels.corrected_rows import BLUEPRINT_ROW, BOARD_ROW, corrected, known_classes, parts
+from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS
+from dtef_pipeline.rubric.labels.label_sheet import label_items
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
 MADE = rubric_tables(prompts=14, models=("a", "b", "c"))

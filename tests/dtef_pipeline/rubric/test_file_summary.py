@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.rubric.file_summary import file_summary
-from dtef_pipeline.rubric.named_models import read_collections
-from dtef_pipeline.rubric.reading import blueprint_id, read_blueprint
+from dtef_pipeline.rubric.blueprint.file_summary import file_summary
+from dtef_pipeline.rubric.blueprint.named_models import read_collections
+from dtef_pipeline.rubric.blueprint.reading import blueprint_id, read_blueprint
 from tests.conftest import SHARED
 
 BY_HAND = """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.rubric.findings import BLUEPRINT_FINDINGS, FINDING_LEVELS, blocking, shown
-from dtef_pipeline.rubric.model import BlueprintFinding
-from dtef_pipeline.rubric.reading import read_blueprint
+from dtef_pipeline.rubric.blueprint.findings import BLUEPRINT_FINDINGS, FINDING_LEVELS, blocking, shown
+from dtef_pipeline.rubric.blueprint.model import BlueprintFinding
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from tests.dtef_pipeline.rubric.faulty_blueprints import BESIDES, ONE_OF_EACH
 
 COLLECTIONS: dict[str, tuple[str, ...]] = {"CORE": ("openai:gpt-4o",), "EMPTY": ()}

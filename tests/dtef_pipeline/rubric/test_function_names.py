@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.rubric.function_names import POINT_FUNCTIONS, argument_fault, canonical_name, ignores_case, pattern_faults
+from dtef_pipeline.rubric.blueprint.function_names import (
+    POINT_FUNCTIONS,
+    argument_fault,
+    canonical_name,
+    ignores_case,
+    pattern_faults,
+)
 
 SOUND: dict[str, list[Any]] = {
     "contains": ["", "a"],

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.function_names import POINT_FUNCTIONS
+from dtef_pipeline.rubric.blueprint.function_names import POINT_FUNCTIONS
+from dtef_pipeline.rubric.blueprint.model import FUNCTION_KIND
+from dtef_pipeline.rubric.blueprint.patterns import pattern_fault
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.functions import FUNCTION_NAMES, FunctionScore, evaluate, ready_function
-from dtef_pipeline.rubric.model import FUNCTION_KIND
-from dtef_pipeline.rubric.patterns import pattern_fault
-from dtef_pipeline.rubric.reading import read_blueprint
 from tests.dtef_pipeline.rubric.example import FOLDER, example
 
 CALLS = 'First I search.\nTOOL_CALL {"name": "a", "arguments": {"q": "x  y", "n": 1, "ok": true, "ids": ["1", "2"]}}\n'

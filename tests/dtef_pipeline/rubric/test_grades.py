@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.analyst_report import DIMENSIONS, reasoning_in, score_in
+from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, reasoning_in, score_in
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS, in_force, read_labels, with_history, with_labels
-from dtef_pipeline.rubric.label_sheet import SHEET_COLUMNS, LabelSample, draw_id, label_items, sampled, sheet_csv
+from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS, in_force, read_labels, with_history, with_labels
+from dtef_pipeline.rubric.labels.label_sheet import SHEET_COLUMNS, LabelSample, draw_id, label_items, sampled, sheet_csv
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
 MADE = rubric_tables()

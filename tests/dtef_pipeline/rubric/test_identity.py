@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.rubric.model import prompt_hash
-from dtef_pipeline.rubric.model import test_hash as hash_of_test
-from dtef_pipeline.rubric.reading import read_blueprint
+from dtef_pipeline.rubric.blueprint.model import prompt_hash
+from dtef_pipeline.rubric.blueprint.model import test_hash as hash_of_test
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 
 HEADER = "title: A\ndescription: B\ntags: [c]\nmodels: [openai:a, openai:b]\nsystem: Be kind.\n"
 FIRST = "- {id: a, prompt: How much is it?, ideal: Five., should: [names a price, {$contains: '5', weight: 2}], should_not: [is rude]}\n"

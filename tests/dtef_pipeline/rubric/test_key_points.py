@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.models import Models, ModelSpec, load_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.prompts import APPROACHES, Case, judge_messages
-from dtef_pipeline.rubric.extractions import (
+from dtef_pipeline.rubric.blueprint.model import EXTRACTED, Turn
+from dtef_pipeline.rubric.blueprint.model import test_hash as hash_of_test
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
+from dtef_pipeline.rubric.summaries.extractions import (
     POINT_CHARACTERS,
     POINTS_AT_MOST,
     PointsReply,
@@ -24,9 +27,6 @@ from dtef_pipeline.rubric.extractions import (
     read_points,
     with_key_points,
 )
-from dtef_pipeline.rubric.model import EXTRACTED, Turn
-from dtef_pipeline.rubric.model import test_hash as hash_of_test
-from dtef_pipeline.rubric.reading import read_blueprint
 
 MODEL = ModelSpec(name="a", model="openai/a", temperature=0.0)
 TURNS = (Turn("user", "Which rivers meet in Koblenz?"),)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.findings import FindingLog
-from dtef_pipeline.rubric.named_models import Collections, litellm_name, named_models, read_collections
+from dtef_pipeline.rubric.blueprint.findings import FindingLog
+from dtef_pipeline.rubric.blueprint.named_models import Collections, litellm_name, named_models, read_collections
 
 COLLECTIONS = {"CORE": ("openai:a", "google:b"), "EMPTY": (), "BOTH": ("CORE", "xai:c"), "LOOP": ("LOOP",)}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.patterns import BadPattern, SearchTooLong, compile_pattern, pattern_fault, word_count
+from dtef_pipeline.rubric.blueprint.patterns import BadPattern, SearchTooLong, compile_pattern, pattern_fault, word_count
 
 FOUND_OR_NOT: list[tuple[str, bool, str, bool]] = [
     # The end: `$` before a final newline, in a set, and escaped.

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.rubric.findings import FindingLog
-from dtef_pipeline.rubric.model import Criterion
-from dtef_pipeline.rubric.points import PointReader, citation_text
+from dtef_pipeline.rubric.blueprint.findings import FindingLog
+from dtef_pipeline.rubric.blueprint.model import Criterion
+from dtef_pipeline.rubric.blueprint.points import PointReader, citation_text
 
 DEFINITIONS: dict[str, Any] = {
     "script": "r.length > 3",

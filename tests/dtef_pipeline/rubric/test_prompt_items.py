@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.rubric.model import Blueprint, PromptItem, Turn
-from dtef_pipeline.rubric.reading import read_blueprint
+from dtef_pipeline.rubric.blueprint.model import Blueprint, PromptItem, Turn
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 
 HEADER = "models: [openai:gpt-4o]\n"
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.model import Judge, ReadBlueprint
-from dtef_pipeline.rubric.model import test_hash as hash_of_test
-from dtef_pipeline.rubric.reading import PROMPT_SIGNS, blueprint_id, is_blueprint_file, normal_tag, read_blueprint
+from dtef_pipeline.rubric.blueprint.model import Judge, ReadBlueprint
+from dtef_pipeline.rubric.blueprint.model import test_hash as hash_of_test
+from dtef_pipeline.rubric.blueprint.reading import PROMPT_SIGNS, blueprint_id, is_blueprint_file, normal_tag, read_blueprint
 
 A, B = "{id: a, prompt: x, should: [y]}", "{id: b, prompt: z, ideal: w, should: [v]}"
 HEAD = "title: T\nmodels: [openai:gpt-4o]\n"

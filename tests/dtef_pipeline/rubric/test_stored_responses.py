@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.rubric.reading import read_blueprint
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from tests.conftest import ROOT
 
 DATA = ROOT / "data"

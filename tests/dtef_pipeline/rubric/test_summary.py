@@ -11,10 +11,16 @@ import pytest
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.errors import ConfigError, NameLeak
-from dtef_pipeline.rubric import analyst_report
-from dtef_pipeline.rubric.analyst_report import DIMENSIONS, INSIGHT_KINDS, ReportedPrompt, ReportedResponse, SummaryMaterial
-from dtef_pipeline.rubric.anonymise import Participant
-from dtef_pipeline.rubric.summary import (
+from dtef_pipeline.rubric.summaries import analyst_report
+from dtef_pipeline.rubric.summaries.analyst_report import (
+    DIMENSIONS,
+    INSIGHT_KINDS,
+    ReportedPrompt,
+    ReportedResponse,
+    SummaryMaterial,
+)
+from dtef_pipeline.rubric.summaries.anonymise import Participant
+from dtef_pipeline.rubric.summaries.summary import (
     GRADES,
     SUMMARIES,
     SummaryCase,

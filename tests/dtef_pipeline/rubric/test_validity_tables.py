@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.rubric import roll_up_tables as tables
-from dtef_pipeline.rubric.corrected_rows import corrected, known_classes
-from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
-from dtef_pipeline.rubric.label_sheet import label_items, sampled
+from dtef_pipeline.rubric.labels.corrected_rows import corrected, known_classes
+from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS
+from dtef_pipeline.rubric.labels.label_sheet import label_items, sampled
 from dtef_pipeline.rubric.self_preference import self_preference
 from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table, variance_shares
 from tests.made.rubric_tables import rubric_tables

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.rubric.findings import BLUEPRINT_FINDINGS
-from dtef_pipeline.rubric.function_names import POINT_FUNCTIONS
-from dtef_pipeline.rubric.prompt_items import IDEAL_KEYS, IMPORTANCE_KEYS, PROMPT_TEXT_KEYS, SHOULD_KEYS
-from dtef_pipeline.rubric.reading import read_blueprint
+from dtef_pipeline.rubric.blueprint.findings import BLUEPRINT_FINDINGS
+from dtef_pipeline.rubric.blueprint.function_names import POINT_FUNCTIONS
+from dtef_pipeline.rubric.blueprint.prompt_items import IDEAL_KEYS, IMPORTANCE_KEYS, PROMPT_TEXT_KEYS, SHOULD_KEYS
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef
 from tests.strict_json import strict

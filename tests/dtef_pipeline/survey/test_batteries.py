@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.batteries import batteries, linked_batteries
+from dtef_pipeline.survey.answer_scales.batteries import batteries, linked_batteries
 from dtef_pipeline.survey.model import Question
 
 TRUST = ("Distrust", "Neither", "Trust")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.survey.scales import scale_of
+from dtef_pipeline.survey.answer_scales.scales import scale_of
 
 NO_ANSWERS = [
     "Other/Don't know",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.survey.scales import scale_of
+from dtef_pipeline.survey.answer_scales.scales import scale_of
 
 BY_WHAT_IS_NOT_SHARED = [
     "All of the fields are mown | Some are mown and some are not | None of the fields are mown",

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from dtef_pipeline.games.exact.strategy_values import StrategyOptions, strategy_rows
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.report.episode_page import TextParts, text_parts
 from dtef_pipeline.games.report.pages import games_pages
-from dtef_pipeline.games.strategy_values import StrategyOptions, strategy_rows
 from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.tables import in_schema

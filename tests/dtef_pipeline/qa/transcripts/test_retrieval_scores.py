@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.socioscope_results import mean_of_scores, transcript_averages
+from dtef_pipeline.qa.socioscope.socioscope_results import mean_of_scores, transcript_averages
 from dtef_pipeline.qa.transcripts.retrieval_scores import relevant_ids, retrieval_scores
 from dtef_pipeline.qa.transcripts.retriever import Bm25Retriever
 from tests.dtef_pipeline.qa.transcripts.interviews import needs_interviews, shared_documents, shared_questions, vectors

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.non_answers import Role, is_non_answer, may_be_middle, word_of_degree
-from dtef_pipeline.survey.opposites import is_between, pole_family
-from dtef_pipeline.survey.scale_families import family_of, is_middle_of
-from dtef_pipeline.survey.shared_words import remove_common_ends, without_shared_words
+from dtef_pipeline.survey.answer_scales.non_answers import Role, is_non_answer, may_be_middle, word_of_degree
+from dtef_pipeline.survey.answer_scales.opposites import is_between, pole_family
+from dtef_pipeline.survey.answer_scales.scale_families import family_of, is_middle_of
+from dtef_pipeline.survey.answer_scales.shared_words import remove_common_ends, without_shared_words
 
 Kind = Literal["ordinal", "nominal"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

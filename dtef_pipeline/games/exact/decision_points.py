@@ -21,10 +21,10 @@ from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Illegal, Scenario
 from dtef_pipeline.games.episode_items import still_true, truth_id
+from dtef_pipeline.games.exact.strategies import SmallScenario, states_to_move
 from dtef_pipeline.games.in_play import system_text, turn_text
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Player
-from dtef_pipeline.games.strategies import SmallScenario, states_to_move
 from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.tables import REPLY
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
 from dtef_pipeline.judging.hidden_names import names_of
-from dtef_pipeline.rubric.analyst_report import (
+from dtef_pipeline.rubric.settings import REPORT_CHARACTERS
+from dtef_pipeline.rubric.summaries.analyst_report import (
     DIMENSIONS,
     AnalystReply,
     AnalystReport,
@@ -23,8 +24,7 @@ from dtef_pipeline.rubric.analyst_report import (
     read_replies,
     with_names,
 )
-from dtef_pipeline.rubric.anonymise import Pseudonyms, pseudonyms, summary_seed
-from dtef_pipeline.rubric.settings import REPORT_CHARACTERS
+from dtef_pipeline.rubric.summaries.anonymise import Pseudonyms, pseudonyms, summary_seed
 from dtef_pipeline.tables import SNAPSHOT_FIELD, field
 from dtef_pipeline.text.counted import and_more
 

@@ -19,8 +19,8 @@ from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.blocks import safe
 from dtef_pipeline.judging.hidden_names import HiddenNames
-from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms
 from dtef_pipeline.rubric.levels import display_id
+from dtef_pipeline.rubric.summaries.anonymise import Participant, Pseudonyms
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.plain import without_thinking
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.strategies import SmallScenario, Strategy
+from dtef_pipeline.games.exact.strategies import SmallScenario, Strategy
 
 Reals = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.intp]

@@ -11,13 +11,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.conversations import OK
 from dtef_pipeline.rubric.coverage import coverage
-from dtef_pipeline.rubric.human_labels import with_labels
 from dtef_pipeline.rubric.hybrid import ScoringPolicy, hybrid
-from dtef_pipeline.rubric.label_sheet import as_table, label_items
+from dtef_pipeline.rubric.labels.human_labels import with_labels
+from dtef_pipeline.rubric.labels.label_sheet import as_table, label_items
 from dtef_pipeline.rubric.levels import RESPONSE_KEYS, in_order
-from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.score_rows import policy_of
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 

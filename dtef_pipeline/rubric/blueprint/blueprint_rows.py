@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric import tables
-from dtef_pipeline.rubric.model import Blueprint, Criterion, ReadBlueprint, test_hash
+from dtef_pipeline.rubric.blueprint.model import Blueprint, Criterion, ReadBlueprint, test_hash
 
 
 class BlueprintTables(NamedTuple):

@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.decision_points import DrawCounts, decision_points, draw_counts, has_decision_points
 from dtef_pipeline.games.episode_items import truth_id
-from dtef_pipeline.games.exact_play import ExactGame, Reals, exact_game
+from dtef_pipeline.games.exact.decision_points import DrawCounts, decision_points, draw_counts, has_decision_points
+from dtef_pipeline.games.exact.exact_play import ExactGame, Reals, exact_game
+from dtef_pipeline.games.exact.strategies import SmallScenario, Strategy, uniform
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, NO_PERSONA
 from dtef_pipeline.games.settings import STRATEGY_RESAMPLES
-from dtef_pipeline.games.strategies import SmallScenario, Strategy, uniform
 from dtef_pipeline.games.tables import STRATEGY_VALUES
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.judging.judges import is_self_judged
-from dtef_pipeline.qa.arbiter import RATIONALE, Arbiter, in_sample
-from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE, Arbitration, arbitrations, verdict_row
 from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK
+from dtef_pipeline.qa.judging.arbiter import RATIONALE, Arbiter, in_sample
+from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE, Arbitration, arbitrations, verdict_row
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.socioscope.rationale import RationaleMetric, YesNoRationale, rationale_metric
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_CITATIONS, QA_JUDGEMENTS

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.identity import digest
-from dtef_pipeline.qa.arbiter import FACTUALITY, RATIONALE, SEMANTIC
+from dtef_pipeline.qa.judging.arbiter import FACTUALITY, RATIONALE, SEMANTIC
 from dtef_pipeline.text.plain import without_thinking
 from dtef_pipeline.text.well_formed import well_formed
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from dtef_pipeline.rubric.blueprint_yaml import YamlFault, read_yaml, scalar_text
-from dtef_pipeline.rubric.findings import FindingLog, Spot, shown
-from dtef_pipeline.rubric.function_names import (
+from dtef_pipeline.rubric.blueprint.blueprint_yaml import YamlFault, read_yaml, scalar_text
+from dtef_pipeline.rubric.blueprint.findings import FindingLog, Spot, shown
+from dtef_pipeline.rubric.blueprint.function_names import (
     EXTERNAL_FUNCTIONS,
     POINT_FUNCTIONS,
     REFERENCE_FUNCTION,
@@ -19,7 +19,7 @@ from dtef_pipeline.rubric.function_names import (
     canonical_name,
     pattern_faults,
 )
-from dtef_pipeline.rubric.model import FUNCTION_KIND, TEXT_KIND, Criterion
+from dtef_pipeline.rubric.blueprint.model import FUNCTION_KIND, TEXT_KIND, Criterion
 from dtef_pipeline.text.counted import and_more
 
 LEAST_WEIGHT, MOST_WEIGHT = 0.1, 10.0

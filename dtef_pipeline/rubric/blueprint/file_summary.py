@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from dtef_pipeline.rubric.findings import blocking
-from dtef_pipeline.rubric.model import (
+from dtef_pipeline.rubric.blueprint.findings import blocking
+from dtef_pipeline.rubric.blueprint.model import (
     FUNCTION_KIND,
     SHOULD,
     SHOULD_NOT,

@@ -15,8 +15,8 @@ from dtef_pipeline.asking.request import LAST_ERROR, Failure, Request, Response
 from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, JUDGE_ROLE, OVER_BUDGET
 from dtef_pipeline.judging.judges import is_self_judged, with_sampling
 from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
-from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, Arbiter
-from dtef_pipeline.qa.arbiter_prompts import ARBITER_REPLY_SCHEMA, arbiter_messages, shown_answer
+from dtef_pipeline.qa.judging.arbiter import JUDGE_SNAPSHOT, Arbiter
+from dtef_pipeline.qa.judging.arbiter_prompts import ARBITER_REPLY_SCHEMA, arbiter_messages, shown_answer
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemScore
 from dtef_pipeline.text.plain import without_thinking
 from dtef_pipeline.text.well_formed import well_formed

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from dtef_pipeline.rubric.blueprint_yaml import SourceLines
-from dtef_pipeline.rubric.model import BlueprintFinding
+from dtef_pipeline.rubric.blueprint.blueprint_yaml import SourceLines
+from dtef_pipeline.rubric.blueprint.model import BlueprintFinding
 
 FINDING_LEVELS: Mapping[str, str] = {
     "error": "the file is not run, unless broken parts are skipped",

@@ -12,9 +12,9 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.rubric.board import TEST_TAG, latest_runs, rubric_snapshot_order
-from dtef_pipeline.rubric.human_labels import in_force
-from dtef_pipeline.rubric.label_sheet import as_table, label_items
-from dtef_pipeline.rubric.labelled_scores import LABELLED_SCORES_READ, labelled_scores
+from dtef_pipeline.rubric.labels.human_labels import in_force
+from dtef_pipeline.rubric.labels.label_sheet import as_table, label_items
+from dtef_pipeline.rubric.labels.labelled_scores import LABELLED_SCORES_READ, labelled_scores
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED_ROWS, RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, why_none

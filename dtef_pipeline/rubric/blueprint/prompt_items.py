@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from dtef_pipeline.rubric.blueprint_yaml import number_text
-from dtef_pipeline.rubric.findings import HEADER_PLACE, FindingLog, Spot, shown
-from dtef_pipeline.rubric.model import SHOULD, SHOULD_NOT, Criterion, PromptItem, Turn, prompt_hash
-from dtef_pipeline.rubric.points import PointReader, citation_text, weight_of, weight_shown
+from dtef_pipeline.rubric.blueprint.blueprint_yaml import number_text
+from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, FindingLog, Spot, shown
+from dtef_pipeline.rubric.blueprint.model import SHOULD, SHOULD_NOT, Criterion, PromptItem, Turn, prompt_hash
+from dtef_pipeline.rubric.blueprint.points import PointReader, citation_text, weight_of, weight_shown
 
 PROMPT_TEXT_KEYS = ("prompt", "promptText")
 IDEAL_KEYS = ("ideal", "idealResponse")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
 
-from dtef_pipeline.survey import opposites, scale_words
+from dtef_pipeline.survey.answer_scales import opposites, scale_words
 
 _OF_DEGREE = frozenset(
     re.findall(

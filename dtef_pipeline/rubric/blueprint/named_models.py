@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.blueprint_yaml import YamlFault, read_json, read_yaml
-from dtef_pipeline.rubric.findings import HEADER_PLACE, TO_BE_NAMED, FindingLog, shown
-from dtef_pipeline.rubric.model import Judge
+from dtef_pipeline.rubric.blueprint.blueprint_yaml import YamlFault, read_json, read_yaml
+from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, TO_BE_NAMED, FindingLog, shown
+from dtef_pipeline.rubric.blueprint.model import Judge
 
 Collections = Mapping[str, Sequence[str]]
 """Names of models, or of other collections, by the name of the collection."""

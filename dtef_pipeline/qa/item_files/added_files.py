@@ -11,7 +11,7 @@ import pyarrow as pa
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT, load_items
 from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding, LoadedItems, shortened_value
-from dtef_pipeline.qa.judged_rows import VERBATIM_SCORER
+from dtef_pipeline.qa.judging.judged_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.model import ItemError, QaItem, ScorerSettings
 from dtef_pipeline.qa.score_lines import OUTSIDE_SCORERS
 from dtef_pipeline.qa.scorers import scorer_names, scorer_of

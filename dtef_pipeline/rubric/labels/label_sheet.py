@@ -20,8 +20,8 @@ import pyarrow as pa
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.hidden_names import HiddenNames, names_of
-from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS, with_history
-from dtef_pipeline.rubric.model import TEXT_KIND
+from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
+from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS, with_history
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_LABEL_DRAWS, RUBRIC_LABEL_ITEMS
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.drawing import chances, drawn

@@ -17,10 +17,10 @@ from dtef_pipeline.judging.blocks import JUDGE_TAGS, safe
 from dtef_pipeline.judging.judges import with_sampling
 from dtef_pipeline.judging.prompts import NOTHING_WAS_WRITTEN, AuthoredTurn, prompt_text
 from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
+from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD, TEXT_KIND, Blueprint, Criterion, PromptItem
 from dtef_pipeline.rubric.conversations import used
-from dtef_pipeline.rubric.model import EXTRACTED, SHOULD, TEXT_KIND, Blueprint, Criterion, PromptItem
-from dtef_pipeline.rubric.summary import ANALYST_ROLE
-from dtef_pipeline.rubric.summary_rows import ANALYSTS, chosen_analysts
+from dtef_pipeline.rubric.summaries.summary import ANALYST_ROLE
+from dtef_pipeline.rubric.summaries.summary_rows import ANALYSTS, chosen_analysts
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.plain import without_thinking

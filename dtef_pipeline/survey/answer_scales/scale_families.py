@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from dtef_pipeline.survey.opposites import (
+from dtef_pipeline.survey.answer_scales.opposites import (
     are_negated,
     comparison,
     in_order_if_known,
@@ -16,8 +16,8 @@ from dtef_pipeline.survey.opposites import (
     pole_family,
     two_subjects,
 )
-from dtef_pipeline.survey.quantities import durations, number, place_of_rate, times
-from dtef_pipeline.survey.scale_words import (
+from dtef_pipeline.survey.answer_scales.quantities import durations, number, place_of_rate, times
+from dtef_pipeline.survey.answer_scales.scale_words import (
     ACTION,
     CLASS,
     DIFFICULTY,
@@ -41,7 +41,12 @@ from dtef_pipeline.survey.scale_words import (
     TIMING,
     WORKING,
 )
-from dtef_pipeline.survey.shared_words import about_one_thing, have_same_object, remove_common_ends, without_shared_words
+from dtef_pipeline.survey.answer_scales.shared_words import (
+    about_one_thing,
+    have_same_object,
+    remove_common_ends,
+    without_shared_words,
+)
 
 _VERBS = r"(?:know|trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help|allow)s?"
 

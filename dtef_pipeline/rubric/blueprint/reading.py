@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from dtef_pipeline.rubric import patterns
-from dtef_pipeline.rubric.blueprint_yaml import (
+from dtef_pipeline.rubric.blueprint import patterns
+from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
     MOST_CHARACTERS,
     ReadDocuments,
     SourceLines,
@@ -17,12 +17,12 @@ from dtef_pipeline.rubric.blueprint_yaml import (
     read_yaml,
     scalar_text,
 )
-from dtef_pipeline.rubric.findings import HEADER_PLACE, FindingLog, Spot, shown
-from dtef_pipeline.rubric.function_names import PatternFault
-from dtef_pipeline.rubric.model import Blueprint, BlueprintFinding, Judge, PromptItem, ReadBlueprint
-from dtef_pipeline.rubric.named_models import Collections, named_judges, named_models
-from dtef_pipeline.rubric.points import PointReader, citation_text
-from dtef_pipeline.rubric.prompt_items import (
+from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, FindingLog, Spot, shown
+from dtef_pipeline.rubric.blueprint.function_names import PatternFault
+from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, Judge, PromptItem, ReadBlueprint
+from dtef_pipeline.rubric.blueprint.named_models import Collections, named_judges, named_models
+from dtef_pipeline.rubric.blueprint.points import PointReader, citation_text
+from dtef_pipeline.rubric.blueprint.prompt_items import (
     CITATION_KEYS,
     IDEAL_KEYS,
     PROMPT_TEXT_KEYS,
