@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
 from assets.stage.panel_drift import judges_in, panel_drift, scored_in
-from dtef_pipeline.cli.family_records import family_commands
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_stale
 from dtef_pipeline.cli.survey.boards import render_drift
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
@@ -328,3 +328,11 @@ def _require_own(out: Path, name: str, is_foreign: Callable[[str], bool]) -> Non
         raise ConfigError(
             f"--out {out}: {name} is there already and was not written by dtef; allowed: a folder without it, new or there already"
         )
+
+
+def family_commands(name: str, module: str, what: str) -> Any:
+    """The record `NAME_WHAT` in the file `NAME/NAME_module.py`; of a family that is one record, what `plugged_what` makes of it."""
+    family = FAMILY_BY_NAME[name]
+    if family.is_assembled:
+        return getattr(import_module(f"dtef_pipeline.cli.plugged.plugged_{module}"), f"plugged_{what.lower()}")(family)
+    return getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_{module}"), f"{name.upper()}_{what}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.family_records import family_commands
+from dtef_pipeline.cli.families import family_commands
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, stored_keys
 from dtef_pipeline.cli.options import exit_after, refuse_estimate_of_judging
 from dtef_pipeline.cli.planned_table import print_estimate, stored_responses

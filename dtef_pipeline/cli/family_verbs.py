@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import click
 import pandas as pd
 
-from dtef_pipeline.cli.families import fitting
-from dtef_pipeline.cli.family_records import family_commands
+from dtef_pipeline.cli.families import family_commands, fitting
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped, stored_keys
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, refresh_boards
