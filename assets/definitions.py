@@ -19,11 +19,11 @@ from assets.rubric.night import RUBRIC_SCHEDULES
 from assets.rubric.roll_ups import RUBRIC_JOBS, RUBRIC_SENSORS, rubric_night, rubric_pipeline
 from assets.survey.automation import SURVEY_JOBS, SURVEY_SENSORS, nightly_drift, survey_pipeline
 from assets.survey.nightly import SURVEY_SCHEDULES
-from dtef_pipeline.families import PLUGGED_FAMILIES
+from dtef_pipeline.families import PLUGIN_FAMILIES
 
 __all__ = ["defs"]
 
-_PLUGGED = [loaded.assembled(one.name) for one in PLUGGED_FAMILIES]
+_PLUGIN = [loaded.assembled(one.name) for one in PLUGIN_FAMILIES]
 _SCORING = [
     games_pipeline,
     rubric_pipeline,
@@ -32,19 +32,19 @@ _SCORING = [
     qa_night,
     survey_pipeline,
     nightly_drift,
-    *(one.pipeline for one in _PLUGGED),
+    *(one.pipeline for one in _PLUGIN),
 ]
 _QUEUE = evaluation_queue(_SCORING)
 
 defs = dg.Definitions(
     **loaded.assets_of(*loaded.EVERY_FAMILY),
-    jobs=[*SURVEY_JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS, *(job for one in _PLUGGED for job in one.jobs)],
+    jobs=[*SURVEY_JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS, *(job for one in _PLUGIN for job in one.jobs)],
     schedules=[
         *SURVEY_SCHEDULES,
         *RUBRIC_SCHEDULES,
         *QA_SCHEDULES,
         *GAMES_SCHEDULES,
-        *(schedule for one in _PLUGGED for schedule in one.schedules),
+        *(schedule for one in _PLUGIN for schedule in one.schedules),
     ],
     sensors=[
         *SURVEY_SENSORS,
@@ -53,6 +53,6 @@ defs = dg.Definitions(
         *GAMES_SENSORS,
         *PREFERENCE_SENSORS,
         _QUEUE,
-        *(sensor for one in _PLUGGED for sensor in one.sensors),
+        *(sensor for one in _PLUGIN for sensor in one.sensors),
     ],
 )

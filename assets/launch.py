@@ -21,7 +21,7 @@ from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
 from assets.stage.partitions import PROCESS_TAG, chosen_tags, failed_text, process_of, range_tags, ranges
 from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
-from dtef_pipeline.families import FAMILY_BY_NAME, PLUGGED_FAMILIES
+from dtef_pipeline.families import FAMILY_BY_NAME, PLUGIN_FAMILIES
 from dtef_pipeline.family.stage import TAKEN_AWAY
 from dtef_pipeline.games.tables import LEAGUE_SPACE
 from dtef_pipeline.qa.tables import QA_SPACE
@@ -52,7 +52,7 @@ FAMILY_ROLL_UPS = {
     "rubric": RUBRIC_ROLL_UP_NAMES,
     "qa": QA_ROLL_UP_NAMES,
     "games": GAMES_ROLL_UP_NAMES,
-    **{one.name: one.roll_ups for one in PLUGGED_FAMILIES},
+    **{one.name: one.roll_ups for one in PLUGIN_FAMILIES},
 }
 """By family."""
 REPORT_NAMES = [names[-1] for name, names in FAMILY_ROLL_UPS.items() if FAMILY_BY_NAME[name].paired]
@@ -63,7 +63,7 @@ _STARTED = {
     "qa": {*QA_STAGE_NAMES, *QA_ROLL_UP_NAMES, "qa_anchors"},
     "games": {*GAMES_STAGE_NAMES, *DECISION_STAGE_NAMES, *GAMES_ROLL_UP_NAMES},
     "preference": {*PREFERENCE_ROLL_UP_NAMES},
-    **{one.name: {one.ingested, *(stage.name for stage in one.stages()), *one.roll_ups} for one in PLUGGED_FAMILIES},
+    **{one.name: {one.ingested, *(stage.name for stage in one.stages()), *one.roll_ups} for one in PLUGIN_FAMILIES},
 }
 """The assets that commands start, by family."""
 defs: dg.Definitions | None = None
@@ -97,7 +97,7 @@ FAMILY_RUNS = {
     "games": OF_SCENARIOS,
     **{
         one.name: SpaceRuns(one.space.name, f"`dtef {one.name} add` makes a {one.part} known", together=True)
-        for one in PLUGGED_FAMILIES
+        for one in PLUGIN_FAMILIES
     },
 }
 """By family."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME, PLUGGED_FAMILIES
+from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME, PLUGIN_FAMILIES
 
 if TYPE_CHECKING:
     from assets.engine.family_assets import FamilyAssets
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
-EVERY_FAMILY = ("survey", "rubric", "qa", "games", "preference", *(one.name for one in PLUGGED_FAMILIES))
+EVERY_FAMILY = ("survey", "rubric", "qa", "games", "preference", *(one.name for one in PLUGIN_FAMILIES))
 _ASSEMBLED = {one.name for one in FAMILIES if one.is_assembled}
 
 
@@ -35,7 +35,7 @@ def assets_of(*families: str) -> dict[str, Any]:
         warnings.simplefilter("ignore", dg.BetaWarning)
         from assets.stage.resources import Store
 
-        plugged = [assembled(family) for family in families if family in _ASSEMBLED]
+        plugin = [assembled(family) for family in families if family in _ASSEMBLED]
         modules = [
             import_module(f"assets.{family}.{module.name}")
             for family in families
@@ -45,9 +45,9 @@ def assets_of(*families: str) -> dict[str, Any]:
         return {
             "assets": [
                 *dg.load_assets_from_modules(modules, include_specs=True),
-                *(asset for one in plugged for asset in one.assets),
+                *(asset for one in plugin for asset in one.assets),
             ],
-            "asset_checks": [*dg.load_asset_checks_from_modules(modules), *(check for one in plugged for check in one.checks)],
+            "asset_checks": [*dg.load_asset_checks_from_modules(modules), *(check for one in plugin for check in one.checks)],
             "resources": {"store": Store()},
             # One process per run: a stage is seconds of work, starting a process for it would cost more.
             "executor": dg.in_process_executor,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.drift.verdict_tables import DRIFT_SCHEMAS
-from dtef_pipeline.family.plugged import plugged_families
+from dtef_pipeline.family.plugins import plugin_families
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import Door, settings_at
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
@@ -74,9 +74,9 @@ _FAMILIES_HERE = (
         paired=GAMES_PAIRED,
     ),
 )
-PLUGGED_FAMILIES = plugged_families({one.name for one in _FAMILIES_HERE})
+PLUGIN_FAMILIES = plugin_families({one.name for one in _FAMILIES_HERE})
 """Those of other packages, by the entry-point group `dtef.families`."""
-FAMILIES = (*_FAMILIES_HERE, *PLUGGED_FAMILIES)
+FAMILIES = (*_FAMILIES_HERE, *PLUGIN_FAMILIES)
 FAMILY_BY_NAME: Mapping[str, Family] = {family.name: family for family in FAMILIES}
 SHARED_TABLES: Mapping[str, TableSpec] = {
     name: TableSpec(schema, levels=("family",), remake="dtef {family} board --refresh")
@@ -98,6 +98,6 @@ PANEL_KEYS = (
     "qa",
     "games",
     "preference",
-    *(one.name for one in PLUGGED_FAMILIES),
+    *(one.name for one in PLUGIN_FAMILIES),
 )
 """The keys at the top of a panel file: those of the survey's night, and the sections of drift, of the other families and of votes."""

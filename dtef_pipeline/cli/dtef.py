@@ -23,7 +23,7 @@ from dtef_pipeline.cli.options import (
     snapshot_or_base,
     writes_a_table,
 )
-from dtef_pipeline.cli.plugged.plugged_group import MainCommands
+from dtef_pipeline.cli.plugin.plugin_group import MainCommands
 from dtef_pipeline.cli.preference.preference_group import preference
 from dtef_pipeline.cli.qa.qa_group import documented_models, of_named_part, qa
 from dtef_pipeline.cli.reported import reports_errors

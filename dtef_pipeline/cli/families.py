@@ -331,8 +331,8 @@ def _require_own(out: Path, name: str, is_foreign: Callable[[str], bool]) -> Non
 
 
 def family_commands(name: str, module: str, what: str) -> Any:
-    """The record `NAME_WHAT` in the file `NAME/NAME_module.py`; of a family that is one record, what `plugged_what` makes of it."""
+    """The record `NAME_WHAT` in the file `NAME/NAME_module.py`; of a family that is one record, what `plugin_what` makes of it."""
     family = FAMILY_BY_NAME[name]
     if family.is_assembled:
-        return getattr(import_module(f"dtef_pipeline.cli.plugged.plugged_{module}"), f"plugged_{what.lower()}")(family)
+        return getattr(import_module(f"dtef_pipeline.cli.plugin.plugin_{module}"), f"plugin_{what.lower()}")(family)
     return getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_{module}"), f"{name.upper()}_{what}")

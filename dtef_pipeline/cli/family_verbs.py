@@ -264,7 +264,7 @@ def show_board(family: str, *, refresh: bool, **chosen: Any) -> int:
     metric = chosen["metric"] if family == USUAL_FAMILY else None  # that of games chooses among rows
     code = refresh_boards(family, metric) if refresh else 0
     if FAMILY_BY_NAME[family].is_assembled:
-        import_module("dtef_pipeline.cli.plugged.plugged_board").show(family, **chosen)
+        import_module("dtef_pipeline.cli.plugin.plugin_board").show(family, **chosen)
     else:
         import_module(f"dtef_pipeline.cli.{family}.{family}_board").show(**chosen)
     return code

@@ -16,7 +16,7 @@ from dtef_pipeline.cli.places import absent
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import existing
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.family.plugged import plugged_points
+from dtef_pipeline.family.plugins import plugin_points
 from dtef_pipeline.text.counted import counted
 from resources.newer_files import values_newer_than
 from resources.settings import Settings
@@ -73,7 +73,7 @@ def _makes_it() -> str:
     """The command by which the family of the present command gets its first tables."""
     context = click.get_current_context(silent=True)
     words = context.command_path.split() if context else []
-    first = {**_FIRST_COMMANDS, **{name: f"dtef {name} add PATH" for name in plugged_points()}}
+    first = {**_FIRST_COMMANDS, **{name: f"dtef {name} add PATH" for name in plugin_points()}}
     return next((made for family, made in first.items() if family in words), "dtef add PATH")
 
 

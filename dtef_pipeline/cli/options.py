@@ -36,11 +36,11 @@ USUAL_FAMILY = "survey"
 """What commands are about that take `--family`, when it is not given."""
 
 
-def _plugged_levels(family: str) -> list[str]:
-    """What the levels of the partitions of a plugged family are called, from the first on; nothing for any other family."""
-    from dtef_pipeline.family.plugged import plugged_points
+def _plugin_levels(family: str) -> list[str]:
+    """What the levels of the partitions of a plugin family are called, from the first on; nothing for any other family."""
+    from dtef_pipeline.family.plugins import plugin_points
 
-    if family not in plugged_points():
+    if family not in plugin_points():
         return []
     from dtef_pipeline.families import FAMILY_BY_NAME
 
@@ -49,7 +49,7 @@ def _plugged_levels(family: str) -> list[str]:
 
 
 class OfFamily(click.Choice[str]):
-    """What an option may be, by the family that `--family` names: of a plugged one `model`, or what a partition is called."""
+    """What an option may be, by the family that `--family` names: of a plugin one `model`, or what a partition is called."""
 
     def __init__(self, **of_family: Sequence[str]) -> None:
         super().__init__(list(dict.fromkeys(choice for choices in of_family.values() for choice in choices)))
@@ -57,7 +57,7 @@ class OfFamily(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         family = (ctx.params.get("family") if ctx else None) or USUAL_FAMILY
-        if levels := _plugged_levels(family):
+        if levels := _plugin_levels(family):
             return click.Choice(["model", levels[-1]]).convert(value, param, ctx)
         own = self.of_family.get(family, ())
         if value in self.choices and value not in own:
@@ -68,7 +68,7 @@ class OfFamily(click.Choice[str]):
 class _AddedUpBy(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         family = (ctx.params.get("family") if ctx else None) or USUAL_FAMILY
-        return str(value) if value in _plugged_levels(family) else super().convert(value, param, ctx)
+        return str(value) if value in _plugin_levels(family) else super().convert(value, param, ctx)
 
 
 ADDED_UP_BY = _AddedUpBy(

@@ -1,4 +1,4 @@
-"""`dtef NAME board` of a plugged family, and what it brings to the commands that take `--family`."""
+"""`dtef NAME board` of a plugin family, and what it brings to the commands that take `--family`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def show(warehouse: Warehouse, name: str, by: str, models: Sequence[str], output
     print_rows(view, frame, output, (), meanings_of(view.table))
 
 
-def plugged_commands(family: Family) -> CommandFamily:
+def plugin_commands(family: Family) -> CommandFamily:
     """Its record for `dtef costs`, `drift` and `report`."""
     return CommandFamily(
         name=family.name,

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.family import plugged
+from dtef_pipeline.family import plugins
 from tests.made import spelling_family
 from tests.made.spelling_family import SPELLING
 
@@ -16,9 +16,9 @@ SPELLED = "tests.made.spelling_family:SPELLING"
 
 
 def families(name: str, value: str, monkeypatch: pytest.MonkeyPatch, taken: tuple[str, ...] = ("qa",)) -> object:
-    point = EntryPoint(name, value, plugged.FAMILY_GROUP)
-    monkeypatch.setattr(plugged, "plugged_points", lambda: {name: point})
-    return plugged.plugged_families(taken)
+    point = EntryPoint(name, value, plugins.FAMILY_GROUP)
+    monkeypatch.setattr(plugins, "plugin_points", lambda: {name: point})
+    return plugins.plugin_families(taken)
 
 
 def test_a_family_is_the_record_that_its_entry_point_names(monkeypatch: pytest.MonkeyPatch) -> None:

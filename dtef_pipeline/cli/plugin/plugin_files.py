@@ -1,4 +1,4 @@
-"""What the verbs `add`, `check`, `list` and `remove` know of the files of a plugged family."""
+"""What the verbs `add`, `check`, `list` and `remove` know of the files of a plugin family."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from assets.launch import Launched
 
 
-def plugged_files(family: Family) -> FamilyFiles:
+def plugin_files(family: Family) -> FamilyFiles:
     """The record of the verbs."""
     return FamilyFiles(
         noun=family.part,

@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 class MainCommands(Commands):
-    """A group that has the groups of plugged families behind its own commands. They are loaded when they are used, not when they are named."""
+    """A group that has the groups of plugin families behind its own commands. They are loaded when they are used, not when they are named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from dtef_pipeline.family.plugged import plugged_points
+        from dtef_pipeline.family.plugins import plugin_points
 
-        return [*super().list_commands(ctx), *(name for name in plugged_points() if name not in self.commands)]
+        return [*super().list_commands(ctx), *(name for name in plugin_points() if name not in self.commands)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if (found := super().get_command(ctx, cmd_name)) is not None:
             return found
-        from dtef_pipeline.family.plugged import plugged_points
+        from dtef_pipeline.family.plugins import plugin_points
 
-        point = plugged_points().get(cmd_name)
-        return PluggedGroup(cmd_name, point.dist.name if point.dist else "another package") if point else None
+        point = plugin_points().get(cmd_name)
+        return PluginGroup(cmd_name, point.dist.name if point.dist else "another package") if point else None
 
 
-class PluggedGroup(click.Group):
-    """The group of a plugged family."""
+class PluginGroup(click.Group):
+    """The group of a plugin family."""
 
     def __init__(self, name: str, package: str) -> None:
         super().__init__(name, short_help=f"Work with the family {name}, which {package} brings.")
@@ -57,12 +57,12 @@ class PluggedGroup(click.Group):
 def _load(name: str) -> Any:
     from dtef_pipeline.families import FAMILY_BY_NAME
 
-    return plugged_group(FAMILY_BY_NAME[name])
+    return plugin_group(FAMILY_BY_NAME[name])
 
 
-def plugged_group(family: Family) -> click.Group:
+def plugin_group(family: Family) -> click.Group:
     """The commands of the family."""
-    from dtef_pipeline.cli.plugged.plugged_board import views_of
+    from dtef_pipeline.cli.plugin.plugin_board import views_of
     from dtef_pipeline.text.counted import plural
 
     part, parts, name = family.part, plural(family.part), family.name

@@ -1,4 +1,4 @@
-"""The runs of a plugged family, and their estimate."""
+"""The runs of a plugin family, and their estimate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _settings(family: Family, given: Mapping[str, Any]) -> Any:
     return command_settings(family.settings, given, panel)
 
 
-def plugged_run(family: Family) -> FamilyRun:
+def plugin_run(family: Family) -> FamilyRun:
     """The record of its runs."""
     return FamilyRun(
         family.name,
