@@ -25,9 +25,9 @@ from dtef_pipeline.boards.families import BETTER
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.expected_error import Components, expected_error, variance_components
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.question_draw import segment_order
+from dtef_pipeline.survey.scoring.expected_error import Components, expected_error, variance_components
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.tables import SCORES
 

@@ -368,7 +368,7 @@ def api(host: str, port: int, dev: bool) -> None:
     \b
     Exit code: 0 stopped; 2 the options or the set-up need mending.
     """
-    from dtef_pipeline.cli import serve_api
+    from dtef_pipeline.cli.serving import serve_api
 
     sys.exit(serve_api.serve(host, port, is_open=dev))
 
@@ -390,7 +390,7 @@ def tokens(name: str | None, role: str | None, remove: bool, output: str) -> Non
     A reviewer gets pairs and votes on them, under the name of the token. An operator does everything else, except what only an admin may:
     void votes, export votes, and read the log of actions. A running API notices changes of the file by itself.
     """
-    from dtef_pipeline.cli import kept_tokens
+    from dtef_pipeline.cli.serving import kept_tokens
 
     if (name is None) != (role is None and not remove) or (role and remove):
         raise click.UsageError("allowed: no NAME, or NAME with one of --role and --remove.")

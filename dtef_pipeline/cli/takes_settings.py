@@ -4,69 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple
 
 import click
-from pydantic.fields import FieldInfo
-
-from dtef_pipeline.family.run_settings import Door, RunSettings, setting, settings_at
-from dtef_pipeline.member_docstrings import member_docstrings
-
-
-def settings_options(
-    model: type[RunSettings],
-    chosen: Sequence[str] | None = None,
-    callbacks: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
-) -> list[click.Option]:
-    """The options of these settings; None: of all that a command may give. `callbacks`: by setting, click's callback."""
-    described = member_docstrings(model)
-    names = settings_at(model, Door.COMMAND) if chosen is None else chosen
-    return [_option(model, name, described.get(name, ""), callbacks.get(name)) for name in names]
-
-
-def _option(model: type[RunSettings], name: str, described: str, callback: Callable[..., Any] | None) -> click.Option:
-    field, said = model.model_fields[name], setting(model, name)
-    flag = said.option or f"--{name.replace('_', '-')}"
-    kind = _kind(field)
-    if kind is bool:
-        return click.Option([flag, name], is_flag=True, callback=callback, help=" ".join(described.split()))
-    multiple = get_origin(field.annotation) is list
-    default = None if multiple or field.default is None else field.default
-    help = " ".join([*described.split(), *(["May be repeated."] if multiple else [])])
-    if said.unset:
-        help += f"  [default: {said.unset}]"
-    return click.Option(
-        [flag, name],
-        multiple=multiple,
-        type=_click_type(field, kind, is_file=said.is_file),
-        default=None if multiple else default,
-        show_default=default is not None,
-        metavar=said.metavar or None,
-        callback=callback,
-        help=help,
-    )
-
-
-def _kind(field: FieldInfo) -> Any:
-    """What one value is: of a list its members, of an optional one what it is where it is given."""
-    annotation = field.annotation
-    if get_origin(annotation) is list:
-        return get_args(annotation)[0]
-    if get_origin(annotation) is Literal:
-        return annotation
-    return next((one for one in get_args(annotation) if one is not type(None)), annotation)
-
-
-def _click_type(field: FieldInfo, kind: Any, *, is_file: bool) -> Any:
-    bounds = {name: getattr(one, name) for one in field.metadata for name in ("ge", "le") if hasattr(one, name)}
-    if is_file:
-        return click.Path(exists=True, dir_okay=False)
-    if get_origin(kind) is Literal:
-        return click.Choice([str(one) for one in get_args(kind)])
-    if kind is int:
-        return click.IntRange(bounds.get("ge"), bounds.get("le"))
-    return click.FloatRange(bounds.get("ge"), bounds.get("le")) if kind is float else str
 
 
 class RunFlags(NamedTuple):
@@ -99,7 +39,7 @@ class TakesSettings(click.Command):
     @property
     def params(self) -> list[click.Parameter]:
         if self._settings:
-            from dtef_pipeline.cli.takes_settings import settings_options
+            from dtef_pipeline.cli.settings_options import settings_options
 
             module, _, name = self._settings.rpartition(".")
             self._settings = ""

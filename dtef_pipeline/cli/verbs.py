@@ -9,8 +9,6 @@ from typing import Any, NamedTuple, Protocol
 
 import click
 
-from dtef_pipeline.asking.estimate import ESTIMATED
-from dtef_pipeline.cli.costs import cost_columns
 from dtef_pipeline.cli.options import (
     Option,
     as_json,
@@ -25,9 +23,6 @@ from dtef_pipeline.cli.options import (
 )
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
-from dtef_pipeline.report.terminal import for_people, heading
-from dtef_pipeline.survey.boards.meanings import DRIFT_HEADINGS, EXPERIMENT, meanings
-from dtef_pipeline.survey.boards.published import GROUPED, PUBLISHED
 
 
 class Commands(click.Group):
@@ -68,7 +63,7 @@ class ExplainsColumns(click.Command):
         super().format_epilog(ctx, formatter)
         if not self.table:
             return
-        from dtef_pipeline.cli.verbs import explained
+        from dtef_pipeline.cli.columns import explained
 
         for title, columns in explained(self.table):
             with formatter.section(title):
@@ -209,25 +204,3 @@ def _board(words: FamilyWords) -> Verb:
 
 def _views_shown(views: Sequence[ListedView]) -> str | None:
     return "\n".join(["\b", "What --by shows:", *(f"  {view.name:<15}  {view.shows}" for view in views)]) if views else None
-
-
-Section = tuple[str, Mapping[str, str]]
-"""A heading and columns, by the name that they have in the table, with their meanings."""
-_OF_TABLE = {"costs": cost_columns(), "drift": DRIFT_HEADINGS, "run": ESTIMATED}
-
-
-def explained(table: str) -> list[Section]:
-    """The sections on a table that a command shows; columns that mean the same in a later view stand once."""
-    if table != "leaderboard":
-        columns = _OF_TABLE.get(table, {})
-        return [("Columns with --estimate" if table == "run" else "Columns", _headed(columns))] if columns else []
-    common = meanings(GROUPED[0])
-    sections: list[Section] = [(f"Columns with --by {', '.join(GROUPED)}", _headed(common))]
-    for view in PUBLISHED:
-        if own := {name: text for name, text in meanings(view.name).items() if common.get(name) != text}:
-            sections.append((f"Columns with --by {view.name}, beside these", _headed(own)))
-    return [*sections, ("Columns with --experiment", _headed(EXPERIMENT))]
-
-
-def _headed(columns: Mapping[str, str]) -> dict[str, str]:
-    return {heading(name): for_people(text) for name, text in columns.items()}

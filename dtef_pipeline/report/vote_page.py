@@ -7,39 +7,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.blinded_pair import BlindedPair
-from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION, MOST_CONFIDENT
+from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION
 from dtef_pipeline.report.page_files import packed
 from dtef_pipeline.report.style import style_sheet
-
-PREFERRED_TITLE, CONFIDENCE_TITLE, JUSTIFICATION_TITLE = "Better", "How certain", "Why (may stay empty)"
-VOTE_TITLE = "Which text is better?"
-VOTE_FIELD_TITLES: Mapping[str, str] = {
-    "choice": PREFERRED_TITLE,
-    "confidence": CONFIDENCE_TITLE,
-    "justification": JUSTIFICATION_TITLE.partition(" (")[0],
-}
-"""By field of a vote, what forms call it."""
-CONFIDENCE_WORDS: Mapping[str, str] = {
-    str(place): {1: "1 hardly", MOST_CONFIDENT: f"{MOST_CONFIDENT} fully"}.get(place, str(place))
-    for place in range(1, MOST_CONFIDENT + 1)
-}
-"""By value of the field, what stands beside it."""
-
-
-def choice_fields(title: str, name: str, words: Mapping[str, str], chosen: str | None = None, further: str = "") -> str:
-    """One radio button per value under a title. `chosen`: the value that is; `further`: attributes of each button, as markup."""
-    radios = "".join(
-        f'<label><input type="radio" name="{name}" value="{value}"{further}{" checked" if value == chosen else ""}> {escape(said)}</label>'
-        for value, said in words.items()
-    )
-    return f'<div class="choices" role="radiogroup" aria-labelledby="of-{name}"><b id="of-{name}">{escape(title)}</b>{radios}</div>'
-
+from dtef_pipeline.report.vote_fields import (
+    CONFIDENCE_TITLE,
+    CONFIDENCE_WORDS,
+    JUSTIFICATION_TITLE,
+    PREFERRED_TITLE,
+    VOTE_TITLE,
+    choice_fields,
+)
 
 _VOTE_SCRIPT = files("dtef_pipeline.report").joinpath("vote_page.js").read_text(encoding="utf-8")
 _VOTE_STYLE = files("dtef_pipeline.report").joinpath("vote_page.css").read_text(encoding="utf-8")

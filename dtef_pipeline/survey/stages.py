@@ -115,7 +115,7 @@ def _best_results(tables: Tables) -> Mapping[str, Any]:
     return {
         "snapshots": ", ".join(pc.unique(rows["snapshot"]).to_pylist()),
         "models": len(pc.unique(rows["model"])),
-        "best": clean.select(shown).slice(0, 12),
+        "preview": clean.select(shown).slice(0, 12),
     }
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dtef_pipeline.api.pages.elements import Content, Html, element, html
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
-from dtef_pipeline.report.vote_page import (
+from dtef_pipeline.report.vote_fields import (
     CONFIDENCE_TITLE,
     CONFIDENCE_WORDS,
     JUSTIFICATION_TITLE,

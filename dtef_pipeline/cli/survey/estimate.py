@@ -34,11 +34,17 @@ from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.estimate import prompts_to_ask
-from dtef_pipeline.survey.expected_error import Components, expected_degrees, expected_error, of_difference, variance_components
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import as_listed, has_duplicates, select_prompts
 from dtef_pipeline.survey.question_draw import what_it_tells
+from dtef_pipeline.survey.scoring.expected_error import (
+    Components,
+    expected_degrees,
+    expected_error,
+    of_difference,
+    variance_components,
+)
 from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 from resources.gateway.prices import Price, price
 from resources.known_models import known_models

@@ -13,9 +13,9 @@ from itertools import combinations
 import pandas as pd
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.survey.answer_scales.wording import SAME_SHARE, Wording, numbered, share, words
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Question
+from dtef_pipeline.survey.wording import SAME_SHARE, Wording, numbered, share, words
 
 BY_RULE, BY_SURVEY = "rule:", "given:"
 """How the name of a battery begins: found by the rule and named after its first question; named by the survey."""

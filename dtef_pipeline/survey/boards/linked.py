@@ -11,10 +11,10 @@ import pyarrow as pa
 from dtef_pipeline.boards.cells import has_table, scores_of_this_version
 from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.answer_scales.batteries import BY_SURVEY, linked_batteries
-from dtef_pipeline.survey.answer_scales.wording import Wording, common
 from dtef_pipeline.survey.identity import question_key, round_order
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import QUESTION_BATTERIES
+from dtef_pipeline.survey.wording import Wording, common
 
 _GIVEN = "linked_batteries"
 _SHARED_WORDS = 3

@@ -168,7 +168,7 @@ def test_predictions_ask_within_the_pools_of_their_models(done: Pipeline, state:
     (state / "models.yaml").write_text(yaml.safe_dump({"models": {"fake": {"model": "openai/fake"}}}), encoding="utf-8")
     monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
-    monkeypatch.setattr("assets.survey.predict.provider_pools", stop)
+    monkeypatch.setattr("assets.engine.asking.provider_pools", stop)
     config = {"models": ["fake", "baseline/uniform"]}
     assert done.run(["predictions"], predictions=config).failures != ()
     assert entered == ["fake"]

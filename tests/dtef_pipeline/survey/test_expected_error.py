@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.survey.expected_error import Components, expected_error, of_difference, variance_components
+from dtef_pipeline.survey.scoring.expected_error import Components, expected_error, of_difference, variance_components
 
 SIZES = (6, 4, 3, 2, 2, *[1] * 8)
 

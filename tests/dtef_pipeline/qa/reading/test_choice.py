@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, Written
-from dtef_pipeline.qa.reading.choice import ExactChoice, LetterReading
+from dtef_pipeline.qa.model import ItemError, ItemScore
+from tests.dtef_pipeline.qa.reading.letters import read_letter, score_choice
 from tests.dtef_pipeline.qa.reading.published import json_rows, vectors
 
 CITIES = ("London", "Berlin", "Paris", "Madrid")
@@ -83,13 +82,7 @@ PIECES = (
 def scored(
     response: str | None, reference: str, options: tuple[str, ...] = CITIES, finish_reason: str | None = None
 ) -> ItemScore:
-    return ExactChoice().for_item(reference, options, ScorerSettings())(Written(response, finish_reason))
-
-
-def read_letter(text: str, options: Sequence[str] = (), *, was_cut: bool = False) -> LetterReading:
-    """What the scorer of an item without a reference reads."""
-    score = scored(text, "", tuple(options), "length" if was_cut else None)
-    return LetterReading(score.own["letter"], score.how, score.flags)
+    return score_choice(response, reference, options, finish_reason)
 
 
 @pytest.mark.parametrize(("how", "text"), [(how, text) for how, texts in READ_AS.items() for text in texts])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dtef_pipeline.qa.model import ScorerSettings, Written
-from dtef_pipeline.qa.reading.choice import read_letter
 from dtef_pipeline.qa.reading.numeric import read_number
 from dtef_pipeline.qa.reading.run_on import before_next_turn, cut_at_end
 from dtef_pipeline.qa.scorers import scorer_of
+from tests.dtef_pipeline.qa.reading.letters import read_letter
 
 GOES_ON = (
     "\n\nQuestion: Tom has 3 hats. Which is right?\nAnswer: B\n#### 3",
