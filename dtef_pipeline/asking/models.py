@@ -350,3 +350,16 @@ def _is_litellm_string(selector: str) -> bool:
         and provider != "local"
         and not any(character.isspace() for character in selector)
     )
+
+
+def known_selector(selector: str, models: Models) -> str:
+    """The name of the model of the models file that has this litellm string, with its address and prices; else the selector as it is.
+
+    Settings stay as they are: `openai/gpt-4.1@seed=1` becomes `my-gpt@seed=1`.
+    """
+    if selector in models.specs or selector in models.collections:
+        return selector
+    base = base_selector(selector)
+    known = base in models.specs or base in models.collections
+    name = None if known else next((name for name, spec in models.specs.items() if spec.model == base), None)
+    return selector if name is None else f"{name}{selector.removeprefix(base)}"

@@ -22,6 +22,8 @@ from resources.failures import links, one_line
 from resources.settings import Settings, shipped
 
 _PACKAGE = "dtef-pipeline"
+_SERVER_S = 5.0
+"""How long a server of responses may take to answer. Runs wait for one that restarts; who asks the doctor wants to know now."""
 _DAMAGE_SEARCH_S = 10.0
 _UNSET = re.compile(r"environment variable (\S+) is not set")
 _START_DAEMON = "start it, on a server with `systemctl restart dtef-daemon`, elsewhere with: dtef ui"
@@ -56,7 +58,7 @@ def check_responses(settings: Settings) -> Diagnosis:
         remedy = f"put a backup in its place, or begin a new store, which asks all anew: mv {file} {file}.broken"
         return Diagnosis(check, "problem", f"{path} cannot be read: {damage}", remedy)
     try:
-        database = ResponseDatabase(settings.responses_url, prepare=False)
+        database = ResponseDatabase(settings.responses_url, prepare=False, patience_s=_SERVER_S)
         try:
             stored = database.schema_version()
         finally:

@@ -6,11 +6,10 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dtef_pipeline.asking.models import Models
+from dtef_pipeline.asking.models import Models, known_selector
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import FamilySettings, settings_of
-from dtef_pipeline.rubric.conversations import known_selector
 from dtef_pipeline.text.nearest import nearest
 
 

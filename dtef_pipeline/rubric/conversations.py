@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import Played
-from dtef_pipeline.asking.models import LOCAL_EMBEDDER, Models, ModelSpec, base_selector
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, Models, ModelSpec, base_selector, known_selector
 from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
@@ -187,19 +187,6 @@ def _columns(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 
 CANDIDATE_TOKENS = 1_500
 """The most tokens of one turn, where the models file does not say otherwise."""
-
-
-def known_selector(selector: str, models: Models) -> str:
-    """The name of the model of the models file that has this litellm string, with its address and prices; else the selector as it is.
-
-    Settings stay as they are: `openai/gpt-4.1@seed=1` becomes `my-gpt@seed=1`.
-    """
-    if selector in models.specs or selector in models.collections:
-        return selector
-    base = base_selector(selector)
-    known = base in models.specs or base in models.collections
-    name = None if known else next((name for name, spec in models.specs.items() if spec.model == base), None)
-    return selector if name is None else f"{name}{selector.removeprefix(base)}"
 
 
 def chosen_selectors(chosen: Sequence[str], blueprint: str, of_file: Sequence[str], found: Collection[str]) -> Sequence[str]:

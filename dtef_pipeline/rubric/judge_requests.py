@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import Played
-from dtef_pipeline.asking.models import Models
+from dtef_pipeline.asking.models import Models, known_selector
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import first_request, judgement_of, next_request
 from dtef_pipeline.judging.judges import JudgeConfig, default_judges, named_judges
 from dtef_pipeline.judging.prompts import HOLISTIC, Case, list_order
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND, Turn
-from dtef_pipeline.rubric.conversations import OK, known_selector, used
+from dtef_pipeline.rubric.conversations import OK, used
 from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS
 
 _NAMED_BY = ("prompt", "model", "model_variant", "temperature", "system_index", "draw", "snapshot")

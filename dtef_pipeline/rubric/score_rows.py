@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.embeddings import embedder_of, text_hash
-from dtef_pipeline.asking.models import Models, ModelSpec
+from dtef_pipeline.asking.models import Models, ModelSpec, known_selector
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.aggregate import SCORE_COLUMNS, prompt_parts, scores
-from dtef_pipeline.rubric.conversations import OK, known_selector
+from dtef_pipeline.rubric.conversations import OK
 from dtef_pipeline.rubric.coverage import coverage
 from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER, ScoringPolicy
 from dtef_pipeline.rubric.levels import PROMPT_KEYS, RESPONSE_KEYS, grouped, in_order, with_key_types

@@ -14,6 +14,7 @@ from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row
 from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, further_in_words
 from dtef_pipeline.api.results.trace_bodies import PointOfRubric, ResponseOfRun, VerdictOfRubric
 from dtef_pipeline.asking.episodes import play
+from dtef_pipeline.asking.models import known_selector
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.classes import USUAL_SCALE
@@ -21,7 +22,7 @@ from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import APPROACHES
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
 from dtef_pipeline.rubric.board import board
-from dtef_pipeline.rubric.conversations import Candidates, known_selector, scripts
+from dtef_pipeline.rubric.conversations import Candidates, scripts
 from dtef_pipeline.rubric.judge_requests import chosen_judges, judgings
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSE, RUBRIC_SCORES
 from dtef_pipeline.text.counted import counted

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import Played
-from dtef_pipeline.asking.models import Models, ModelSpec
+from dtef_pipeline.asking.models import Models, ModelSpec, known_selector
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL
 from dtef_pipeline.rubric.blueprint.model import SHOULD
-from dtef_pipeline.rubric.conversations import OK, known_selector, used
+from dtef_pipeline.rubric.conversations import OK, used
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.summaries.analyst_report import ReportedPrompt, ReportedResponse, SummaryMaterial, as_markdown
 from dtef_pipeline.rubric.summaries.anonymise import Participant
