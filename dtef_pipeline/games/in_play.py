@@ -1,4 +1,4 @@
-"""A game in play: what was played so far, what each seat was told, and whose turn it is."""
+"""A game in play: what players are told, what was played so far, whose turn it is, and the episode as canonical JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether scenario packs are whole: manifest, adapter, tests and playbook, each where it belongs."""
+"""Whether scenario packs are whole and keep the contract: manifest, adapter, tests and playbook, and one seed played to its end."""
 
 from __future__ import annotations
 
