@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
 from dtef_pipeline.asking.draws import Draws
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import (
     ASKING_SETTINGS,
     NOT_API,
@@ -25,7 +23,7 @@ from dtef_pipeline.qa.conditions import MOST_SHOTS
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import written_filter
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.nearest import fitting
 
 if TYPE_CHECKING:
     from dtef_pipeline.qa.model import ScorerSettings
@@ -149,16 +147,9 @@ def chosen_parts(
     A pattern of parts is a name (`college_*`), or has its suite before it (`mmlu/*`). Raises ConfigError for a pattern that fits none;
     `given_as`: what the patterns of suites and of parts are called where they are given.
     """
-    of_suites = set(_fitting(list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known)), suites, given_as[0]))
+    of_suites = set(fitting(list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known)), suites, given_as[0]))
     among = [key for key in known if QA_SPACE.split(key)[0] in of_suites]
-    return _fitting(among, [one if "/" in one else f"*/{one}" for one in parts], given_as[1])
-
-
-def _fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
-    for pattern in patterns:
-        if not any(fnmatchcase(one, pattern) for one in known):
-            raise ConfigError(f"{given_as} {pattern!r} fits none; known: {nearest(pattern, known)}")
-    return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]
+    return fitting(among, [one if "/" in one else f"*/{one}" for one in parts], given_as[1])
 
 
 def parts_of_panel(panel: QaSettings, known: Sequence[str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -28,7 +27,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import RunSettings, run_config
 from dtef_pipeline.keys import Space
 from dtef_pipeline.text.counted import and_more
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.nearest import fitting
 from resources.gateway.budget import Accounts
 from resources.settings import Settings
 
@@ -118,11 +117,11 @@ class FamilyPlans:
         self.require_judges(refusals, asked, server)
         if self.names_partitions(given):
             with refusals.kept():
-                keys = self._chosen_partitions(given, asked, server)
+                keys = self._choose_partitions(given, asked, server)
         refusals.raise_all()
         return NamedForRun(models, keys)
 
-    def _chosen_partitions(self, given: Mapping[str, Any], asked: Any, server: Settings) -> list[str]:
+    def _choose_partitions(self, given: Mapping[str, Any], asked: Any, server: Settings) -> list[str]:
         """The partitions that a manifest names. Raises UnknownName, also where Dagster knows none."""
         source = self.source
         if not (known := known_partitions(server, source.space)):
@@ -139,11 +138,7 @@ class FamilyPlans:
 
     def choose(self, given: Mapping[str, Any], asked: Any, known: Sequence[str]) -> list[str]:
         """The partitions that are named among those that are known. Raises ConfigError, which begins with the field."""
-        patterns = given[self.field]
-        for one in patterns:
-            if not any(fnmatchcase(key, one) for key in known):
-                raise ConfigError(f"{self.field}: {one!r} fits none; known: {nearest(one, known)}")
-        return [key for key in known if any(fnmatchcase(key, one) for one in patterns)]
+        return fitting(known, given[self.field], f"{self.field}:")
 
     def require_judges(self, refusals: Refusals, asked: Any, server: Settings) -> None:
         """Keeps what is refused of the names of judges and of others that are asked beside the models."""
