@@ -26,7 +26,7 @@ def define_board(family: Family, board: FamilyBoard) -> dg.AssetsDefinition:
     def compute(store: Store) -> dg.MaterializeResult[Any]:
         require_scored(store, family)
         tables = store.warehouse.query(lambda connection: board.make(connection, store), only=board.reads)
-        previews = {name: _previewed(tables, one) for name, one in board.previews.items()}
+        previews = {name: _show_preview(tables, one) for name, one in board.previews.items()}
         return published(store, tables, family=family.name, **board.metadata(tables, store), **previews)
 
     deps = [dg.AssetKey(name) for name in board.after or (family.scored,)]
@@ -42,7 +42,7 @@ def require_scored(store: Store, family: Family) -> None:
     require_made(store, family.scored, family.part, f"dtef {family.name} run")
 
 
-def _previewed(tables: Tables, preview: Preview) -> Any:
+def _show_preview(tables: Tables, preview: Preview) -> Any:
     rows = tables[preview.table]
     shown = rows.filter(pc.equal(rows["cut"], preview.cut)) if preview.cut else rows
     return markdown(shown, preview.columns, most=preview.most)

@@ -98,7 +98,11 @@ def _night(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDefinition:
         models_of(store).resolve(settings.models)
         known = partitions_of(context.instance, family.space)
         wanted = fitting(known, settings.parts, f"{family.name}.parts")
-        keys = [key for key in wanted if len(store.warehouse.read_or_empty(family.ingested, **family.space.levels(key)))]
+        keys = [
+            key
+            for key in wanted
+            if len(store.warehouse.read_or_empty(family.ingested, columns=[family.scores.item], **family.space.levels(key)))
+        ]
         return NightPlan(known, wanted, keys, run_config(settings, {one.name: one.settings for one in stages[1:]}))
 
     return define_night(

@@ -12,7 +12,7 @@ from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles
 from dtef_pipeline.cli.opened_warehouse import stored_keys
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.family.record import Family, loaded_parts
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import counted, plural
 from resources.item_files import source_hash
 from resources.part_files import PartFile, part_notes
 from resources.warehouse import Warehouse
@@ -28,7 +28,7 @@ def plugin_files(family: Family) -> FamilyFiles:
         adds=f"dtef {family.name} add PATH",
         read=partial(_read, family),
         check=partial(_check, family),
-        listed=partial(_listed, family),
+        listed=partial(_list_parts, family),
         counted_rows={family.responses: "response"},
         results=(family.board, *(one.table or one.name for one in family.boards)),
         stage=family.ingested,
@@ -91,7 +91,7 @@ def _check(family: Family, paths: Sequence[Path]) -> Checked:
     return Checked(found, [*lines, *(f"error: {fault}" for fault in faults)], not faults)
 
 
-def _listed(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[str, Any]]]:
+def _list_parts(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[str, Any]]]:
     paths = {note.key: note.path for note in part_notes(family.name).all(warehouse)}
     rows = []
     for key in stored_keys(warehouse, family):
@@ -104,4 +104,4 @@ def _listed(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[str,
                 "file": paths.get(key, ""),
             }
         )
-    return {f"{family.part}s": rows}
+    return {plural(family.part): rows}

@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from assets.engine.settings_config import family_panel
-from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps, choose_all
-from dtef_pipeline.cli.started_runs import StagesRun, unanswered_lines
+from dtef_pipeline.cli.family_run import Chosen, FamilyRun, GivenRun, Steps, choose_all
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import command_settings
 from dtef_pipeline.family.stage import Stage
@@ -31,8 +30,8 @@ def plugin_run(family: Family) -> FamilyRun:
         partial(_settings, family),
         _choose,
         steps=_steps,
-        after=_after,
         sized_by=(family.responses, "response"),
+        status="call_status",
     )
 
 
@@ -51,13 +50,3 @@ def _choose(given: GivenRun) -> Chosen:
 def _steps(given: GivenRun, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
     """All stages; the first, which loads the files, where the run begins with it."""
     return [(one, keys) for one in (stages if given.beside.first == "ingest" else stages[1:])]
-
-
-def _after(given: GivenRun, keys: Sequence[str], _: StagesRun) -> AfterRun:
-    """Of each model how many responses failed or are missing, and why."""
-    calls = list[tuple[str, str, str | None]]()
-    for key in keys:
-        at = {**given.family.space.levels(key), "snapshot": given.options.snapshot}
-        rows = given.warehouse.read_or_empty(given.family.responses, columns=["model", "call_status", "error"], **at)
-        calls += zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True)
-    return AfterRun(unanswered_lines(calls))
