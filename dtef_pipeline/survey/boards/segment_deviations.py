@@ -43,10 +43,13 @@ def add_levels(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
     return cells.assign(read=read, level=cells["score"] + read * loss, parsed_level=cells["parsed_score"] + loss)
 
 
-def compared_cells(cells: pd.DataFrame, level: str) -> pd.DataFrame:
-    """The cells with a `level` on questions on which another segment has one as well; a question of two rounds is two questions."""
+def compared_cells(cells: pd.DataFrame, level: str, within: Sequence[str] = ()) -> pd.DataFrame:
+    """The cells with a `level` on questions on which another segment has one as well; a question of two rounds is two questions.
+
+    `within`: columns in which these other segments have the same; none: all cells are compared.
+    """
     known = cells[cells[level].notna()]
-    together = known.groupby(list(KEYS.shared_item), observed=True, sort=False)[level].transform("size")
+    together = known.groupby([*within, *KEYS.shared_item], observed=True, sort=False)[level].transform("size")
     return known[together > 1]
 
 

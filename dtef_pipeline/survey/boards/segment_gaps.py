@@ -12,7 +12,7 @@ from dtef_pipeline.statistics.cluster_robust import why_none
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE, holm
 from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, WHY_NOT_TESTED
 from dtef_pipeline.survey.boards.schemas import SEGMENT_GAPS
-from dtef_pipeline.survey.boards.segment_deviations import Draws, add_levels, codes, segment_deviations
+from dtef_pipeline.survey.boards.segment_deviations import Draws, add_levels, codes, compared_cells, segment_deviations
 from dtef_pipeline.survey.keys import KEYS
 
 _TESTED = ("deviation", "low", "high", "p", "p_adjusted", "note")
@@ -72,9 +72,7 @@ def _means(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _judge(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws | None) -> pd.DataFrame:
     """A row per group and segment, by the `level` of the cells; no rows where there is nothing to compare."""
-    known = cells[cells[level].notna()]
-    together = known.groupby(["group", *KEYS.shared_item], observed=True, sort=False)[level].transform("size")
-    compared = known[together > 1]
+    compared = compared_cells(cells, level, within=["group"])
     tested = [_test(own, level, options, noise) for _, own in compared.groupby("group", sort=False)]
     columns = {name: np.concatenate([one[name] for one in tested] or [[]]) for name in _TESTED}
     rows = _means(compared).assign(**columns)
