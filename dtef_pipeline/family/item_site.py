@@ -1,0 +1,102 @@
+"""The place on the site of a family that the engine assembles: its boards, its partitions, and the scores of its items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.family.item_scores import BY_PART, OVERALL, scores_sql
+from dtef_pipeline.family.item_subject import item_subject
+from dtef_pipeline.family.record import Family
+from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.report.terminal import named_apart
+from dtef_pipeline.site.content import Column, Estimate, Section, Table, table_rows
+from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
+from dtef_pipeline.site.verdict import best_of_models
+from dtef_pipeline.text.counted import counted, plural
+
+_MEASURE = "Mean score over items, 0-1, higher is better"
+_FURTHER = (
+    Column("n_items", "Items", "count", always=True),
+    Column("coverage", "Coverage", "percent"),
+    Column("parse_rate", "Read", "percent"),
+)
+
+
+def item_site(family: Family) -> FamilySite:
+    """The site of a family, from its record."""
+    return FamilySite(
+        family=family.name,
+        title=family.name.capitalize(),
+        part=family.part,
+        tables=tuple(family.all_tables),
+        scored=family.board,
+        read=partial(_read, family=family),
+        subject=item_subject(family),
+    )
+
+
+def _read(connection: duckdb.DuckDBPyConnection, family: Family) -> FamilyView:
+    frame = named_apart(StoredRows(connection).frame(family.board))
+    boards = list(_boards(frame[frame["cut"] == OVERALL], family))
+    verdict = best_of_models(boards[0]) if boards else "Nothing is scored yet."
+    parts = frame[frame["cut"] == BY_PART]
+    return FamilyView(
+        verdict,
+        boards,
+        sections=[_by_part(parts, family)],
+        item_scores=_item_scores(connection, family),
+        method=[family.help, f"A score is the mean over items; its interval takes {plural(family.scores.cluster_noun)} whole."],
+        variants=dict(zip(frame["model"], frame["model_variant"], strict=True)),
+        data=[_counts(parts, family)],
+    )
+
+
+def _boards(frame: pd.DataFrame, family: Family) -> Iterator[RankedBoard]:
+    ways = list(family.scores.board)
+    for at, (values, own) in enumerate(frame.groupby(ways, sort=True, dropna=False)):
+        rows = [_row(one) for one in table_rows(own.sort_values(["rank", "model"]))]
+        title = " · ".join(str(value) for value in values if value)
+        yield RankedBoard(str(at) if at else "", title, _MEASURE, rows, columns=_FURTHER)
+
+
+def _row(one: dict[Any, Any]) -> BoardRow:
+    score = Estimate(one["score"], one["score_low"], one["score_high"])
+    ranks = [None if pd.isna(one[name]) else int(one[name]) for name in ("rank", "rank_low", "rank_high")]
+    more = {column.name: one[column.name] for column in _FURTHER}
+    return BoardRow(one["model"], score, *ranks, note=one["note"] or "", more=more)
+
+
+def _by_part(frame: pd.DataFrame, family: Family) -> Section:
+    levels = [name for name in (family.space.first, family.space.second) if name]
+    columns = [
+        *(Column(name, name.capitalize()) for name in levels),
+        Column("model", "Model"),
+        Column("rank", "Rank", "count", always=True),
+    ]
+    columns += [Column("score", "Score", "score"), *_FURTHER]
+    rows = [{**one, "score": Estimate(one["score"], one["score_low"], one["score_high"])} for one in table_rows(frame)]
+    rows.sort(key=lambda row: [row[name] for name in (*levels, "model")])
+    return Section("parts", f"By {family.part}", [Table(f"Scores in each {family.part}", columns, rows)])
+
+
+def _item_scores(connection: duckdb.DuckDBPyConnection, family: Family) -> pd.DataFrame:
+    levels = ", ".join(name for name in (family.space.first, family.space.second) if name)
+    scores = scores_sql(family.scored, family.space, family.scores)
+    found = connection.sql(
+        f"""
+        SELECT model, model_variant, concat_ws('/', {levels}, item_id) AS item, avg(score) AS score
+        FROM ({scores}) GROUP BY ALL ORDER BY ALL
+        """
+    ).df()
+    return named_apart(found).assign(label=found["item"], page="")
+
+
+def _counts(frame: pd.DataFrame, family: Family) -> Section:
+    items = frame.groupby([name for name in (family.space.first, family.space.second) if name])["n_items"].max()
+    answer = f"{counted(len(items), family.part)} with {counted(int(items.sum()), 'item')}."
+    return Section("items", "what was asked", [], answer)

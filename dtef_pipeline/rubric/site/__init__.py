@@ -1,0 +1,1 @@
+"""The pages of this family on the site."""

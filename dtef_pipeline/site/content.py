@@ -1,0 +1,202 @@
+"""What pages are made of: sections with an answer, tables, charts and folds. Values only; the templates make HTML of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import pandas as pd
+
+Kind = Literal["text", "long", "code", "number", "score", "signed", "count", "percent", "dollars", "p", "note"]
+"""How the values of a column are written. `note`: a remark, which stands once below the table, with a mark in each row that it is about."""
+
+
+class Link(NamedTuple):
+    """A text that leads somewhere: `href` is a path from the root of the site, such as `models/gpt-4.1.html`."""
+
+    text: str
+    href: str
+
+
+class Estimate(NamedTuple):
+    """A number with the ends of its interval; NaN or None: not known."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, by the name of its values in the rows."""
+
+    name: str
+    title: str
+    kind: Kind = "text"
+    meaning: str = ""
+    """What it says, shown at its heading."""
+    more: bool = False
+    """Whether it is shown only when the reader asks for more columns."""
+    heat: bool = False
+    """Whether cells are shaded by their value, 0-1."""
+    always: bool = False
+    """Whether it is shown although all rows have one value."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings. The first column names the row."""
+
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Mapping[str, Any]]
+    """Values by column: text, number, Link, Estimate, or a list of them. `_kind` of a row: a class, such as `reference`."""
+    search: bool = False
+    """Whether the reader may filter it; a table of more than SEARCH_FROM rows always has the field."""
+    first: int = 0
+    """Rows that are shown until the reader asks for all; 0: all."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of `charts.CHARTS`, with the rows that it shows."""
+
+    kind: str
+    rows: Sequence[Mapping[str, Any]]
+    caption: str
+    lines: Sequence[Mapping[str, Any]] = ()
+    """Reference lines: `value` and `label`."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Titles of its axes, by `x` and `y`."""
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Paragraphs of plain text."""
+
+    paragraphs: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Blocks that open under a title."""
+
+    title: str
+    blocks: Sequence[Block]
+    is_open: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a template of a family shows: its name under `templates/`, and its values."""
+
+    template: str
+    values: Mapping[str, Any]
+
+
+Block = Table | Chart | Prose | Fold | Part
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page under a heading."""
+
+    id: str
+    title: str
+    blocks: Sequence[Block]
+    answer: str = ""
+    """What it says, in a sentence with numbers."""
+    how: str = ""
+    """How to read it: folded."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has nothing to show."""
+        return not self.answer and not any(has_content(block) for block in self.blocks)
+
+
+@dataclass(frozen=True)
+class Page:
+    """One HTML file of the site."""
+
+    path: str
+    """From the root of the site, such as `survey/segments/kenya.html`."""
+    title: str
+    answer: str
+    """The first thing on the page: what it says, in a sentence with numbers."""
+    sections: Sequence[Section] = ()
+    crumbs: Sequence[Link] = ()
+    """The pages above it, from the front page down, without both."""
+    introduction: str = ""
+    """At most 25 words."""
+    template: str = "page.html.j2"
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Further values of the template."""
+    scripts: Sequence[str] = ()
+    """Scripts under `static/` that it needs beside `site.js`."""
+
+
+class DataFile(NamedTuple):
+    """Data that pages load by script when they need them: `dtef.load(path)` gives `value`, which is anything that JSON can hold."""
+
+    path: str
+    """From the root of the site, ending in `.js`."""
+    value: Any
+
+
+SEARCH_FROM = 12
+"""Rows from which a table has a field that filters them."""
+
+
+def has_content(block: Block) -> bool:
+    """Whether a block shows anything."""
+    match block:
+        case Table() | Chart():
+            return bool(block.rows)
+        case Prose():
+            return any(block.paragraphs)
+        case Fold():
+            return any(has_content(one) for one in block.blocks)
+        case Part():
+            return True
+
+
+def is_unknown(value: Any) -> bool:
+    """Whether there is no value: None, NaN, an empty text, or an estimate of none."""
+    if isinstance(value, Estimate):
+        return is_unknown(value.value)
+    if value is None or isinstance(value, str | list | tuple):
+        return not value
+    return bool(pd.isna(value)) if pd.api.types.is_scalar(value) else False
+
+
+def shown_columns(table: Table) -> list[Column]:
+    """The columns that say something: without those that are empty, or, but for the first and for estimates, the same in all rows."""
+    shown = list(table.columns[:1])
+    for column in table.columns[1:]:
+        values = [row.get(column.name) for row in table.rows]
+        if all(map(is_unknown, values)):
+            continue
+        same = len(values) > 1 and not column.always and all(value == values[0] for value in values)
+        if not (same and column.kind in ("text", "code", "count")):
+            shown.append(column)
+    return shown
+
+
+def footnotes(table: Table) -> list[str]:
+    """The different remarks of a table's columns of notes, in the order of its rows."""
+    names = [column.name for column in table.columns if column.kind == "note"]
+    notes = (str(row[name]) for row in table.rows for name in names if not is_unknown(row.get(name)))
+    return list(dict.fromkeys(notes))
+
+
+def without_empty(sections: Sequence[Section]) -> list[Section]:
+    """The sections that show something, without their empty blocks."""
+    kept = [replace(one, blocks=[block for block in one.blocks if has_content(block)]) for one in sections]
+    return [one for one in kept if not one.is_empty]
+
+
+def table_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame, each by column."""
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]

@@ -1,0 +1,95 @@
+"""What the site is made of: the families that have something to show, their models, and the tables over all families."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.asking.models import COMPUTED
+from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.report.terminal import named_apart
+from dtef_pipeline.site.content import Link
+from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
+from dtef_pipeline.site.paths import board_page, file_names
+
+
+@dataclass(frozen=True)
+class ShownFamily:
+    """A family that is on the site."""
+
+    site: FamilySite
+    view: FamilyView
+
+    @property
+    def name(self) -> str:
+        return self.site.family
+
+    @property
+    def link(self) -> Link:
+        return Link(self.site.title, board_page(self.name))
+
+    @property
+    def board(self) -> RankedBoard | None:
+        """The leaderboard of the front page."""
+        return self.view.boards[0] if self.view.boards else None
+
+    def row_of(self, model: str) -> BoardRow | None:
+        """A model's row of the first leaderboard that has it."""
+        return next((row for board in self.view.boards for row in board.rows if row.model == model), None)
+
+    def in_table(self, frame: pd.DataFrame, model: str) -> pd.DataFrame:
+        """The rows about a model of a table with `model` and `model_variant`."""
+        return frame[(frame["model"] == model) | (frame["model_variant"] == self.view.variants.get(model, model))]
+
+
+class SiteContents:
+    """Everything that pages read. Tables over all families are read once, each family's rows with its models named apart."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> None:
+        self.rows = StoredRows(connection)
+        shown = (one for one in families if self.rows.has(one.scored) and _has_rows(connection, one.scored))
+        self.families = [ShownFamily(one, one.read(connection)) for one in shown]
+
+    @cached_property
+    def model_paths(self) -> Mapping[str, str]:
+        """The page of each model, by its name; references have none."""
+        names = sorted({row.model for row in self._board_rows() if not row.is_reference}, key=str.casefold)
+        return {name: f"models/{file}.html" for name, file in file_names(names).items()}
+
+    def _board_rows(self) -> Iterator[BoardRow]:
+        return (row for family in self.families for board in family.view.boards for row in board.rows)
+
+    def model_cell(self, name: str) -> Link | str:
+        """A model's name, which leads to its page where it has one."""
+        path = self.model_paths.get(name)
+        return Link(name, path) if path else name
+
+    def families_of(self, model: str) -> list[ShownFamily]:
+        """The families that have a model on a board."""
+        return [one for one in self.families if one.row_of(model)]
+
+    def table(self, name: str, family: str) -> pd.DataFrame:
+        """The rows of a table over all families; a model of several variants is called by its variant. Empty without the table."""
+        frame = self.rows.frame(name, {"family": family})
+        return named_apart(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
+
+    @cached_property
+    def navigation(self) -> list[Link]:
+        """The links on top of every page."""
+        others = [("Models", "models/index.html"), ("Compare", "compare.html"), ("Drift", "drift.html")]
+        others += [("Data", "data.html"), ("Method", "method.html")]
+        return [*(one.link for one in self.families), *(Link(*one) for one in others)]
+
+
+def _has_rows(connection: duckdb.DuckDBPyConnection, table: str) -> bool:
+    return bool(connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT 1)").fetchall()[0][0])
+
+
+def is_reference(model_variant: Any) -> bool:
+    """Whether a variant is of a baseline."""
+    return str(model_variant).startswith(COMPUTED)

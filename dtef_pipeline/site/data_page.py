@@ -1,0 +1,60 @@
+"""The pages on data and on method: what was asked of whom, what was set aside, what it cost, and how numbers are made and read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dtef_pipeline.site.content import Column, Page, Prose, Section, Table, table_rows
+from dtef_pipeline.site.contents import ShownFamily, SiteContents
+from dtef_pipeline.site.paths import DATA_PAGE, METHOD_PAGE
+from dtef_pipeline.text.counted import counted
+
+_SPENT = (
+    Column("model", "Model"),
+    Column("role", "Role"),
+    Column("first_level", "Of"),
+    Column("second_level", "Part", more=True),
+    Column("snapshot", "Snapshot", "code"),
+    Column("answered", "Answered", "count", always=True),
+    Column("failed", "Failed", "count"),
+    Column("calls", "Requests", "count", more=True),
+    Column("cost_usd", "Cost", "dollars"),
+    Column("unpriced", "Of unknown price", "count"),
+)
+_METHOD = (
+    "Intervals are 95% intervals. They hold together what hangs together: scores of items that share a cluster are resampled or summed as one.",
+    "Two models are compared on the items that both have a score for. A verdict is by the adjusted p (Holm, over the comparisons of one kind); "
+    "“not told apart” means that the data do not decide.",
+    "Ranks are among models. Baselines, which no server is asked for, are lines to read scores by, and so are ceilings.",
+    "A rank range holds the best and the worst rank that the comparisons leave.",
+    "There is no mean over families: their scores have different units.",
+)
+
+
+def data_page(contents: SiteContents) -> Page:
+    """What was asked of whom, quarantine and exposure of each family, and every cost."""
+    sections = [section for one in contents.families for section in _of_family(contents, one)]
+    answer = f"{counted(_calls(contents), 'response')} of models are behind these pages."
+    return Page(DATA_PAGE, "Data", answer, sections)
+
+
+def _calls(contents: SiteContents) -> int:
+    return sum(int(frame["answered"].sum()) for one in contents.families if len(frame := contents.table("costs", one.name)))
+
+
+def _of_family(contents: SiteContents, family: ShownFamily) -> Iterator[Section]:
+    for section in family.view.data:
+        yield Section(
+            f"{family.name}-{section.id}", f"{family.site.title}: {section.title}", section.blocks, section.answer, section.how
+        )
+    costs = contents.table("costs", family.name)
+    rows = table_rows(costs) if len(costs) else []
+    asked = Table("What models were asked, and what it cost", _SPENT, rows, first=20)
+    yield Section(f"{family.name}-asked", f"{family.site.title}: requests and costs", [asked])
+
+
+def method_page(contents: SiteContents) -> Page:
+    """How to read the numbers."""
+    general = Section("method", "All families", [Prose(_METHOD)])
+    own = [Section(one.name, one.site.title, [Prose(one.view.method)]) for one in contents.families]
+    return Page(METHOD_PAGE, "Method", "How the numbers are made and how to read them.", [general, *own])

@@ -1,0 +1,193 @@
+"""The page on drift: of each family the verdicts on its models, a timeline of each, and the judges on stored answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.verdict_tables import DRIFT
+from dtef_pipeline.drift.verdict_text import (
+    NEWS,
+    about_words,
+    by_verdict,
+    change_words,
+    grouped_reasons,
+    headline,
+    moved_judges,
+    moved_words,
+    odds,
+)
+from dtef_pipeline.report.terminal import rows_named_apart
+from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Page, Prose, Section, Table, is_unknown, table_rows
+from dtef_pipeline.site.contents import ShownFamily, SiteContents
+from dtef_pipeline.site.paths import DRIFT_PAGE
+
+MOST_TIMELINES = 30
+_ONE_SNAPSHOT = "One snapshot only: drift needs the same questions asked again on another day."
+_HOW = (
+    "The first snapshots are the baseline; later ones are compared with it on the prompts that both asked. “drift”: the documented rule flags "
+    "the model, and the evidence reaches the odds that are needed, which hold the chance of a false alarm at alpha however often one looks. "
+    "“watch”: the rule flags it, the evidence does not (yet). “Night” is the verdict on what all models of a night did together."
+)
+_VERDICT_COLUMNS = (
+    Column("model", "Model"),
+    Column("verdict", "Verdict", always=True),
+    Column("shift", "Shift", "signed", "Mean paired difference since the change, less that before it, with its 95% interval"),
+    Column("since", "Since", "code", "Likeliest first snapshot of the drift"),
+    Column("way", "Asked as"),
+    Column("night", "Night", meaning="Verdict on what all models of the same nights did together"),
+    Column("odds", "Odds for drift", more=True),
+    Column("needed", "Odds needed", more=True),
+    Column("n_snapshots", "Snapshots", "count", more=True),
+    Column("changes", "What changed", "long"),
+    Column("net_shift", "Net of the judge", "signed", "Shift of the model less that of its judges", more=True),
+    Column("reason", "Why not compared", "note"),
+)
+_JUDGE_COLUMNS = (
+    Column("judge", "Judge"),
+    Column("evaluator", "Evaluator"),
+    Column("verdict", "Verdict", always=True),
+    Column("shift", "Shift", "signed", "Mean paired change since the drift began, else since the baseline"),
+    Column("n_snapshots", "Nights", "count"),
+    Column("n_items", "Answers", "count", "Stored answers with a score in every night"),
+    Column("reason", "Why", "note"),
+)
+_RULE_COLUMNS = (
+    Column("partition", "Where", "code"),
+    Column("model", "Model"),
+    Column("way", "Asked as"),
+    Column("gap", "Gap", "score"),
+    Column("lowest", "Lowest", "score"),
+    Column("lowest_snapshot", "in", "code"),
+    Column("highest", "Highest", "score"),
+    Column("highest_snapshot", "in", "code"),
+    Column("n_items", "Items", "count", more=True),
+)
+
+
+def drift_page(contents: SiteContents) -> Page:
+    """The page over all families."""
+    sections = [_family_section(contents, one) for one in contents.families]
+    alarms = sum(_alarms(contents, one) for one in contents.families)
+    answer = f"{alarms} of the watched series drifted." if alarms else "No model is known to have drifted."
+    return Page(DRIFT_PAGE, "Drift", answer, sections, introduction="Whether models still answer the same prompts as they did.")
+
+
+def drift_answer(contents: SiteContents, family: ShownFamily) -> str:
+    """What a reader should know first of a family's drift."""
+    rows = _table(contents, family)
+    if not len(rows):
+        return _ONE_SNAPSHOT
+    return headline(rows, family.site.subject)
+
+
+def _table(contents: SiteContents, family: ShownFamily) -> Any:
+    return contents.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "way"))
+
+
+def _alarms(contents: SiteContents, family: ShownFamily) -> int:
+    return sum(verdict == "drift" for verdict in _table(contents, family)["verdict"].to_pylist())
+
+
+def _family_section(contents: SiteContents, family: ShownFamily) -> Section:
+    rows = rows_named_apart(_table(contents, family).to_pylist()) if len(_table(contents, family)) else []
+    if all(row["n_snapshots"] is None or row["n_snapshots"] < 2 for row in rows):
+        return Section(family.name, family.site.title, [], _ONE_SNAPSHOT)
+    compared = sorted((row for row in rows if row["verdict"] is not None), key=by_verdict)
+    blocks: list[Block] = [
+        verdict_table(contents, family, compared),
+        *timelines(contents, family, compared),
+        *_flagged(contents, family),
+        *_judges(contents, family),
+        *_left_out([row for row in rows if row["verdict"] is None]),
+    ]
+    return Section(family.name, family.site.title, blocks, drift_answer(contents, family), _HOW)
+
+
+def verdict_table(contents: SiteContents, family: ShownFamily, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """One row per series, the worst verdict first."""
+    return Table("Verdict on each model", _VERDICT_COLUMNS, [_verdict_row(contents, row, family.site.subject) for row in rows])
+
+
+def _verdict_row(contents: SiteContents, row: Mapping[str, Any], subject: Subject) -> dict[str, Any]:
+    changes = [*about_words(row), *(change_words(change, subject) for change in row["changes"] or [])]
+    if row["verdict"] in NEWS and row["moved"]:
+        changes.append(f"{subject.keys.noun}s that moved most: {moved_words(row['moved'])}")
+    return {
+        "model": contents.model_cell(row["model"]),
+        "verdict": row["verdict"] or "not compared",
+        "shift": Estimate(row["shift"], row["shift_low"], row["shift_high"]),
+        "since": row["first_snapshot"],
+        "way": row["way"],
+        "night": row["night_verdict"],
+        "odds": None if row["log10_e"] is None else odds(row["log10_e"]),
+        "needed": None if row["threshold"] is None else odds(row["threshold"]),
+        "n_snapshots": row["n_snapshots"],
+        "changes": "\n".join(changes),
+        "net_shift": Estimate(row["net_shift"], row["net_low"], row["net_high"]),
+        "reason": "" if row["verdict"] else row["reason"],
+    }
+
+
+def timelines(contents: SiteContents, family: ShownFamily, rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+    """The timelines of series: those that moved in sight, the others folded."""
+    series = contents.table("drift_series", family.name)
+    if not len(series):
+        return
+    drawn = [(row, own) for row in rows if len(own := _series_of(series, row)) > 1]
+    for is_news in (True, False):
+        charts = [_timeline(row, own) for row, own in drawn[:MOST_TIMELINES] if (row["verdict"] in NEWS) is is_news]
+        yield Fold("Timelines of models that moved" if is_news else "Timelines of the other models", charts, is_open=is_news)
+
+
+def _series_of(series: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
+    return series[(series["model_variant"] == row["model_variant"]) & (series["way"] == row["way"])]
+
+
+def _timeline(row: Mapping[str, Any], own: pd.DataFrame) -> Chart:
+    """A compared snapshot stands at the baseline's mean plus its paired difference, so that failed calls do not move it."""
+    based = own[own["in_baseline"].eq(True) & own["difference"].notna()]
+    mean = float((based["score"] - based["difference"]).mean()) if len(based) else None
+    points = []
+    for one in table_rows(own):
+        is_compared = bool(one["compared"]) and mean is not None and not is_unknown(one["difference"])
+        value = mean + one["difference"] if is_compared and mean is not None else one["score"]
+        if not is_unknown(value):
+            kind = "baseline" if one["in_baseline"] else "compared" if is_compared else "not compared"
+            points.append({"at": one["snapshot"], "value": value, "kind": kind, "note": f"{one['n_shared']} shared prompts"})
+    lines = [] if mean is None else [{"value": mean, "label": "mean of the baseline"}]
+    caption = f"{row['model']}, {row['way']}: {row['verdict']}. {(row['reason'] or '').capitalize()}"
+    return Chart("timeline", points, caption, lines)
+
+
+def _flagged(contents: SiteContents, family: ShownFamily) -> Iterator[Block]:
+    found = contents.table("drift_rule", family.name)
+    flagged = found[found["flagged"].eq(True)] if len(found) else found
+    if len(flagged):
+        ranked = flagged.sort_values(["gap", "partition", "model_variant", "way"], ascending=[False, True, True, True])
+        yield Table(
+            f"The documented rule flags {len(flagged):,} of {len(found):,}", _RULE_COLUMNS, table_rows(ranked), first=20
+        )
+
+
+def _judges(contents: SiteContents, family: ShownFamily) -> Iterator[Block]:
+    found = contents.rows.frame("judge_drift", {"family": family.name})
+    if not len(found):
+        return
+    rows = table_rows(found.sort_values(["judge", "evaluator"]))
+    shown = [{**row, "shift": Estimate(row["shift"], row["shift_low"], row["shift_high"])} for row in rows]
+    yield Prose([f"{line[:1].upper()}{line[1:]}." for line in moved_judges(rows)])
+    yield Table("Judges on stored answers that they judge again every night", _JUDGE_COLUMNS, shown)
+
+
+def _left_out(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+    counts = pd.Series([row["reason"] or "no reason" for row in rows]).value_counts() if rows else pd.Series(dtype=int)
+    if len(counts):
+        columns = (Column("reason", "Why", "long"), Column("series", "Series", "count"))
+        grouped = [
+            {"reason": reason, "series": n} for reason, n in grouped_reasons({str(k): int(v) for k, v in counts.items()})
+        ]
+        yield Fold(f"Not compared, and why ({len(rows):,} series)", [Table("Not compared", columns, grouped)])

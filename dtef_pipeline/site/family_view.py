@@ -1,0 +1,111 @@
+"""What a family shows on the site: its verdict, its leaderboards, what it says of each model, and its pages of details."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.preference.paired_source import MetricSource
+from dtef_pipeline.site.content import Column, DataFile, Estimate, Page, Section
+
+
+class BoardRow(NamedTuple):
+    """A model on a leaderboard."""
+
+    model: str
+    """Its name; a model that is asked in several variants has one for each."""
+    score: Estimate
+    rank: int | None = None
+    """Among the rows that are no references; None: not ranked."""
+    rank_low: int | None = None
+    rank_high: int | None = None
+    """The best and the worst rank that its intervals leave."""
+    is_reference: bool = False
+    """Whether it is a baseline, which is no model."""
+    note: str = ""
+    more: Mapping[str, Any] = {}
+    """Values of the board's further columns."""
+
+
+class Reference(NamedTuple):
+    """A value to read scores by, such as a ceiling."""
+
+    label: str
+    value: float
+
+
+@dataclass(frozen=True)
+class RankedBoard:
+    """Models that were measured alike, the best first."""
+
+    id: str
+    title: str
+    """What its rows have in common: `10 context questions`; empty where the family has one board."""
+    measure: str
+    """What a score is: `Similarity of the distributions, 0-1, higher is better`."""
+    rows: Sequence[BoardRow]
+    references: Sequence[Reference] = ()
+    """Lines in its chart, beside those of the rows that are references."""
+    columns: Sequence[Column] = ()
+    """Further columns, by the names in `BoardRow.more`."""
+    how: str = ""
+
+    @property
+    def models(self) -> list[BoardRow]:
+        """Its ranked models, the best first."""
+        return sorted(
+            (row for row in self.rows if not row.is_reference and row.rank is not None), key=lambda row: row.rank or 0
+        )
+
+
+ITEM_COLUMNS = ("model", "item", "label", "page", "score")
+"""Of `FamilyView.item_scores`: the model's name, the item's id and its words, the page that shows it, and the score, higher is better."""
+
+
+@dataclass(frozen=True)
+class FamilyView:
+    """What one family shows, made of its tables."""
+
+    verdict: str
+    """What was found, in one sentence with numbers."""
+    boards: Sequence[RankedBoard]
+    """The first is the one of the front page."""
+    sections: Sequence[Section] = ()
+    """Beneath the leaderboards: links to pages of details, gaps, agreement, ..."""
+    of_model: Callable[[str], Sequence[Section]] = lambda name: ()
+    """What it says of a model, given its name on the boards: strengths and weaknesses, worst items with prompt and response."""
+    item_scores: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(ITEM_COLUMNS)))
+    """One row per model and item, where two models may be compared item by item."""
+    pages: Callable[[], Iterable[Page | DataFile]] = tuple
+    """Its pages of details, under the folder of its name."""
+    data: Sequence[Section] = ()
+    """What was asked of whom, what was set aside and why, what models may have seen before: for the page on data."""
+    method: Sequence[str] = ()
+    """How its scores are made and read, in paragraphs, for the page on method."""
+    variants: Mapping[str, str] = field(default_factory=dict)
+    """By a model's name on the boards, its variant in the tables, where that is another."""
+
+
+@dataclass(frozen=True)
+class FamilySite:
+    """A family's place on the site."""
+
+    family: str
+    title: str
+    """In the navigation: `Surveys`."""
+    part: str
+    """What a partition is called."""
+    tables: tuple[str, ...]
+    """Tables that it reads, beside those over all families."""
+    scored: str
+    """The table without which it has nothing to show."""
+    read: Callable[[duckdb.DuckDBPyConnection], FamilyView]
+    subject: Subject
+    """What is watched for drift."""
+    metrics: Sequence[MetricSource] = ()
+    """What people's votes are compared with."""

@@ -1,0 +1,121 @@
+"""The front page: what was found in each family, models by families, what changed, drift alarms, costs, and where the numbers come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.site.content import Column, Link, Page, Section, Table, table_rows
+from dtef_pipeline.site.contents import ShownFamily, SiteContents
+from dtef_pipeline.site.drift_page import drift_answer
+from dtef_pipeline.site.leaderboard import interval_chart
+from dtef_pipeline.site.numbers import show
+from dtef_pipeline.site.paths import DRIFT_PAGE, FRONT_PAGE
+from dtef_pipeline.text.counted import counted
+
+
+def front_page(contents: SiteContents, made: str) -> Page:
+    """The first page of the site."""
+    families = contents.families
+    cards = [
+        {"link": one.link, "verdict": one.view.verdict, "chart": interval_chart(contents, one.board) if one.board else None}
+        for one in families
+    ]
+    sections = [_models(contents), _changes(contents), _alarms(contents), _costs(contents)]
+    answer = (
+        f"{counted(len(contents.model_paths), 'model')} in {counted(len(families), 'family')}: what was found."
+        if families
+        else made
+    )
+    return Page(FRONT_PAGE, "Evaluation results", answer, sections, template="front.html.j2", values={"cards": cards})
+
+
+def _models(contents: SiteContents) -> Section:
+    """Models down, families across: rank and score with interval. There is no mean over families."""
+    columns = [Column("model", "Model")]
+    for one in contents.families:
+        columns += [
+            Column(f"{one.name}_rank", f"{one.site.title}: rank", "count", always=True),
+            Column(one.name, "Score", "score"),
+        ]
+    rows = [_model_row(contents, name) for name in contents.model_paths]
+    rows.sort(key=lambda row: (row["_ranked"], row["_name"]))
+    return Section("models", "Models by family", [Table("Rank among models, and score with its 95% interval", columns, rows)])
+
+
+def _model_row(contents: SiteContents, name: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"model": contents.model_cell(name), "_name": name.casefold()}
+    ranks = []
+    for family in contents.families:
+        found = family.row_of(name)
+        if found is not None:
+            row[f"{family.name}_rank"], row[family.name] = found.rank, found.score
+            ranks += [found.rank] if found.rank else []
+    return {**row, "_ranked": min(ranks, default=10**6)}
+
+
+def _changes(contents: SiteContents) -> Section:
+    """How the mean of each model moved between its last two snapshots."""
+    rows = [row for family in contents.families for row in _last_changes(contents, family)]
+    rows.sort(key=lambda row: -abs(row["change"]))
+    columns = (
+        Column("model", "Model"),
+        Column("family", "Family"),
+        Column("change", "Change", "signed", "Mean score of the last snapshot less that of the one before, on the same items"),
+        Column("before", "From", "code"),
+        Column("after", "To", "code"),
+    )
+    largest = rows[0] if rows else None
+    answer = (
+        f"The largest change is {show(largest['change'], 'signed')}: {largest['model'][0]} in {largest['family']}."
+        if largest
+        else ""
+    )
+    return Section("changes", "Since the snapshot before", [Table("Change of the mean score", columns, rows, first=10)], answer)
+
+
+def _last_changes(contents: SiteContents, family: ShownFamily) -> Iterator[dict[str, Any]]:
+    series = contents.table("drift_series", family.name)
+    if not len(series):
+        return
+    compared = series[series["compared"].eq(True) & series["difference"].notna()]
+    for (model, _), own in compared.groupby(["model", "way"], sort=False):
+        if len(own) > 1:
+            before, after = own.iloc[-2], own.iloc[-1]
+            yield {
+                "model": Link(str(model), contents.model_paths.get(str(model), DRIFT_PAGE)),
+                "family": family.site.title,
+                "change": float(after["difference"] - before["difference"]),
+                "before": before["snapshot"],
+                "after": after["snapshot"],
+            }
+
+
+def _alarms(contents: SiteContents) -> Section:
+    answers = [f"{one.site.title}: {drift_answer(contents, one)}" for one in contents.families]
+    return Section("drift", "Drift", [], " ".join(answers))
+
+
+def _costs(contents: SiteContents) -> Section:
+    frames = [
+        frame.assign(title=one.site.title) for one in contents.families if len(frame := contents.table("costs", one.name))
+    ]
+    if not frames:
+        return Section("costs", "Cost", [])
+    rows = pd.concat(frames, ignore_index=True)
+    total, calls = rows["cost_usd"].sum(), rows["calls"].sum()
+    unpriced = int(rows["unpriced"].sum())
+    own = rows.groupby("title", sort=False)[["calls", "prompt_tokens", "completion_tokens", "cost_usd"]].sum().reset_index()
+    columns = (
+        Column("title", "Family"),
+        Column("calls", "Requests", "count"),
+        Column("prompt_tokens", "Prompt tokens", "count"),
+        Column("completion_tokens", "Completion tokens", "count"),
+        Column("cost_usd", "Cost", "dollars"),
+    )
+    answer = f"{show(total, 'dollars')} for {counted(int(calls), 'request')}" + (
+        f"; {counted(unpriced, 'request')} of unknown price." if unpriced else "."
+    )
+    return Section("costs", "Cost", [Table("By family", columns, table_rows(own))], answer)

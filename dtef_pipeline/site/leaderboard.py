@@ -1,0 +1,76 @@
+"""The leaderboards of a family: models ranked among models, baselines and ceilings as lines, an interval chart beside the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dtef_pipeline.site.content import Chart, Column, Page, Part, Section, Table
+from dtef_pipeline.site.contents import ShownFamily, SiteContents
+from dtef_pipeline.site.family_view import BoardRow, RankedBoard
+from dtef_pipeline.site.paths import board_page
+
+MOST_IN_CHART = 40
+_COLUMNS = (
+    Column("model", "Model"),
+    Column("rank", "Rank", "count", always=True),
+    Column("ranks", "Rank range", meaning="The best and the worst rank that the comparisons leave"),
+    Column("score", "Score", "score"),
+)
+
+
+def leaderboard_page(contents: SiteContents, family: ShownFamily) -> Page:
+    """The page of a family: its verdict, its leaderboards, and what else it shows."""
+    boards = [board_section(contents, board) for board in family.view.boards]
+    return Page(board_page(family.name), family.site.title, family.view.verdict, [*boards, *family.view.sections])
+
+
+def board_section(contents: SiteContents, board: RankedBoard) -> Section:
+    """One leaderboard: chart and table side by side."""
+    beside = Part("leaderboard.html.j2", {"table": board_table(contents, board), "chart": interval_chart(contents, board)})
+    title = board.title or "Leaderboard"
+    return Section(f"board-{board.id}" if board.id else "board", title, [beside], how=board.how)
+
+
+def board_table(contents: SiteContents, board: RankedBoard) -> Table:
+    """The rows of a board; those of references are shown when the reader asks for them."""
+    columns = [*_COLUMNS[:-1], replace(_COLUMNS[-1], meaning=board.measure), *board.columns, Column("note", "Note", "note")]
+    return Table(board.measure, columns, [_table_row(contents, row) for row in board.rows])
+
+
+def _table_row(contents: SiteContents, row: BoardRow) -> dict[str, Any]:
+    ranks = (row.rank_low, row.rank_high)
+    known = None not in ranks and not row.is_reference
+    return {
+        "model": contents.model_cell(row.model),
+        "rank": row.rank,
+        "ranks": (f"{ranks[0]}" if ranks[0] == ranks[1] else f"{ranks[0]} to {ranks[1]}") if known else None,
+        "score": row.score,
+        "note": row.note,
+        **row.more,
+        **({"_kind": "reference"} if row.is_reference else {"_kind": "model"}),
+    }
+
+
+def interval_chart(contents: SiteContents, board: RankedBoard) -> Chart:
+    """Scores with their intervals, the best first; references are lines."""
+    shown = [row for row in board.rows if not row.is_reference and row.score.value is not None][:MOST_IN_CHART]
+    lines = [{"label": one.label, "value": one.value} for one in board.references]
+    lines += [
+        {"label": row.model, "value": row.score.value} for row in board.rows if row.is_reference and row.score.value is not None
+    ]
+    return Chart("intervals", [interval_row(contents, row) for row in shown], board.measure, _closest(lines, shown))
+
+
+def interval_row(contents: SiteContents, row: BoardRow) -> dict[str, Any]:
+    """A row of the chart of intervals."""
+    value, low, high = row.score
+    path = contents.model_paths.get(row.model)
+    return {"label": row.model, "value": value, "low": low, "high": high, "kind": "model", **({"href": path} if path else {})}
+
+
+def _closest(lines: Sequence[dict[str, Any]], rows: Sequence[BoardRow], most: int = 3) -> list[dict[str, Any]]:
+    """The lines of different values, the highest first: more would hide the dots."""
+    ordered = sorted(lines, key=lambda one: -one["value"])
+    return ordered[:most] if rows else []

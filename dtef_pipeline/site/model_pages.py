@@ -1,0 +1,142 @@
+"""A page for each model over all families, and the list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.drift.verdict_tables import DRIFT
+from dtef_pipeline.report.terminal import rows_named_apart
+from dtef_pipeline.site.content import Block, Column, Estimate, Link, Page, Section, Table, table_rows
+from dtef_pipeline.site.contents import ShownFamily, SiteContents
+from dtef_pipeline.site.drift_page import timelines, verdict_table
+from dtef_pipeline.site.numbers import show, show_interval
+from dtef_pipeline.text.counted import counted
+
+MODELS_PAGE = "models/index.html"
+_PLACES = (
+    Column("board", "Leaderboard"),
+    Column("rank", "Rank", "count", always=True),
+    Column("of", "Of", "count", always=True),
+    Column("score", "Score", "score"),
+    Column("note", "Note", "note"),
+)
+_COMPARED = (
+    Column("other", "Compared with"),
+    Column("verdict", "Verdict", always=True),
+    Column("difference", "Difference", "signed", "Score of this model less that of the other, with its 95% interval"),
+    Column("p_adjusted", "p (adjusted)", "p", more=True),
+    Column("condition", "Asked as"),
+    Column("context_level", "Context"),
+    Column("metric", "Metric"),
+    Column("n_pairs", "Items", "count", more=True),
+    Column("note", "Note", "note"),
+)
+_SPENT = (
+    Column("family", "Family"),
+    Column("role", "Role"),
+    Column("calls", "Requests", "count"),
+    Column("prompt_tokens", "Prompt tokens", "count"),
+    Column("completion_tokens", "Completion tokens", "count"),
+    Column("cost_usd", "Cost", "dollars"),
+)
+_OPPOSITE = {"better": "worse", "worse": "better"}
+
+
+def model_pages(contents: SiteContents) -> Iterator[Page]:
+    """The list of models, then the page of each."""
+    yield _list_of_models(contents)
+    for name, path in contents.model_paths.items():
+        yield _model_page(contents, name, path)
+
+
+def _list_of_models(contents: SiteContents) -> Page:
+    columns = [Column("model", "Model"), *(Column(one.name, one.site.title, "score") for one in contents.families)]
+    rows: list[dict[str, Any]] = []
+    for name in contents.model_paths:
+        scores = {one.name: row.score for one in contents.families if (row := one.row_of(name))}
+        rows.append({"model": contents.model_cell(name), **scores})
+    section = Section("models", "All models", [Table("Score on each family's first leaderboard", columns, rows, search=True)])
+    return Page(MODELS_PAGE, "Models", f"{counted(len(rows), 'model')} were evaluated.", [section])
+
+
+def _model_page(contents: SiteContents, name: str, path: str) -> Page:
+    families = contents.families_of(name)
+    sections = [section for one in families for section in _in_family(contents, one, name)]
+    answer = " ".join(_place_words(one, name) for one in families)
+    crumbs = [Link("Models", MODELS_PAGE)]
+    return Page(path, name, answer, [*sections, _costs(contents, name)], crumbs)
+
+
+def _place_words(family: ShownFamily, name: str) -> str:
+    row = family.row_of(name)
+    assert row is not None, f"{name} is on no board of {family.name}"
+    score = f"{show(row.score, 'score')} ({show_interval(row.score)})" if show_interval(row.score) else show(row.score, "score")
+    if row.rank is None:
+        return f"{family.site.title}: {score}, not ranked."
+    of = next(len(board.models) for board in family.view.boards if row in board.rows)
+    return f"{family.site.title}: rank {row.rank} of {of}, {score}."
+
+
+def _in_family(contents: SiteContents, family: ShownFamily, name: str) -> Iterator[Section]:
+    places = []
+    for board in family.view.boards:
+        for row in board.rows:
+            if row.model == name:
+                title = Link(
+                    board.title or family.site.title, f"{family.link.href}#{'board-' + board.id if board.id else 'board'}"
+                )
+                places.append({"board": title, "rank": row.rank, "of": len(board.models), "score": row.score, "note": row.note})
+    blocks: list[Block] = [Table("Where it stands", _PLACES, places), _comparisons(contents, family, name)]
+    yield Section(family.name, family.site.title, [*blocks, *_drift(contents, family, name)], answer="")
+    for section in family.view.of_model(name):
+        yield Section(
+            f"{family.name}-{section.id}", f"{family.site.title}: {section.title}", section.blocks, section.answer, section.how
+        )
+
+
+def _comparisons(contents: SiteContents, family: ShownFamily, name: str) -> Table:
+    """Every comparison with another model or a baseline, seen from this model."""
+    found = contents.rows.frame("comparisons", {"family": family.name})
+    variant = family.view.variants.get(name, name)
+    rows = []
+    for one in table_rows(found):
+        if variant in (one["model_variant"], one["model"]) or (name == one["model"] and one["model_variant"] is None):
+            rows.append(_compared(contents, one, "other_model", 1))
+        elif variant in (one["other_variant"], one["other_model"]):
+            rows.append(_compared(contents, one, "model", -1))
+    return Table("Compared with", _COMPARED, rows, first=15)
+
+
+def _compared(contents: SiteContents, row: dict[str, Any], other: str, sign: int) -> dict[str, Any]:
+    ends = [None if pd.isna(row[name]) else sign * row[name] for name in ("difference", "low", "high")]
+    low, high = ends[1:] if sign > 0 else ends[:0:-1]
+    verdict = row["verdict"] if sign > 0 else _OPPOSITE.get(row["verdict"], row["verdict"])
+    return {**row, "other": contents.model_cell(row[other]), "verdict": verdict, "difference": Estimate(ends[0], low, high)}
+
+
+def _drift(contents: SiteContents, family: ShownFamily, name: str) -> list[Block]:
+    table = contents.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "way"))
+    rows = [
+        row for row in (rows_named_apart(table.to_pylist()) if len(table) else []) if row["model"] == name and row["verdict"]
+    ]
+    return [verdict_table(contents, family, rows), *timelines(contents, family, rows)] if rows else []
+
+
+def _costs(contents: SiteContents, name: str) -> Section:
+    rows: list[dict[str, Any]] = []
+    for family in contents.families:
+        found = contents.table("costs", family.name)
+        own = family.in_table(found, name) if len(found) else found
+        for role, spent in own.groupby("role", sort=True) if len(own) else ():
+            sums = {column.name: float(spent[column.name].sum()) for column in _SPENT[2:]}
+            rows.append({"family": family.site.title, "role": role, **sums})
+    total = sum(row["cost_usd"] for row in rows)
+    return Section(
+        "cost",
+        "Cost",
+        [Table("What it was asked, and what that cost", _SPENT, rows)],
+        f"{show(total, 'dollars')} in all." if rows else "",
+    )

@@ -1,0 +1,58 @@
+"""Numbers as pages write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtef_pipeline.report.stored_rows import cost_decimals, decimals, p_value, written
+from dtef_pipeline.site.content import Estimate, Kind, is_unknown
+
+UNKNOWN = "–"
+
+
+def show(value: Any, kind: Kind = "text") -> str:
+    """A value as text: numbers by the digits that their interval allows, else by their kind; an unknown one is a dash."""
+    if is_unknown(value):
+        return UNKNOWN
+    if isinstance(value, Estimate):
+        return written(value.value or 0.0, _digits(value), sign="+" if kind == "signed" else "")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return _show_number(float(value), kind)
+    return str(value)
+
+
+def show_interval(value: Estimate, kind: Kind = "text") -> str:
+    """`0.712 to 0.768`; empty where it has none."""
+    if is_unknown(value.low) or is_unknown(value.high) or is_unknown(value.value):
+        return ""
+    places, sign = _digits(value), "+" if kind == "signed" else ""
+    return f"{written(value.low or 0.0, places, sign=sign)} to {written(value.high or 0.0, places, sign=sign)}"
+
+
+def _digits(value: Estimate) -> int:
+    known = [end for end in (value.low, value.high) if not is_unknown(end)]
+    return (
+        decimals(value.value or 0.0, *(float(end) for end in known if end is not None))
+        if known
+        else decimals(value.value or 0.0)
+    )
+
+
+def _show_number(value: float, kind: Kind) -> str:
+    match kind:
+        case "count":
+            return f"{value:,.0f}"
+        case "percent":
+            return f"{value:.0%}" if value in (0, 1) else f"{value:.1%}"
+        case "dollars":
+            return f"${value:,.{cost_decimals(value)}f}"
+        case "p":
+            return p_value(value)
+        case "signed":
+            return written(value, 3, sign="+")
+        case "score":
+            return written(value, 3)
+        case _:
+            return written(value, 0) if value == int(value) else written(value, decimals(value))

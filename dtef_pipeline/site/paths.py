@@ -1,0 +1,42 @@
+"""Where pages lie. What a page is about has a name that anyone may have written; a file name is plain whatever it holds."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from dtef_pipeline.identity import digest
+
+FRONT_PAGE, COMPARE_PAGE, DRIFT_PAGE, DATA_PAGE, METHOD_PAGE = (
+    f"{name}.html" for name in ("index", "compare", "drift", "data", "method")
+)
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,119}")
+_HASH_DIGITS = 12
+
+
+def board_page(family: str) -> str:
+    """The page of a family's leaderboards."""
+    return f"{family}/index.html"
+
+
+def file_names(ids: Iterable[str]) -> dict[str, str]:
+    """A file name without its ending for each id: the id, or where it is no plain name, or would be another's on a disk that ignores case,
+    what is plain of it with a hash."""
+    ids = list(dict.fromkeys(ids))
+    folded = Counter(name.lower() for name in ids)
+    return {
+        name: name if _is_plain(name) and folded[name.lower()] == 1 else f"{_plain_part(name)}-{_hash(name)}" for name in ids
+    }
+
+
+def _is_plain(name: str) -> bool:
+    return bool(_PLAIN_NAME.fullmatch(name)) and name.lower() != "index" and not name.endswith(".")
+
+
+def _plain_part(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:80] or "page"
+
+
+def _hash(name: str) -> str:
+    return digest("page", name)[:_HASH_DIGITS]

@@ -1,0 +1,146 @@
+"""What reviewers prefer: strengths of players by votes on pairs of responses, beside automated metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.preference.beside_metrics import BESIDE_METRIC, beside_metrics, of_judges
+from dtef_pipeline.preference.own_judges import short_judges
+from dtef_pipeline.preference.paired_source import MetricSource
+from dtef_pipeline.preference.score_columns import EVERY_PARTITION
+from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Page, Section, Table, is_unknown, table_rows
+from dtef_pipeline.site.numbers import show
+from dtef_pipeline.text.counted import counted
+
+PREFERENCE_PAGE = "preference.html"
+PREFERENCE_READ = ("preference_scores", "preference_met")
+"""The tables that it is made of, beside those of the metrics that preference is compared with."""
+_HOW = (
+    "Reviewers saw two responses to the same item without names, and said which is better. Strength is in logits, 0 on average; a difference of "
+    "0 is an even chance, 0.69 is 2 to 1, 1.1 is 3 to 1. Intervals (95%) say how far strengths might move if other reviewers had voted. A "
+    "tier holds players that the votes do not tell apart from its first. Votes of people and of models that judge are never mixed."
+)
+_STRENGTHS = (
+    Column("player", "Player"),
+    Column("rank", "Place", "count", always=True),
+    Column("tier", "Tier", "count"),
+    Column("strength", "Strength", "signed", "In logits: higher is preferred"),
+    Column("n_votes", "Votes", "count", always=True),
+    Column("n_reviewers", "Reviewers", "count"),
+    Column("share", "Share", "score", "Share of exp(strength) in the sum of its group, 0-1", more=True),
+    Column("group", "Group", "count", "Players of two groups were never compared, directly or through others"),
+    Column("reason", "Remark", "note"),
+)
+_AGREEMENT = (
+    Column("metric", "Metric"),
+    Column(
+        "tau", "Kendall's tau", "signed", "1: the same order, 0: no relation, -1: reversed; with its 95% interval over players"
+    ),
+    Column("n_players", "Players", "count", always=True),
+    Column("first", "First by votes"),
+    Column("first_by_metric", "First by the metric"),
+    Column("reason", "Remark", "note"),
+)
+
+
+def preference_page(connection: duckdb.DuckDBPyConnection, metrics: Mapping[str, Sequence[MetricSource]]) -> Page | None:
+    """The page over all families whose responses were voted on; None: there are no votes. `metrics`: by family, what votes are compared with."""
+    scores = StoredRows(connection).frame("preference_scores")
+    if not len(scores):
+        return None
+    families = [name for name in metrics if name in set(scores["family"])]
+    sections = [section for name in families for section in preference_sections(connection, name, metrics[name])]
+    votes = int(
+        scores[scores["partition"] == EVERY_PARTITION].drop_duplicates(["family", "reviewer_kind", "judge"])["votes"].sum()
+    )
+    return Page(PREFERENCE_PAGE, "Preference", f"{counted(votes, 'vote')} on pairs of responses decide these orders.", sections)
+
+
+def preference_sections(connection: duckdb.DuckDBPyConnection, family: str, metrics: Sequence[MetricSource]) -> list[Section]:
+    """A section for each fit over a whole family: people first, then each judge; single partitions are folded in it."""
+    rows = StoredRows(connection)
+    scores = rows.frame("preference_scores", {"family": family})
+    if not len(scores):
+        return []
+    known = _metrics_there(rows, metrics)
+    scores = scores.assign(_is_judge=scores["reviewer_kind"] == "judge", judge=scores["judge"].fillna(""))
+    short = short_judges(str(one) for one in scores["judge"] if one)
+    sections = []
+    for at, ((_, judge), own) in enumerate(scores.groupby(["_is_judge", "judge"], sort=True)):
+        whole = own[own["partition"] == EVERY_PARTITION]
+        parts = sorted(set(own["partition"]) - {EVERY_PARTITION})
+        blocks = list(_fit(whole, scores, known))
+        if len(parts) > 1:
+            blocks += [Fold(one, list(_fit(own[own["partition"] == one], scores, known))) for one in parts]
+        by = short[judge] if judge else "people"
+        title = f"Preference of {by} in {family}"
+        sections.append(Section(f"preference-{family}-{at}", title, blocks, _answer(whole, by), _HOW))
+    return sections
+
+
+def _answer(fit: pd.DataFrame, by: str) -> str:
+    ranked = fit[fit["rank"].notna()].sort_values(["component", "rank", "player"])
+    if not len(ranked):
+        return "The votes do not decide an order yet."
+    first = ranked.iloc[0]
+    voters = counted(int(first["reviewers"]), "reviewer")
+    votes = counted(int(first["votes"]), "vote")
+    return f"{by[:1].upper()}{by[1:]} prefer {first['player']} ({show(float(first['beta']), 'signed')}): {votes} of {voters}."
+
+
+def _fit(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> Iterator[Block]:
+    ordered = fit.sort_values(["component", "rank", "player"])
+    rows = [_strength_row(row) for row in table_rows(ordered)]
+    yield Table("Strength of players by votes", _STRENGTHS, rows)
+    drawn = [
+        {"label": row["player"], "value": s.value, "low": s.low, "high": s.high, "kind": "player"}
+        for row in rows
+        if not is_unknown(s := row["strength"])
+    ]
+    if len(drawn) > 1:
+        yield Chart("intervals", drawn, "Strength in logits, with 95% intervals where there are any")
+    beside = _beside(fit, scores, metrics)
+    lines = [_agreement(name, rows) for name, rows in beside.groupby("metric", sort=True)] if len(beside) else []
+    yield Table("Beside automated metrics", _AGREEMENT, lines)
+
+
+def _strength_row(row: Mapping[Any, Any]) -> dict[str, Any]:
+    strength = Estimate(row["beta"], row["low"], row["high"])
+    return {**{str(name): value for name, value in row.items()}, "strength": strength, "group": row["component"] + 1}
+
+
+def _metrics_there(rows: StoredRows, sources: Sequence[MetricSource]) -> pd.DataFrame:
+    """BESIDE_METRIC of all metrics whose tables are there."""
+    columns = ", ".join(BESIDE_METRIC)
+    there = [one for one in sources if all(map(rows.has, one.tables))]
+    tables = [rows.connection.sql(f"SELECT {columns} FROM ({one.query}) ORDER BY ALL").df() for one in there]
+    filled = [one for one in tables if len(one)]
+    return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=list(BESIDE_METRIC))
+
+
+def _beside(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `beside_metrics` of one fit; the scores of judges are one more metric beside people's."""
+    if not len(fit):
+        return pd.DataFrame()
+    partition, kind = str(fit["partition"].iloc[0]), str(fit["reviewer_kind"].iloc[0])
+    own = metrics if partition == EVERY_PARTITION else metrics[metrics["partition"] == partition]
+    judged = of_judges(scores[scores["partition"] == partition]) if kind == "person" else own.iloc[:0]
+    filled = [one for one in (own, judged) if len(one)]
+    return beside_metrics(fit, pd.concat(filled, ignore_index=True) if filled else own)
+
+
+def _agreement(metric: Any, rows: pd.DataFrame) -> dict[str, Any]:
+    one = rows.iloc[0]
+    return {
+        "metric": str(metric),
+        "tau": Estimate(one["tau"], one["tau_low"], one["tau_high"]),
+        "n_players": one["n_players"],
+        "first": list(rows.loc[rows["preferred_place"] == 1, "player"]),
+        "first_by_metric": list(rows.loc[rows["metric_place"] == 1, "player"]),
+        "reason": one["reason"],
+    }

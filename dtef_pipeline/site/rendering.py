@@ -1,0 +1,136 @@
+"""Templates become files: HTML with everything escaped, data as scripts, and what all pages share."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dtef_pipeline.site.charts import CHARTS
+from dtef_pipeline.site.content import (
+    SEARCH_FROM,
+    Chart,
+    DataFile,
+    Estimate,
+    Fold,
+    Link,
+    Page,
+    Part,
+    Prose,
+    Table,
+    footnotes,
+    is_unknown,
+    shown_columns,
+    without_empty,
+)
+from dtef_pipeline.site.numbers import show, show_interval
+
+PAGE_MARK = '<meta name="generator" content="dtef">'
+"""Stands in every page: a file with it was written here."""
+STATIC_FILES = ("site.css", "site.js")
+_KINDS = {Table: "table", Chart: "chart", Prose: "prose", Fold: "fold", Part: "part"}
+
+
+@cache
+def environment() -> Environment:
+    """The templates of `site/templates`. Everything is escaped, and a name that is not there is an error."""
+    found = Environment(
+        loader=PackageLoader("dtef_pipeline.site"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(show=show, interval=show_interval, json=script_json, shown_columns=shown_columns, footnotes=footnotes)
+    found.filters.update(ticks=_with_code)
+    found.tests.update(
+        unknown=is_unknown,
+        link=lambda value: isinstance(value, Link),
+        estimate=lambda value: isinstance(value, Estimate),
+        several=lambda value: isinstance(value, list | tuple) and not isinstance(value, Link | Estimate),
+    )
+    found.globals.update(page_mark=Markup(PAGE_MARK), search_from=SEARCH_FROM, kind_of=lambda block: _KINDS[type(block)])
+    return found
+
+
+def script_json(value: Any) -> Markup:
+    """JSON that can stand in a script element: whatever its texts say, they cannot end the element or begin another."""
+    return Markup(_json(value).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704
+
+
+def _json(value: Any) -> str:
+    """JSON of a value; NaN, NA and infinities are null."""
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    """The value in what JSON can hold."""
+    if isinstance(value, str | bool | int) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return None if is_unknown(value) else str(value)
+
+
+def _with_code(text: str) -> Markup:
+    """Our own words, escaped, with what stands in backticks as code."""
+    escaped = str(Markup.escape(text))
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", escaped))  # noqa: S704
+
+
+def render_page(page: Page, shared: Mapping[str, Any]) -> str:
+    """The HTML of a page. `shared`: what all pages show, such as the families in the navigation."""
+    root = "../" * page.path.count("/")
+    sections = without_empty(page.sections)
+    has_charts = _has_chart([section.blocks for section in sections]) or _has_chart(page.values)
+    template = environment().get_template(page.template)
+    return template.render(page=page, sections=sections, root=root, has_charts=has_charts, **{**shared, **page.values})
+
+
+def _has_chart(value: Any) -> bool:
+    """Whether there is a chart with rows anywhere in blocks or values."""
+    match value:
+        case Chart():
+            return bool(value.rows)
+        case Fold():
+            return _has_chart(value.blocks)
+        case Part():
+            return _has_chart(value.values)
+        case dict():
+            return any(map(_has_chart, value.values()))
+        case list():
+            return any(map(_has_chart, value))
+        case _:
+            return False
+
+
+def render_data(data: DataFile) -> str:
+    """The script of a data file: its JSON, compressed, under its path."""
+    packed = base64.b64encode(gzip.compress(_json(data.value).encode(), compresslevel=6, mtime=0)).decode()
+    return f'dtef.receive("{data.path}","{packed}");\n'
+
+
+def static_files() -> Iterator[tuple[str, str]]:
+    """(path, text) of the files that all pages share: style, scripts, chart definitions and the chart library."""
+    import vl_convert
+
+    for name in files("dtef_pipeline.site").joinpath("static").iterdir():
+        if name.name.endswith((".css", ".js")):
+            yield f"static/{name.name}", name.read_text(encoding="utf-8")
+    yield "static/charts.js", f"dtef.charts={script_json({name: make() for name, make in CHARTS.items()})};\n"
+    yield "static/vega.js", vl_convert.javascript_bundle(None)

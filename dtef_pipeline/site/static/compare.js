@@ -1,0 +1,70 @@
+// Two chosen models: ranks, the tested difference of each family, and the items on which they differ most.
+"use strict";
+document.addEventListener("DOMContentLoaded", () => {
+  const {make} = dtef, out = document.getElementById("compared");
+  const {families} = JSON.parse(document.getElementById("manifest").textContent);
+  const choice = document.getElementById("choice"), fields = {a: document.getElementById("model-a"), b: document.getElementById("model-b")};
+  const MOST = 50;
+  choice.hidden = false;
+  const names = [...fields.a.options].map((one) => one.value);
+  fields.a.value = names.includes(dtef.recall("a")) ? dtef.recall("a") : names[0];
+  fields.b.value = names.includes(dtef.recall("b")) ? dtef.recall("b") : names[1] ?? names[0];
+  const number = (value, sign) => value === null || value === undefined ? "–" : (sign && value > 0 ? "+" : "") + value.toFixed(3);
+  const cell = (text, kind, key) => make("td", {class: kind || "score", "data-key": key ?? text}, text);
+
+  function tested(family, a, b) {
+    const rows = family.tested.flatMap(([one, other, ends, verdict, way]) => {
+      if (one === a && other === b) return [[way, ends, verdict]];
+      if (one === b && other === a) {
+        const turned = ends && [-ends[0], ends[2] === null ? null : -ends[2], ends[1] === null ? null : -ends[1]];
+        return [[way, turned, {better: "worse", worse: "better"}[verdict] || verdict]];
+      }
+      return [];
+    });
+    if (!rows.length) return make("p", {class: "soft"}, "These two were not compared: they share too few items.");
+    const words = (ends, verdict, way) => {
+      const interval = ends && ends[1] !== null ? ` (${number(ends[1], true)} to ${number(ends[2], true)})` : "";
+      return `${way ? way + ": " : ""}${a} is ${verdict === "not told apart" ? "not told apart from" : verdict + " than"} ${b}: ${number(ends && ends[0], true)}${interval}`;
+    };
+    return make("ul", {}, ...rows.map(([way, ends, verdict]) => make("li", {}, make("bdi", {}, words(ends, verdict, way)))));
+  }
+
+  async function items(family, a, b) {
+    if (!family.files[a] || !family.files[b]) return null;
+    const [all, one, other] = await Promise.all([family.items, family.files[a], family.files[b]].map(dtef.load));
+    const scores = new Map(other.at.map((at, place) => [at, other.score[place]]));
+    const both = one.at.flatMap((at, place) => scores.has(at) ? [[at, one.score[place], scores.get(at)]] : []);
+    const wins = both.filter(([, x, y]) => x > y).length, losses = both.filter(([, x, y]) => x < y).length;
+    const differ = both.filter(([, x, y]) => x !== y).sort((x, y) => Math.abs(y[1] - y[2]) - Math.abs(x[1] - x[2]));
+    const rows = differ.slice(0, MOST).map(([at, x, y]) => make("tr", {},
+      make("th", {scope: "row", class: "long"}, all.page[at] ? make("a", {href: dtef.root + all.page[at]}, make("bdi", {}, all.label[at])) : make("bdi", {}, all.label[at])),
+      cell(number(x), "score", x), cell(number(y), "score", y), cell(number(x - y, true), "score", x - y)));
+    const box = make("div", {class: "table", id: `items-${family.name}`},
+      make("p", {}, `Of ${both.length} items that both have a score on, ${a} is better on ${wins}, ${b} on ${losses}.` + (differ.length > MOST ? ` The ${MOST} largest differences:` : "")),
+      make("div", {class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Items"}, make("table", {},
+        make("caption", {}, "Items, the largest difference first"),
+        make("thead", {}, make("tr", {}, ...["Item", a, b, "A less B"].map((text, at) => make("th", {scope: "col", class: at ? "score" : "long"}, text)))),
+        make("tbody", {}, ...rows))));
+    if (rows.length) dtef.setUp(box);
+    return rows.length ? box : box.querySelector("p");
+  }
+
+  let turn = 0;
+  async function show() {
+    const [a, b] = [fields.a.value, fields.b.value], mine = ++turn;
+    dtef.remember("a", a);
+    dtef.remember("b", b);
+    if (a === b) { out.replaceChildren(make("p", {}, "Choose two different models.")); return; }
+    const parts = [];
+    for (const family of families) {
+      if (!family.places[a] || !family.places[b]) continue;
+      const place = (name) => `${name}: ${family.places[name][0] ? "rank " + family.places[name][0] + ", " : ""}${number(family.places[name][1][0])}`;
+      const found = await items(family, a, b).catch((error) => make("p", {class: "alarm"}, String(error.message)));
+      parts.push(make("section", {}, make("h2", {}, family.title), make("p", {class: "answer"}, `${place(a)}; ${place(b)}.`), tested(family, a, b), found));
+    }
+    if (mine === turn) out.replaceChildren(...(parts.length ? parts : [make("p", {}, "No family has scores of both.")]));
+  }
+  fields.a.addEventListener("change", show);
+  fields.b.addEventListener("change", show);
+  show();
+});

@@ -1,0 +1,167 @@
+// Tables that sort and filter, charts, data that is loaded when it is needed, and a state of the page that a link can carry.
+"use strict";
+const dtef = (() => {
+  const root = document.body.dataset.root || "";
+  document.body.classList.remove("no-script");
+
+  // --- the state of the page, in its address: #table.sort=score&table.q=kenya
+  const state = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
+  function remember(name, value) {
+    if (value) state.set(name, value); else state.delete(name);
+    const text = state.toString();
+    history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
+  }
+  const recall = (name) => state.get(name) || "";
+
+  // --- data files: each calls receive with its path and its compressed JSON
+  const waiting = new Map(), received = new Map();
+  async function unpack(packed) {
+    const bytes = Uint8Array.from(atob(packed), (one) => one.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(stream).text());
+  }
+  function receive(path, packed) { received.set(path, packed); }
+  function load(path) {
+    if (!waiting.has(path)) waiting.set(path, new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = root + path;
+      script.onload = () => unpack(received.get(path)).then(resolve, reject);
+      script.onerror = () => reject(new Error("cannot load " + path));
+      document.head.append(script);
+    }));
+    return waiting.get(path);
+  }
+
+  // --- elements: make("p", {class: "soft"}, "text", child); texts are never read as HTML
+  function make(name, attributes = {}, ...children) {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+      else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, value === true ? "" : value);
+    }
+    element.append(...children.filter((one) => one !== null && one !== undefined));
+    return element;
+  }
+
+  // --- tables
+  const key = (cell) => cell ? cell.dataset.key ?? cell.textContent : "";
+  function compare(a, b) {
+    const [x, y] = [Number(a), Number(b)];
+    if (a === "" || b === "") return (a === "") - (b === "") || 0;
+    return Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b, undefined, {numeric: true}) : x - y;
+  }
+  function sort(box, place, direction) {
+    const body = box.querySelector("tbody");
+    const rows = [...body.rows].sort((a, b) => {
+      const [x, y] = [key(a.cells[place]), key(b.cells[place])];
+      const order = compare(x, y);
+      return x === "" || y === "" ? order : direction === "ascending" ? order : -order;
+    });
+    body.append(...rows);
+    box.querySelectorAll("thead th").forEach((head, at) => {
+      if (at === place) head.setAttribute("aria-sort", direction); else head.removeAttribute("aria-sort");
+    });
+  }
+  function filter(box, words) {
+    const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+    const rows = [...box.querySelectorAll("tbody tr")];
+    let shown = 0;
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !wanted.every((word) => text.includes(word));
+      shown += !row.hidden;
+    }
+    const count = box.querySelector("[data-count]");
+    if (count) count.textContent = wanted.length ? `${shown} of ${rows.length}` : "";
+  }
+  function toggle(box, button, cls, name) {
+    const show = (on) => {
+      box.classList.toggle(cls, on);
+      button.setAttribute("aria-pressed", String(on));
+    };
+    button.addEventListener("click", () => {
+      const on = button.getAttribute("aria-pressed") !== "true";
+      show(on);
+      remember(`${box.id}.${name}`, on ? "1" : "");
+    });
+    show(recall(`${box.id}.${name}`) === "1");
+  }
+  function setUp(box) {
+    const tools = box.querySelector(".tools");
+    const late = box.querySelectorAll("tr[data-late]").length;
+    if (late) {
+      const all = make("button", {type: "button", "aria-pressed": "false"}, `Show ${late} more rows`);
+      box.append(all);
+      toggle(box, all, "all-rows", "rows");
+    }
+    box.querySelectorAll("thead th").forEach((head, at) => {
+      const button = make("button", {type: "button"}, ...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const direction = head.getAttribute("aria-sort") === "descending" ? "ascending" : "descending";
+        sort(box, at, direction);
+        remember(`${box.id}.sort`, `${at}.${direction}`);
+      });
+    });
+    const [place, direction] = recall(`${box.id}.sort`).split(".");
+    if (direction) sort(box, Number(place), direction);
+    if (!tools) return;
+    tools.hidden = false;
+    const field = tools.querySelector("[data-filter]");
+    if (field) {
+      field.value = recall(`${box.id}.q`);
+      field.addEventListener("input", () => {
+        box.classList.toggle("all-rows", Boolean(field.value) || recall(`${box.id}.rows`) === "1");
+        filter(box, field.value);
+        remember(`${box.id}.q`, field.value);
+      });
+      if (field.value) { box.classList.add("all-rows"); filter(box, field.value); }
+    }
+    const more = tools.querySelector("[data-more]"), references = tools.querySelector("[data-references]");
+    if (more) toggle(box, more, "wide", "more");
+    if (references) toggle(box, references, "all", "baselines");
+  }
+
+  // --- charts
+  function theme() {
+    const style = getComputedStyle(document.documentElement), of = (name) => style.getPropertyValue(name).trim();
+    const text = {labelColor: of("--ink"), titleColor: of("--soft"), labelFontSize: 12, titleFontSize: 12};
+    return {
+      background: "transparent", font: "system-ui, sans-serif", view: {stroke: null},
+      axis: {...text, gridColor: of("--rule"), domainColor: of("--soft"), tickColor: of("--soft")}, legend: text, header: text,
+      text: {color: of("--soft"), fill: of("--soft")}, rule: {color: of("--soft")},
+      range: {category: [of("--accent"), of("--warm"), of("--good"), of("--bad"), of("--soft")]},
+    };
+  }
+  function draw(figure) {
+    const {rows, lines, titles} = JSON.parse(figure.querySelector("script").textContent);
+    const linked = rows.map((row) => row.href ? {...row, href: root + row.href} : row);
+    const definition = structuredClone(dtef.charts[figure.dataset.chart]);
+    const title = (layer) => {
+      for (const [axis, text] of Object.entries(titles || {})) if (layer.encoding && layer.encoding[axis]) layer.encoding[axis].title = text;
+      (layer.layer || []).forEach(title);
+    };
+    title(definition);
+    const spec = {...definition, datasets: {rows: linked, lines}};
+    vegaEmbed(figure.querySelector(".canvas"), spec, {renderer: "svg", logLevel: 1, actions: {export: true, source: false, compiled: false, editor: false}, config: theme(), loader: {target: "_self"}});
+  }
+  function drawAll() {
+    if (!window.vegaEmbed) return;
+    const seen = new IntersectionObserver((entries) => entries.forEach((entry) => {
+      if (entry.isIntersecting) { seen.unobserve(entry.target); draw(entry.target); }
+    }), {rootMargin: "400px"});
+    document.querySelectorAll("figure[data-chart]").forEach((one) => seen.observe(one));
+  }
+
+  function start() {
+    document.querySelectorAll("div.table").forEach(setUp);
+    drawAll();
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "/" || /^(input|select|textarea)$/i.test(event.target.tagName)) return;
+      const field = document.querySelector("[data-filter]");
+      if (field) { event.preventDefault(); field.focus(); }
+    });
+  }
+  document.addEventListener("DOMContentLoaded", start);
+  return {root, load, receive, make, remember, recall, setUp, charts: {}};
+})();

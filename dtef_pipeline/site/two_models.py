@@ -1,0 +1,74 @@
+"""Any two models side by side: the difference with its interval, and item by item where one beats the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dtef_pipeline.site.content import DataFile, Page, table_rows
+from dtef_pipeline.site.contents import ShownFamily, SiteContents
+from dtef_pipeline.site.paths import COMPARE_PAGE, file_names
+from dtef_pipeline.text.counted import counted
+
+
+def compare_pages(contents: SiteContents) -> Iterator[Page | DataFile]:
+    """The page with the choice of models, and for each family the data of each model."""
+    names, files = list(contents.model_paths), file_names(contents.model_paths)
+    families = [_manifest(contents, one, files) for one in contents.families]
+    answer = f"Choose two of {counted(len(names), 'model')}: the difference, and where one beats the other."
+    yield Page(
+        COMPARE_PAGE,
+        "Compare two models",
+        answer,
+        template="compare.html.j2",
+        values={"models": names, "manifest": {"families": families}},
+        scripts=("compare.js",),
+    )
+    for family in contents.families:
+        yield from _data_files(family, files)
+
+
+def _manifest(contents: SiteContents, family: ShownFamily, files: dict[str, str]) -> dict[str, Any]:
+    """What the script knows before it loads anything: tested differences, and where each model's scores of items lie."""
+    found = contents.rows.frame("comparisons", {"family": family.name})
+    label = {variant: name for name, variant in family.view.variants.items()}
+    tested = [
+        [
+            label.get(row["model_variant"], row["model"]),
+            label.get(row["other_variant"], row["other_model"]),
+            [row["difference"], row["low"], row["high"]] if row["difference"] == row["difference"] else None,
+            row["verdict"],
+            " · ".join(str(row[name]) for name in ("first_level", "context_level", "condition", "metric") if row.get(name)),
+        ]
+        for row in table_rows(found)
+    ]
+    scored = sorted(set(family.view.item_scores["model"]))
+    return {
+        "name": family.name,
+        "title": family.site.title,
+        "tested": [[_plain(value) for value in row] for row in tested],
+        "files": {name: f"compare/{family.name}/{files[name]}.js" for name in scored if name in files},
+        "items": f"compare/{family.name}.js",
+        "places": {name: [row.rank, list(row.score)] for name in files if (row := family.row_of(name))},
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return None if value != value else value
+
+
+def _data_files(family: ShownFamily, files: dict[str, str]) -> Iterator[DataFile]:
+    """The items with their words and pages, once; then each model's scores by the place of the item."""
+    scores = family.view.item_scores
+    items = scores.drop_duplicates("item")[["item", "label", "page"]].reset_index(drop=True)
+    if not len(items):
+        return
+    yield DataFile(f"compare/{family.name}.js", items.to_dict("list"))
+    place = {item: at for at, item in enumerate(items["item"])}
+    for name, own in scores.groupby("model", sort=True):
+        if name in files:
+            known = own[own["score"].notna()]
+            values = {"at": [place[item] for item in known["item"]], "score": [round(float(one), 4) for one in known["score"]]}
+            yield DataFile(f"compare/{family.name}/{files[name]}.js", values)

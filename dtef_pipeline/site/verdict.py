@@ -1,0 +1,54 @@
+"""Verdicts of leaderboards in one sentence with numbers."""
+
+from __future__ import annotations
+
+from dtef_pipeline.site.content import is_unknown
+from dtef_pipeline.site.family_view import BoardRow, RankedBoard
+from dtef_pipeline.site.numbers import show, show_interval
+
+
+def best_of_models(board: RankedBoard, what: str = "scores") -> str:
+    """`gpt-4.1 scores best of 3 models: 0.81 (0.78 to 0.84); next is o3, 0.79, and the intervals overlap.` `what`: the verb."""
+    models = board.models
+    if not models:
+        return "No model is ranked yet."
+    best = models[0]
+    first = f"{best.model} {what} {show(best.score, 'score')}{_interval(best)}"
+    if len(models) == 1:
+        return f"{first}; no other model is ranked beside it."
+    second = models[1]
+    return (
+        f"Best of {len(models)} models: {first}; next is {second.model}, {show(second.score, 'score')}{_apart(best, second)}."
+    )
+
+
+def _interval(row: BoardRow) -> str:
+    found = show_interval(row.score, "score")
+    return f" ({found})" if found else ""
+
+
+def _apart(first: BoardRow, second: BoardRow) -> str:
+    if is_unknown(first.rank_high) or is_unknown(second.rank_low):
+        return ""
+    shares = (first.rank_high or 1) > 1 and (second.rank_low or 2) < 2
+    return "; their ranks are not told apart" if shares else ""
+
+
+def against_reference(board: RankedBoard, reference: str, words: str, better: bool | None, ceiling: float | None) -> str:
+    """`No model is better than the answer of everybody: the best is X, 0.768, against 0.821; a perfect model would score 0.867.`
+
+    `reference`: the row that models are compared with, `words`: what it is; `better`: whether the best model is significantly better (True),
+    significantly worse or not told apart (False), or not tested (None).
+    """
+    models = board.models
+    row = next((one for one in board.rows if one.model == reference), None)
+    if not models or row is None:
+        return best_of_models(board)
+    best = models[0]
+    perfect = "" if ceiling is None else f"; a perfect model would score {show(ceiling, 'score')}"
+    numbers = f"{show(best.score, 'score')}, against {show(row.score, 'score')}"
+    if better:
+        return f"{best.model} beats {words}: {numbers}{perfect}."
+    if better is None:
+        return f"{best.model} scores {numbers} of {words}{perfect}; the difference is not tested."
+    return f"No model beats {words}: the best is {best.model}, {numbers}{perfect}."
