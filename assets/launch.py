@@ -21,7 +21,7 @@ from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
 from assets.stage.partitions import PROCESS_TAG, chosen_tags, failed_text, process_of, range_tags, ranges
 from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
-from dtef_pipeline.families import FAMILY_BY_NAME, PLUGIN_FAMILIES
+from dtef_pipeline.families import PLUGIN_FAMILIES
 from dtef_pipeline.family.stage import TAKEN_AWAY
 from dtef_pipeline.games.tables import LEAGUE_SPACE
 from dtef_pipeline.qa.tables import QA_SPACE
@@ -32,20 +32,23 @@ from resources.responses.processes import Process
 from resources.settings import shipped
 
 # Written out, so that a command waits for the modules of its own family alone; a test says when they differ from what is loaded.
+REPORT = "report"
+"""The site over all families: the asset, and the folder of the warehouse that has it. It is made after the roll-ups of each."""
 STAGE_NAMES = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
 BOARD_NAMES = ["leaderboard", "breakdowns", "comparisons", "responsiveness", "segment_gaps", "reliability"]
-ROLL_UP_NAMES = [*BOARD_NAMES, "survey_costs", "survey_drift", "report"]
+ROLL_UP_NAMES = [*BOARD_NAMES, "survey_costs", "survey_drift", REPORT]
 QA_STAGE_NAMES = ["qa_items", "qa_prompts", "qa_responses", "qa_judgements", "qa_executions", "qa_scores"]
-QA_ROLL_UP_NAMES = ["qa_board", "qa_costs", "qa_validity", "qa_drift", "qa_report"]
+QA_ROLL_UP_NAMES = ["qa_board", "qa_costs", "qa_validity", "qa_drift", REPORT]
 GAMES_STAGE_NAMES = ["scenario_items", "episode_prompts", "episodes", "episode_scores"]
 DECISION_STAGE_NAMES = ["decision_answers", "strategy_values"]
-GAMES_ROLL_UP_NAMES = ["persona_results", "games_costs", "games_drift", "games_report"]
+GAMES_ROLL_UP_NAMES = ["persona_results", "games_costs", "games_drift", REPORT]
 PREFERENCE_ROLL_UP_NAMES = ["preference_scores"]
 RUBRIC_STAGE_NAMES = [
     f"rubric_{name}" for name in ("blueprints", "responses", "judgements", "embeddings", "points", "scores", "summaries")
 ]
 RUBRIC_ROLL_UP_NAMES = [
-    f"rubric_{name}" for name in ("board", "corrected", "champions", "agreement", "validity", "drift", "costs", "report")
+    *(f"rubric_{name}" for name in ("board", "corrected", "champions", "agreement", "validity", "drift", "costs")),
+    REPORT,
 ]
 FAMILY_ROLL_UPS = {
     "survey": ROLL_UP_NAMES,
@@ -55,14 +58,12 @@ FAMILY_ROLL_UPS = {
     **{one.name: one.roll_ups for one in PLUGIN_FAMILIES},
 }
 """By family."""
-REPORT_NAMES = [names[-1] for name, names in FAMILY_ROLL_UPS.items() if FAMILY_BY_NAME[name].paired]
-"""The report of each family, which shows its scores from votes in a chapter."""
 _STARTED = {
     "survey": {*STAGE_NAMES, *ROLL_UP_NAMES},
     "rubric": {*RUBRIC_STAGE_NAMES, *RUBRIC_ROLL_UP_NAMES, "rubric_anchors"},
     "qa": {*QA_STAGE_NAMES, *QA_ROLL_UP_NAMES, "qa_anchors"},
     "games": {*GAMES_STAGE_NAMES, *DECISION_STAGE_NAMES, *GAMES_ROLL_UP_NAMES},
-    "preference": {*PREFERENCE_ROLL_UP_NAMES},
+    "preference": {*PREFERENCE_ROLL_UP_NAMES, REPORT},
     **{one.name: {one.ingested, *(stage.name for stage in one.stages()), *one.roll_ups} for one in PLUGIN_FAMILIES},
 }
 """The assets that commands start, by family."""

@@ -33,6 +33,7 @@ def assets_of(*families: str) -> dict[str, Any]:
     # Here once more, as filters may have been put back since this module was imported.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
+        from assets.engine import site_report
         from assets.stage.resources import Store
 
         plugin = [assembled(family) for family in families if family in _ASSEMBLED]
@@ -44,7 +45,7 @@ def assets_of(*families: str) -> dict[str, Any]:
         ]
         return {
             "assets": [
-                *dg.load_assets_from_modules(modules, include_specs=True),
+                *dg.load_assets_from_modules([*modules, site_report], include_specs=True),
                 *(asset for one in plugin for asset in one.assets),
             ],
             "asset_checks": [*dg.load_asset_checks_from_modules(modules), *(check for one in plugin for check in one.checks)],

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib import import_module
+from importlib.metadata import version
 
 import duckdb
 
+from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.families import FAMILIES, SHARED_TABLES
 from dtef_pipeline.family.item_site import item_site
 from dtef_pipeline.preference.paired_csv import ELSEWHERE
@@ -30,7 +33,19 @@ def site_tables() -> set[str]:
     return own | metrics | {*SHARED_TABLES, *PREFERENCE_READ}
 
 
-def make_site(connection: duckdb.DuckDBPyConnection, made: str) -> Iterator[tuple[str, str]]:
-    """Every file of the site: path and text. `made`: when, by which version and of which data."""
+def make_site(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str]]:
+    """Every file of the site: path and text."""
     metrics = {one.name: one.paired.metrics if one.paired else () for one in FAMILIES}
+    made = (
+        f"Made on {datetime.now(UTC):%Y-%m-%d at %H:%M} UTC by dtef-pipeline {version('dtef-pipeline')}{_of_data(connection)}."
+    )
     return site_files(connection, family_sites(), {**metrics, ELSEWHERE: ()}, made)
+
+
+def _of_data(connection: duckdb.DuckDBPyConnection) -> str:
+    """The newest snapshot of each family, in words; nothing where nothing was asked."""
+    if not has_table(connection, "costs"):
+        return ""
+    rows = connection.execute("SELECT family, max(snapshot) FROM costs GROUP BY family ORDER BY family").fetchall()
+    newest = ", ".join(f"{family} {snapshot}" for family, snapshot in rows if snapshot)
+    return f" of the snapshots {newest}" if newest else ""

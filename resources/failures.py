@@ -34,32 +34,32 @@ _NOT_SET = re.compile(r'You have attempted to fetch the environment variable "(\
 _SERVERS = ("psycopg.", "psycopg2.")
 
 
-class Link(NamedTuple):
+class ErrorLink(NamedTuple):
     """One error of a chain. `kind`: its class, with the module where it is not Python's own. `said`: its message."""
 
     kind: str
     said: str
 
 
-def links(error: BaseException) -> list[Link]:
+def links(error: BaseException) -> list[ErrorLink]:
     """The exception and what it was raised from, the outermost first."""
-    found: list[Link] = []
+    found: list[ErrorLink] = []
     current: BaseException | None = error
     while current is not None:
-        found.append(Link(_kind(current), str(current)))
+        found.append(ErrorLink(_kind(current), str(current)))
         current = current.__cause__
     return found
 
 
-def kept_links(error: Any) -> Iterator[Link]:
+def kept_links(error: Any) -> Iterator[ErrorLink]:
     """The chain of an error as Dagster keeps it: of each its class, and `module.Class: message`."""
     while error:
         kind, _, said = str(error.message).strip().partition(": ")
-        yield Link(kind if kind.endswith(str(error.cls_name)) else str(error.cls_name), said)
+        yield ErrorLink(kind if kind.endswith(str(error.cls_name)) else str(error.cls_name), said)
         error = error.cause
 
 
-def in_words(chain: Iterable[Link], home: str | None = None) -> str | None:
+def in_words(chain: Iterable[ErrorLink], home: str | None = None) -> str | None:
     """What a user is to know of an error: the first link of the chain that can be put into words. None: it is none that was expected.
 
     `home`: the folder of Dagster's storage, if it is another than that of the settings.
@@ -81,7 +81,7 @@ def in_words(chain: Iterable[Link], home: str | None = None) -> str | None:
     return None
 
 
-def one_line(chain: Iterable[Link], home: str | None = None) -> str:
+def one_line(chain: Iterable[ErrorLink], home: str | None = None) -> str:
     """`in_words`, or the kind of the outermost error that was none of Dagster's, and the first line of what it said."""
     chain = list(chain)
     if said := in_words(chain, home):
@@ -111,7 +111,7 @@ def unset_variables(error: BaseException) -> list[str]:
     return list(dict.fromkeys(one[1] for one in found if one))
 
 
-def first_line(link: Link) -> str:
+def first_line(link: ErrorLink) -> str:
     """The first line of the message that says something, without the class names that libraries put before it."""
     lines = [line.strip() for line in link.said.splitlines() if line.strip()]
     if link.kind.endswith(".ValidationError") and len(lines) > 2:  # pydantic: a count, the field, what is wrong with it

@@ -1,4 +1,4 @@
-"""Pages in a folder, with a list of those that are its own: pages of an earlier report that a later one has not are removed.
+"""Files of a site in a folder, with a list of those that are its own: files of an earlier report that a later one has not are removed.
 
 A file that is not in the list, or that someone has changed since, is never removed.
 """
@@ -10,9 +10,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+import duckdb
 import pyarrow.fs as pafs
 
-from dtef_pipeline.report.page import PAGE_MARK
+from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
+from resources.warehouse import Warehouse
 
 PAGES_LIST = ".pages.json"
 """The file that says which pages of a folder were written here: the hash of each by its name."""
@@ -32,7 +34,7 @@ class WrittenPages(NamedTuple):
 def write_pages(
     fs: pafs.FileSystem, folder: str, pages: Iterable[tuple[str, str]], put: Callable[[str, bytes], object]
 ) -> WrittenPages:
-    """Write pages (name, text) into a folder that is there, and remove those of earlier times that are not among them.
+    """Write files (path in the folder, text) into a folder that is there, and remove those of earlier times that are not among them.
 
     `put` writes a file: its full path and content. Where writing stops half way, nothing is removed, and what was written is in the list.
     """
@@ -52,6 +54,21 @@ def write_pages(
     return WrittenPages(sizes, removed)
 
 
+def write_site(warehouse: Warehouse) -> WrittenPages:
+    """Write the site over all families into the folder of the warehouse."""
+    from dtef_pipeline.sites import make_site, site_tables
+
+    def write(connection: duckdb.DuckDBPyConnection) -> WrittenPages:
+        return write_pages(warehouse.fs, site_folder(warehouse), make_site(connection), warehouse.put)
+
+    return warehouse.query(write, only=site_tables())
+
+
+def site_folder(warehouse: Warehouse) -> str:
+    """Where the site lies in a warehouse."""
+    return f"{warehouse.root}/report"
+
+
 def foreign_pages(fs: pafs.FileSystem, folder: str) -> Callable[[str], bool]:
     """Whether a file of that name lies in the folder that no report has written: it is not in the list, and has not the mark of a page."""
     listed = _listed(fs, folder)
@@ -64,7 +81,8 @@ def foreign_pages(fs: pafs.FileSystem, folder: str) -> Callable[[str], bool]:
         if kind != pafs.FileType.File:
             return True
         with fs.open_input_stream(path) as stream:
-            return PAGE_MARK.encode() not in stream.read(_MARK_WITHIN)
+            begins = stream.read(_MARK_WITHIN)
+        return PAGE_MARK.encode() not in begins and not begins.startswith(SCRIPT_MARK.encode())
 
     return is_foreign
 
@@ -96,7 +114,12 @@ def _listed(fs: pafs.FileSystem, folder: str) -> dict[str, str]:
     except ValueError:
         return {}
     pairs = found.items() if isinstance(found, dict) else ()
-    return {name: value for name, value in pairs if isinstance(value, str) and "/" not in name and name not in ("", ".", "..")}
+    return {name: value for name, value in pairs if isinstance(value, str) and _is_inside(name)}
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a path stays in the folder."""
+    return not any(part in ("", ".", "..") for part in name.split("/")) and "\\" not in name
 
 
 def _list(put: Callable[[str, bytes], object], folder: str, hashes: Mapping[str, str]) -> None:

@@ -34,10 +34,11 @@ SHARED = (
     "preference",
     "drift",
     "report",
+    "site",
     "family",
 )
 """Rooms of the library that serve every family, from the ground up: a room imports itself and those before it."""
-ROOMS = (*SHARED, *FAMILIES, "families", "api", "cli")
+ROOMS = (*SHARED, *FAMILIES, "families", "sites", "api", "cli")
 NO_SURVEY_WORDS = (*(f"dtef_pipeline/{room}" for room in SHARED), "resources", "assets/stage")
 SURVEY_WORD = re.compile(r"survey|segment|question|round_?id|\brounds?\b(?!\()", re.IGNORECASE)
 """A round is a wave of a survey; `round(` is Python's."""

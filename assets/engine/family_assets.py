@@ -4,10 +4,11 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from assets.engine.board_assets import define_board, define_report
+from assets.engine.board_assets import define_board
 from assets.engine.family_jobs import family_jobs
 from assets.engine.family_nights import NightPlan, define_night
 from assets.engine.part_files import all_stages, define_files
+from assets.engine.site_report import report
 from assets.engine.stage_assets import stage_assets
 from assets.stage.asked import models_of
 from assets.stage.family_costs import define_costs
@@ -16,7 +17,6 @@ from assets.stage.noted_files import partitions_of
 from assets.stage.resources import Store
 from dtef_pipeline.family.item_scores import OVERALL, item_boards
 from dtef_pipeline.family.item_subject import item_subject
-from dtef_pipeline.family.pages import family_pages
 from dtef_pipeline.family.record import Family, FamilyBoard, Preview
 from dtef_pipeline.family.run_settings import PartSettings, run_config
 from dtef_pipeline.family.stage import Stage, Tables
@@ -53,15 +53,11 @@ def assemble(family: Family) -> FamilyAssets:
         FamilyDrift(item_subject(family), code_version="1", besides="", scores=(family.scored, family.part, run))
     )
     boards = [define_board(family, one) for one in (item_board_of(family), *family.boards)]
-    described = f"""Pages for researchers: the board with intervals, in all and by {family.part}, comparisons, drift and costs.
-
-    Kept in the folder `{family.name}_report` of the warehouse; `dtef report --family {family.name}` writes them elsewhere."""
-    report = define_report(family, [*boards, costs, drift], described, lambda store: family_pages(family))
     roll_ups = [*boards, costs, drift, report]
     jobs = family_jobs(family, stages, roll_ups)
     checks = [one for one in made if isinstance(one, dg.AssetChecksDefinition)]
     return FamilyAssets(
-        [files, *(one for one in made if one not in checks), *roll_ups],
+        [files, *(one for one in made if one not in checks), *boards, costs, drift],
         [*checks, *watched],
         jobs.pipeline,
         [jobs.pipeline, jobs.roll_ups],

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
+from assets.launch import REPORT
 from assets.stage.boards_after import boards_after_run
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.stage import Stage
@@ -31,6 +32,8 @@ def family_jobs(
         selection=dg.AssetSelection.assets(*keys),
         description=f"All stages for the chosen {part}s, in one run. Roll-ups are a run of their own: `{name}_roll_ups`.",
     )
+    # Not made of the family's scores alone: the boards of another family say nothing of this one's.
+    without_report = [one for one in roll_ups if one.key != dg.AssetKey(REPORT)]
     rolled_up = ", ".join(f"`{one.key.to_user_string()}`" for one in roll_ups)
     rolling = dg.define_asset_job(
         f"{name}_roll_ups",
@@ -40,7 +43,9 @@ def family_jobs(
     )
     scores = dg.AssetKey(scored or family.scored)
     described = f"Brings the roll-ups of the {name} family up to date when a {part} was scored, whatever run did it."
-    return FamilyJobs(pipeline, rolling, boards_after_run(f"{name}_boards_after_run", roll_ups, rolling, scores, described))
+    return FamilyJobs(
+        pipeline, rolling, boards_after_run(f"{name}_boards_after_run", without_report, rolling, scores, described)
+    )
 
 
 def stage_keys(stages: Sequence[Stage]) -> list[dg.AssetKey]:

@@ -1,14 +1,11 @@
 """The roll-ups of the games family, and its jobs."""
 
-from functools import partial
-
 import dagster as dg
 
-from assets.engine.board_assets import Pages, define_board, define_report
+from assets.engine.board_assets import define_board
 from assets.engine.family_jobs import family_jobs, stage_keys
-from assets.games.known_games import known_persona_versions, known_scenarios
+from assets.engine.site_report import report
 from assets.games.stages import DECISION_STAGES, GAMES_STAGES
-from assets.preference.voted_scores import preference_scores
 from assets.stage.checks import asset_check, verdict
 from assets.stage.family_costs import define_costs
 from assets.stage.family_drift import FamilyDrift, define_drift
@@ -16,7 +13,6 @@ from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
 from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, game_results
-from dtef_pipeline.games.report.pages import GAME_PAGES_READ, games_pages
 from dtef_pipeline.games.watched_play import GAMES_WATCHED, moved_baselines
 
 GAMES_FAMILY = FAMILY_BY_NAME["games"]
@@ -62,26 +58,7 @@ def baselines_stand_still(store: Store) -> dg.AssetCheckResult:
     return verdict(moved, checked=episodes)
 
 
-def _pages(store: Store) -> Pages:
-    personas = known_persona_versions(store.settings)
-    return partial(games_pages, manifests=known_scenarios(store.settings), personas=personas)
-
-
-games_report = define_report(
-    GAMES_FAMILY,
-    [persona_results, games_drift, preference_scores],
-    """Self-contained pages for researchers: a board per scenario with baselines as the yardstick, and a page per scenario.
-
-    A scenario's page has its rules, all metrics of each player, who met whom, personas by models, and how rewards scatter over seeds; some
-    episodes are shown move by move. The first page says who plays worse than in earlier snapshots. Kept in the folder `games_report` of the
-    warehouse, where pages that belong to nothing any more are removed; `dtef report --family games` writes the pages elsewhere.""",
-    _pages,
-    version="3",
-    reads=GAME_PAGES_READ,
-    needs_scores=False,
-)
-
-GAMES_ROLL_UPS = [persona_results, games_costs, games_drift, games_report]
+GAMES_ROLL_UPS = [persona_results, games_costs, games_drift, report]
 games_pipeline, games_roll_ups, games_boards_after_run = family_jobs(GAMES_FAMILY, GAMES_STAGES, GAMES_ROLL_UPS)
 games_decisions = dg.define_asset_job(
     "games_decisions",

@@ -4,6 +4,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.launch import REPORT
 from assets.preference.preference_panel import vote_settings
 from assets.preference.stored_votes import PREFERENCE_GROUP, every_vote
 from assets.stage.asked import models_of
@@ -65,8 +66,8 @@ def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
 PREFERENCE_ROLL_UPS = [preference_scores]
 preference_roll_ups = dg.define_asset_job(
     "preference_roll_ups",
-    selection=dg.AssetSelection.assets(*PREFERENCE_ROLL_UPS),
-    description="Scores of players from all votes, of people and of models that judge.",
+    selection=dg.AssetSelection.assets(*PREFERENCE_ROLL_UPS, REPORT),
+    description="Scores of players from all votes, of people and of models that judge; then the report, which shows them.",
     run_tags={"dtef/roll_ups": "preference"},
 )
 PREFERENCE_JOBS = [preference_roll_ups]

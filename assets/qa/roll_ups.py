@@ -7,9 +7,9 @@ import dagster as dg
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.engine.board_assets import define_board, define_report, require_scored
+from assets.engine.board_assets import define_board, require_scored
 from assets.engine.family_jobs import family_jobs, stage_keys
-from assets.preference.voted_scores import preference_scores
+from assets.engine.site_report import report
 from assets.qa.anchors import qa_anchors
 from assets.qa.files import QA_GROUP
 from assets.qa.known_suites import known_suites
@@ -22,7 +22,6 @@ from assets.stage.published import published
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
-from dtef_pipeline.qa.report.part_page import qa_pages
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
 from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
@@ -120,20 +119,7 @@ def _largest(sizes: Mapping[str, int]) -> dict[str, Any]:
     return {"largest": dg.MetadataValue.md("\n".join(lines))}
 
 
-qa_report = define_report(
-    QA_FAMILY,
-    [qa_board, qa_costs, qa_validity, qa_drift, preference_scores],
-    """Self-contained pages for researchers: boards of every suite with bars by subject and transcript, and a page per part with its items.
-
-    An item is shown with what was expected, what each model said, how that was read, and quotations marked in the context that was shown;
-    programs with their verdicts, judged responses with each evaluator's score. Kept in the folder `qa_report` of the warehouse, where pages of
-    parts that are no more are removed; `dtef report --family qa` writes the pages elsewhere.""",
-    lambda _: qa_pages,
-    version="2",
-    told=_largest,
-)
-
-QA_ROLL_UPS = [qa_board, qa_costs, qa_validity, qa_drift, qa_report]
+QA_ROLL_UPS = [qa_board, qa_costs, qa_validity, qa_drift, report]
 qa_pipeline, qa_roll_ups, qa_boards_after_run = family_jobs(QA_FAMILY, QA_STAGES, QA_ROLL_UPS)
 qa_night = dg.define_asset_job(
     "qa_night",

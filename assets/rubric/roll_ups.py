@@ -7,10 +7,10 @@ import dagster as dg
 import duckdb
 import pyarrow.compute as pc
 
-from assets.engine.board_assets import define_board, define_report
+from assets.engine.board_assets import define_board
 from assets.engine.family_jobs import family_jobs, stage_keys
 from assets.engine.settings_config import family_panel
-from assets.preference.voted_scores import preference_scores
+from assets.engine.site_report import report
 from assets.rubric.anchors import rubric_anchors
 from assets.rubric.stages import RUBRIC_STAGES
 from assets.rubric.watched_folder import new_blueprint
@@ -24,7 +24,6 @@ from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.rubric.board import BOARD_READS
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
 from dtef_pipeline.rubric.labels.corrected_rows import CORRECTED_READS, corrected_tables
-from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.rolled_up import (
     CHAMPIONS_READ,
     JUDGED_READ,
@@ -183,27 +182,6 @@ rubric_drift, rubric_no_drift, rubric_verdicts_were_sent = define_drift(
         scores=("rubric_scores", "blueprint", "dtef rubric run"),
     )
 )
-rubric_report = define_report(
-    RUBRIC_FAMILY,
-    [
-        rubric_board,
-        rubric_corrected,
-        rubric_champions,
-        rubric_agreement,
-        rubric_validity,
-        rubric_drift,
-        rubric_costs,
-        preference_scores,
-    ],
-    """Self-contained pages for researchers: the board with a slider for the weight of similarity, and a page per blueprint.
-
-    A blueprint's page has its prompts, the responses side by side, every criterion with each judge's class and reflection, agreement, costs and
-    the findings of the loader. Kept in the folder `rubric_report` of the warehouse, where pages of blueprints and prompts that are no more are
-    removed; `dtef report --family rubric` writes the pages elsewhere.""",
-    lambda _: rubric_pages,
-    version="2",
-)
-
 RUBRIC_ROLL_UPS = [
     rubric_board,
     rubric_corrected,
@@ -212,7 +190,7 @@ RUBRIC_ROLL_UPS = [
     rubric_validity,
     rubric_drift,
     rubric_costs,
-    rubric_report,
+    report,
 ]
 rubric_pipeline, rubric_roll_ups, rubric_boards_after_run = family_jobs(RUBRIC_FAMILY, RUBRIC_STAGES, RUBRIC_ROLL_UPS)
 rubric_night = dg.define_asset_job(

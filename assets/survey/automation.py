@@ -3,9 +3,9 @@
 import dagster as dg
 
 from assets.engine.family_jobs import family_jobs, stage_keys
+from assets.engine.site_report import report
 from assets.survey.boards import breakdowns, comparisons, leaderboard, reliability, responsiveness, segment_gaps, survey_costs
 from assets.survey.landing import new_round
-from assets.survey.report import report
 from assets.survey.stages import SURVEY_STAGES
 from assets.survey.survey_drift import survey_drift
 from dtef_pipeline.families import FAMILY_BY_NAME

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class FamilyView(NamedTuple):
+class BoardView(NamedTuple):
     """Rows of a table that roll-ups make, or what a command makes of other tables when it shows them."""
 
     name: str

@@ -32,7 +32,6 @@ from dtef_pipeline.cli.store_commands import export_file, import_file, responses
 from dtef_pipeline.cli.survey.survey_group import survey
 from dtef_pipeline.cli.takes_settings import TakesSettings
 from dtef_pipeline.cli.verbs import ExplainsColumns
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.seed import SEED
 
 
@@ -46,13 +45,13 @@ def main() -> None:
         dtef add SURVEY               read a round: what each group really answered
         dtef run --round GD4          ask models and score their predictions; --estimate says what that would cost
         dtef board                    show who predicts best
-        dtef report                   write the results as one HTML page
+        dtef report                   write the results as a site: open report/index.html
         dtef ui                       look at the same results in Dagster, in a browser
 
     Every family of evaluations has the verbs add, check, list, remove, run and board: `dtef survey run`, or `dtef run` for short; `dtef rubric
     run` (responses judged by criteria); `dtef qa run` (questions with expected answers); `dtef games run` (games that models, personas,
-    baselines and you play). `dtef preference` has votes on two responses. With --family rubric, qa or games costs, drift, report, responses
-    and score are about these; all other commands serve all.
+    baselines and you play). `dtef preference` has votes on two responses. With --family rubric, qa or games costs, drift, responses and
+    score are about these; all other commands serve all.
 
     Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say. A command that reads tables skips
     a file that it cannot read, names it with the command that makes it again, and ends with exit code 1.
@@ -64,32 +63,25 @@ for _group in (survey, rubric, qa, games, preference):
     main.add_command(_group)
 
 
-@main.command(short_help="Write the results as one HTML page.")
+@main.command(short_help="Write the results of all families as one static site.")
 @click.option(
     "--out",
-    default="report.html",
-    show_default="report.html; of rubrics the folder rubric_report, of qa qa_report, of games games_report",
+    default="report",
+    show_default=True,
     type=click.Path(path_type=Path),
-    help="File to write.",
-)
-@click.option(
-    "--snapshot", help="Only the runs of this snapshot; with --family rubric.  [default: the latest run that has a score]"
+    help="Folder to write, new or there already; or a file whose name ends in .zip, to send.",
 )
 @reports_errors
 @lines_as_json
-@reads_families("out", "snapshot")
-def report(out: Path, snapshot: str | None) -> None:
-    """Write the report: one HTML page that needs no other file and no network; of rubrics, qa and games a folder of such pages.
+def report(out: Path) -> None:
+    """Write one static site over all families: what was found, leaderboards, models, drift, data and method.
 
-    Pages that an earlier report wrote into the folder, and that do not belong to this one, are removed; other files are not touched, and where
-    one of them has the name of a page it is left, with an error.
+    Open its index.html from disk, or put the folder on any static host: it needs no server and no network. Files that an earlier report wrote
+    into the folder, and that do not belong to this one, are removed; other files are not touched, and where one of them has the name of a file
+    of the site it is left, with an error.
     """
     from dtef_pipeline.cli import read
 
-    if snapshot is not None:
-        raise ConfigError("--snapshot: allowed with --family rubric")
-    if out.is_dir():
-        raise click.BadParameter(f"File {str(out)!r} is a directory.", param_hint="'--out'")
     read.report(out)
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import click
-import duckdb
 import pandas as pd
 import pyarrow as pa
-from pyarrow.fs import LocalFileSystem
 
 from assets.stage.panel_drift import judges_in, panel_drift, scored_in
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_stale
@@ -27,22 +24,16 @@ from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Row, Subject
 from dtef_pipeline.drift.verdict_text import by_verdict, moved_judges, reaches, series_words, too_early
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.families import FAMILY_BY_NAME, SHARED_TABLES, TABLES
+from dtef_pipeline.families import FAMILY_BY_NAME, TABLES
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.report.page_files import INDEX_PAGE
-from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.tables import description
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import and_more
 from dtef_pipeline.text.nearest import fitting as fitting
-from dtef_pipeline.text.nearest import nearest
 from resources.gateway.progress import waiting
 from resources.settings import Settings
 from resources.warehouse import Warehouse
-from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, write_pages
 
-Pages = Callable[[duckdb.DuckDBPyConnection], Iterable[tuple[str, str]]]
-"""(file name, HTML) of each page of a report."""
 NOTHING_COMPARED = 5
 """Exit code of `dtef drift --fail-on` where there is no series, or none could be compared."""
 TOO_EARLY = 4
@@ -84,15 +75,8 @@ class CommandFamily:
     """The command that has models asked."""
     subject: Subject
     """What is watched for drift."""
-    pages: Callable[[str | None], Pages]
-    """The pages of its report, of a snapshot where that is named."""
-    page_tables: tuple[str, ...]
     drift_lines: Callable[[Warehouse], Iterable[str]] = lambda _: ()
     """Lines that stand below the verdicts on drift."""
-    of_snapshots: bool = False
-    """Whether a report can be of one snapshot."""
-    shown_too: tuple[str, ...] = ()
-    """Tables that are worth a report even where nothing is scored."""
 
     @property
     def stored(self) -> Family:
@@ -272,62 +256,6 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
         share = f"{len(early)} of {len(rows)} series"
         say(f"warning: --fail-on drift cannot tell yet of {share}: {and_more(early, SERIES_NAMED)}", err=True)
     return 3 if reaches(rows, fail_on) else TOO_EARLY if early else 0 if compared else NOTHING_COMPARED
-
-
-@reads_tables
-def report(warehouse: Warehouse, name: str, out: Path, snapshot: str | None) -> None:
-    """Write the pages into a folder, which is made; say where they are.
-
-    Raises WarehouseError where nothing is scored, and ConfigError for a snapshot that is not known, and where a file has the name of a page
-    and was not written by a report: it is left as it is.
-    """
-    family = family_record(name)
-    if snapshot is not None and not family.of_snapshots:
-        raise ConfigError("--snapshot: allowed with --family rubric")
-    out, scored, first = _folder_given(out, f"{name}_report"), family.stored.scored, family.stored.space.first
-    if not warehouse.tables([scored, *family.shown_too]):
-        raise WarehouseError(f"no {scored} in {warehouse.root} yet: they are made by `{family.run}`")
-    if snapshot is not None:
-        parts = warehouse.values(scored, first)
-        known = {label for part in parts for label in warehouse.values(scored, "snapshot", **{first: part})}
-        if snapshot not in known:
-            raise ConfigError(f"--snapshot {snapshot!r}: no {family.part} has it; known: {nearest(snapshot, sorted(known))}")
-    _write_report(warehouse, out, family.pages(snapshot), {*family.page_tables, *SHARED_TABLES, *PREFERENCE_READ})
-
-
-def _write_report(warehouse: Warehouse, out: Path, pages: Pages, only: Collection[str]) -> None:
-    fs, folder = LocalFileSystem(), str(out.absolute())
-    is_foreign = foreign_pages(fs, folder)
-
-    def put(path: str, content: bytes) -> None:
-        _require_own(out, Path(path).name, is_foreign)
-        Path(path).write_bytes(content)
-
-    def write(connection: duckdb.DuckDBPyConnection) -> WrittenPages:
-        _require_own(out, INDEX_PAGE, is_foreign)
-        out.mkdir(parents=True, exist_ok=True)
-        return write_pages(fs, folder, pages(connection), put)
-
-    with waiting("writing pages"):
-        written = warehouse.query(write, only=only)
-    click.echo(f"{out / INDEX_PAGE} ({counted(len(written.sizes), 'page')})")
-    if written.removed:
-        click.echo(f"removed, since they do not belong to it any more: {and_more(written.removed, _PAGES_NAMED)}")
-
-
-def _folder_given(out: Path, usual: str) -> Path:
-    """The folder of `--out`, or the usual one where none was given. Raises ConfigError for a file."""
-    is_given = click.get_current_context().get_parameter_source("out") is not click.core.ParameterSource.DEFAULT
-    if is_given and out.is_file():
-        raise ConfigError(f"--out {out}: it is a file; allowed: a folder, new or there already")
-    return out if is_given else Path(usual)
-
-
-def _require_own(out: Path, name: str, is_foreign: Callable[[str], bool]) -> None:
-    if name != PAGES_LIST and is_foreign(name):
-        raise ConfigError(
-            f"--out {out}: {name} is there already and was not written by dtef; allowed: a folder without it, new or there already"
-        )
 
 
 def family_commands(name: str, module: str, what: str) -> Any:

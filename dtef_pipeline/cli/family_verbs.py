@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import click
 import pandas as pd
+from pyarrow.fs import FileType
 
 from dtef_pipeline.cli.families import family_commands, fitting
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped, stored_keys
@@ -27,7 +28,7 @@ from resources.gateway.progress import kept_terminal, waiting
 from resources.notes import Notes
 from resources.settings import Settings
 from resources.warehouse import Warehouse
-from resources.written_pages import remove_pages
+from resources.written_pages import site_folder, write_site
 
 if TYPE_CHECKING:
     from assets.launch import Launched
@@ -249,11 +250,9 @@ def boards_follow(warehouse: Warehouse, family: Family, results: Iterable[str]) 
     boards_left = bool(warehouse.tables([family.scored]))
     if not boards_left:
         clear_tables(warehouse, [*results, *SHARED_TABLES], family.name)
-        remove_pages(warehouse.fs, f"{warehouse.root}/{family.name}_report")
-        page = f"{warehouse.root}/report.html"
-        if family.name == USUAL_FAMILY and warehouse.fs.get_file_info(page).is_file:
-            warehouse.fs.delete_file(page)
     warehouse.refresh_database()
+    if not boards_left and warehouse.fs.get_file_info(site_folder(warehouse)).type != FileType.NotFound:
+        write_site(warehouse)
     if boards_left:
         return f"boards and pages follow at the next `dtef {family.name} board --refresh`"
     return "nothing is scored any more: boards and pages went too"

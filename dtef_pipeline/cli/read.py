@@ -5,11 +5,13 @@ import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import click
 import duckdb
 import pandas as pd
 import pyarrow as pa
+from pyarrow.fs import LocalFileSystem
 
 from assets.stage.panel_drift import panel_drift, scored_in
 from assets.survey.moved_questions import named
@@ -23,13 +25,18 @@ from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.report.terminal import render
+from dtef_pipeline.site.paths import FRONT_PAGE
+from dtef_pipeline.sites import make_site, site_tables
 from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 from resources.file_systems import write_text
-from resources.settings import Settings, shipped
+from resources.gateway.progress import waiting
+from resources.settings import Settings
 from resources.warehouse import TABLES, Warehouse
+from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, write_pages
 
+_FILES_NAMED = 5
 _UNTIL_THEN = " `dtef board --snapshot LABEL` shows the scores of each of them now."
 
 
@@ -147,14 +154,50 @@ def _named_once(rows: pa.Table) -> pa.Table:
 
 @reads_tables
 def report(warehouse: Warehouse, out: Path) -> None:
-    from dtef_pipeline.survey.experiments import load_experiments
-    from dtef_pipeline.survey.report.chapters import survey_report
+    """Write the site into a folder, or into a zip file. Raises ConfigError where a file that is not the site's is in the way."""
+    if out.suffix == ".zip":
+        count = warehouse.query(lambda connection: _write_zip(out, connection), only=site_tables())
+        click.echo(f"{out} ({counted(count, 'file')})")
+        return
+    if out.is_file():
+        raise ConfigError(f"--out {out}: it is a file; allowed: a folder, or a file whose name ends in .zip")
+    with waiting("writing pages"):
+        written = warehouse.query(lambda connection: _write_folder(out, connection), only=site_tables())
+    click.echo(f"{out / FRONT_PAGE} ({counted(len(written.sizes), 'file')})")
+    if written.removed:
+        click.echo(f"removed, since they do not belong to it any more: {and_more(written.removed, _FILES_NAMED)}")
 
-    require_rows(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
-    known = load_experiments(shipped("experiments"))
-    page = warehouse.query(lambda connection: survey_report(connection, known))
-    write_text(out, page)
-    click.echo(f"report: {out}")
+
+def _write_zip(out: Path, connection: duckdb.DuckDBPyConnection) -> int:
+    """The number of files in it. A file that was there is replaced when the new one is whole."""
+    partial_file = out.with_suffix(".part")
+    count = 0
+    try:
+        with ZipFile(partial_file, "w", ZIP_DEFLATED) as archive:
+            for path, text in make_site(connection):
+                count += 1
+                archive.writestr(f"{out.stem}/{path}", text)
+        partial_file.replace(out)
+    finally:
+        partial_file.unlink(missing_ok=True)
+    return count
+
+
+def _write_folder(out: Path, connection: duckdb.DuckDBPyConnection) -> WrittenPages:
+    fs, folder = LocalFileSystem(), str(out.absolute())
+    is_foreign = foreign_pages(fs, folder)
+
+    def put(path: str, content: bytes) -> None:
+        target = Path(path)
+        name = target.relative_to(folder).as_posix()
+        if name != PAGES_LIST and is_foreign(name):
+            raise ConfigError(
+                f"--out {out}: {name} is there already and was not written by dtef; allowed: a folder without it, new or there already"
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
+    return write_pages(fs, folder, make_site(connection), put)
 
 
 def scored_rounds(warehouse: Warehouse, asked: tuple[str, ...]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import click
 import pandas as pd
 
-from dtef_pipeline.boards.family_views import FamilyView
+from dtef_pipeline.boards.family_views import BoardView
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.report.terminal import (
     HOW,
@@ -31,7 +31,7 @@ _FLAG_COLUMNS = ("flagged", "champion", "investigate", "warn")
 
 
 class TableView(NamedTuple):
-    """Which columns of a table are shown, as in `FamilyView`."""
+    """Which columns of a table are shown, as in `BoardView`."""
 
     columns: tuple[str, ...]
     """Columns shown to people, where any row says something in them; `interval` is made of the ends of the `estimate`."""
@@ -83,7 +83,7 @@ def print_table(
 
 
 def print_rows(
-    view: TableView | FamilyView,
+    view: TableView | BoardView,
     frame: pd.DataFrame,
     output: str,
     lines: Iterable[str],
@@ -108,7 +108,7 @@ def filled_columns(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
     return [name for name in names if name in frame and (frame[name].notna() & (frame[name] != "")).any()]
 
 
-def _notes(view: TableView | FamilyView, frame: pd.DataFrame) -> Iterator[str]:
+def _notes(view: TableView | BoardView, frame: pd.DataFrame) -> Iterator[str]:
     """Each sentence of notes once, behind the rows that it is about."""
     notes = frame.get(view.notes, pd.Series(dtype=str)).fillna("").str.split("; ")
     for note in dict.fromkeys(sentence for own in notes for sentence in own if sentence):

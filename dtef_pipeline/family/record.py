@@ -132,7 +132,7 @@ class Family:
     def roll_ups(self) -> list[str]:
         """The assets over all partitions, where the engine makes them; the report is the last."""
         others = [one.name for one in self.boards]
-        return [self.board, *others, *(f"{self.name}_{name}" for name in ("costs", "drift", "report"))]
+        return [self.board, *others, *(f"{self.name}_{name}" for name in ("costs", "drift")), "report"]
 
     @property
     def settings_by_stage(self) -> Mapping[str, tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.boards.family_views import FamilyView
+from dtef_pipeline.boards.family_views import BoardView
 
 _NEEDS_QA_SCORES = "a score: `dtef qa run --model MODEL` asks and scores"
 _BOARD_WAYS = ("condition", "metric", "measured_by")
@@ -32,7 +32,7 @@ _CHECK_COLUMNS = ("check", "suite", "condition", "model", "metric", "value", "in
 RETRIEVAL_STAGE_TABLE = "qa_retrieval"
 """Not made by a roll-up: its means are taken when they are shown."""
 QA_VIEWS = (
-    FamilyView(
+    BoardView(
         "overall",
         "qa_board",
         "each model's mean score in a suite: over items, and over subjects or transcripts (macro)",
@@ -43,7 +43,7 @@ QA_VIEWS = (
         who=("suite", "model"),
         needs=_NEEDS_QA_SCORES,
     ),
-    FamilyView(
+    BoardView(
         "part",
         "qa_board",
         "the same in each part of a suite, such as a subject",
@@ -54,7 +54,7 @@ QA_VIEWS = (
         who=("part", "model"),
         needs=_NEEDS_QA_SCORES,
     ),
-    FamilyView(
+    BoardView(
         "cluster",
         "qa_board",
         "the same for each transcript or subject",
@@ -65,7 +65,7 @@ QA_VIEWS = (
         who=("cluster", "model"),
         needs="items that hang together, such as questions on one transcript",
     ),
-    FamilyView(
+    BoardView(
         "pass-at-k",
         "qa_pass_at_k",
         "the chance that of k programs for an item one or more pass its tests",
@@ -77,7 +77,7 @@ QA_VIEWS = (
         who=("part", "model"),
         needs="a program that was run: `dtef qa run --part 'humaneval/*' --model MODEL --draws 10`",
     ),
-    FamilyView(
+    BoardView(
         "comparisons",
         "comparisons",
         "every two models on the items that both have a score for: paired differences, adjusted over all pairs of a suite",
@@ -91,7 +91,7 @@ QA_VIEWS = (
         who=("suite", "model", "other_model"),
         needs="two models with a score for the same item: `dtef qa run --model A --model B` asks both",
     ),
-    FamilyView(
+    BoardView(
         "validity",
         "qa_validity",
         "whether scores rest on something besides the answer: order of options, judges' agreement, makers, failures, length",
@@ -102,7 +102,7 @@ QA_VIEWS = (
         who=("check", "model"),
         needs="a judgement, or items asked with rotated options: `dtef qa run --order rotated-1`",
     ),
-    FamilyView(
+    BoardView(
         "position",
         "qa_validity",
         "how far each model's mean moves with the order of the options",
@@ -114,7 +114,7 @@ QA_VIEWS = (
         check="position_bias",
         needs="items asked in several orders: `dtef qa run --order rotated-1`, beside a run in the file's order",
     ),
-    FamilyView(
+    BoardView(
         "retrieval",
         RETRIEVAL_STAGE_TABLE,
         "how well the chunks of documents with the evidence were found: recall, precision, hit, MRR and nDCG",

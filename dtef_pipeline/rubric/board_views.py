@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.boards.family_views import FamilyView
+from dtef_pipeline.boards.family_views import BoardView
 
 COMPARE_VIEW, CHAMPIONS_VIEW, CORRECTED_VIEW, LABELS_VIEW = "comparisons", "champions", "corrected", "labels"
 """The views that are made in a way of their own."""
@@ -18,10 +18,10 @@ _NEEDS_A_JUDGE = (
 )
 
 
-def _ranked(name: str, shows: str, *groups: str, needs: str = _NEEDS_RUBRIC_SCORES) -> FamilyView:
+def _ranked(name: str, shows: str, *groups: str, needs: str = _NEEDS_RUBRIC_SCORES) -> BoardView:
     """A cut of the board."""
     columns = (*groups, *_COLUMNS_RANKED)
-    view = FamilyView(name, "rubric_board", shows, columns, _KEPT_OF_RANKED, needs, _FIRST_OUT_OF_RANKED)
+    view = BoardView(name, "rubric_board", shows, columns, _KEPT_OF_RANKED, needs, _FIRST_OUT_OF_RANKED)
     return view._replace(of_partitions="blueprint" in groups)
 
 
@@ -41,7 +41,7 @@ BOARD_VIEWS = (
         *("blueprint", "prompt", "block", "path", "position"),
         needs="a scored criterion: `dtef rubric run` scores those of the blueprints",
     ),
-    FamilyView(
+    BoardView(
         CORRECTED_VIEW,
         "rubric_corrected",
         "scores corrected by people's labels",
@@ -50,7 +50,7 @@ BOARD_VIEWS = (
         _NEEDS_RUBRIC_SCORES,
         of_partitions=True,
     ),
-    FamilyView(
+    BoardView(
         LABELS_VIEW,
         "rubric_known_classes",
         "what people labelled, and how often judges say what they say",
@@ -58,7 +58,7 @@ BOARD_VIEWS = (
         (),
         _NEEDS_RUBRIC_SCORES,
     ),
-    FamilyView(
+    BoardView(
         COMPARE_VIEW,
         "comparisons",
         "every two models on the prompts that both have a score for: paired differences, adjusted over all pairs",
@@ -73,7 +73,7 @@ BOARD_VIEWS = (
         of_partitions=True,
         needs="two models with a score for the same prompt: `dtef rubric run --model A --model B` asks both",
     ),
-    FamilyView(
+    BoardView(
         CHAMPIONS_VIEW,
         "rubric_champions",
         "the models with the best mean grade of each dimension; rank 1 is its champion",
@@ -84,7 +84,7 @@ BOARD_VIEWS = (
         who=("model", "dimension"),
         needs="a grade: a collection `analyst` in the models file sums up blueprints and grades their models at `dtef rubric run`",
     ),
-    FamilyView(
+    BoardView(
         "agreement",
         "rubric_agreement",
         "how far judges agree (Krippendorff's alpha): overall, by blueprint, pair of judges, kind of criterion and language",
@@ -97,7 +97,7 @@ BOARD_VIEWS = (
         of_partitions=True,
         needs=_NEEDS_A_JUDGE,
     ),
-    FamilyView(
+    BoardView(
         "judges",
         "rubric_judges",
         "what became of each judge's calls: replies that say no class, failed calls, mean class, cost",
@@ -110,7 +110,7 @@ BOARD_VIEWS = (
         who=("judge",),
         needs=_NEEDS_A_JUDGE,
     ),
-    FamilyView(
+    BoardView(
         "self-preference",
         "rubric_self_preference",
         "whether judges favour models of their own maker",

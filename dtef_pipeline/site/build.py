@@ -30,7 +30,7 @@ def site_files(
     metrics: Mapping[str, Sequence[MetricSource]],
     made: str,
 ) -> Iterator[tuple[str, str]]:
-    """Every file of the site. `metrics`: by family, what votes are compared with; `made`: when, by which version and of which data it was made."""
+    """Every file of the site. `metrics`: by family, what votes are compared with; `made`: when, by which version and of what."""
     contents = SiteContents(connection, families)
     votes = preference_page(connection, metrics)
     navigation = [*contents.navigation, *([Link("Preference", PREFERENCE_PAGE)] if votes else [])]

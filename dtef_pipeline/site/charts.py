@@ -7,56 +7,55 @@ from typing import Any
 
 import altair as alt
 
-_ROWS, _LINES = alt.NamedData(name="rows"), alt.NamedData(name="lines")
-_VALUE = alt.Scale(zero=False, nice=True, padding=12)
-_FREE = alt.Axis(labelLimit=260, title=None)
+_ROW_DATA, _LINE_DATA = alt.NamedData(name="rows"), alt.NamedData(name="lines")
+_VALUE_SCALE = alt.Scale(zero=False, nice=True, padding=12)
+_UNTITLED = alt.Axis(labelLimit=260, title=None)
 
 
 def _definition(chart: alt.TopLevelMixin) -> dict[str, Any]:
     return {**chart.to_dict(), "autosize": {"type": "fit-x", "contains": "padding"}, "width": "container"}
 
 
-def _lines() -> alt.LayerChart:
-    """Vertical reference lines with their labels on top."""
-    base = alt.Chart(_LINES).encode(x="value:Q", tooltip=["label:N", alt.Tooltip("value:Q", format=".3f")])
-    rule = base.mark_rule(strokeDash=[5, 3], opacity=0.8)
-    label = base.mark_text(dy=-4, align="left", dx=3, fontSize=10).encode(y=alt.value(0), text="label:N")
-    return rule + label
+def _lines() -> alt.Chart:
+    """Vertical reference lines; the legend says what they are."""
+    legend = alt.Legend(title=None, orient="bottom", columns=1, symbolType="stroke", labelLimit=400)
+    labels = alt.Color("label:N", sort=None, legend=legend)
+    rule = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3], strokeWidth=2)
+    found: alt.Chart = rule.encode(x="value:Q", color=labels, tooltip=["label:N", alt.Tooltip("value:Q", format=".3f")])
+    return found
 
 
 def intervals() -> dict[str, Any]:
-    """A dot and its interval for each row, in their order: `label`, `value`, `low`, `high`, and `kind`, which colours them."""
-    y = alt.Y("label:N", sort=None, axis=_FREE)
-    color = alt.Color("kind:N", legend=None)
+    """A dot and its interval for each row, in their order: `label`, `value`, `low`, `high`."""
     numbers = [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("value", "low", "high")]
-    base = alt.Chart(_ROWS).encode(y=y, color=color, tooltip=["label:N", *numbers])
-    rule = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=_VALUE, title=None), x2="high:Q")
-    dot = base.mark_point(filled=True, size=70, opacity=1).encode(x=alt.X("value:Q", scale=_VALUE), href="href:N")
-    return _definition(alt.layer(rule, dot, _lines()).properties(height=alt.Step(24)))
+    base = alt.Chart(_ROW_DATA).encode(y=alt.Y("label:N", sort=None, axis=_UNTITLED), tooltip=["label:N", *numbers])
+    interval = base.mark_bar(size=3, opacity=0.6).encode(x=alt.X("low:Q", scale=_VALUE_SCALE, title=None), x2="high:Q")
+    dot = base.mark_point(filled=True, size=70, opacity=1).encode(x=alt.X("value:Q", scale=_VALUE_SCALE), href="href:N")
+    return _definition(alt.layer(interval, dot, _lines()).properties(height=alt.Step(24)))
 
 
 def timeline() -> dict[str, Any]:
     """The score of each snapshot of a series: `at` (text), `value`, `low`, `high`, `kind`; reference lines are horizontal."""
     x = alt.X("at:O", sort=None, axis=alt.Axis(title=None, labelAngle=-40))
     color = alt.Color("kind:N", legend=alt.Legend(orient="top", title=None))
-    base = alt.Chart(_ROWS).encode(x=x, color=color)
+    base = alt.Chart(_ROW_DATA).encode(x=x, color=color)
     line = base.mark_line(point=alt.OverlayMarkDef(filled=True, size=60)).encode(
-        y=alt.Y("value:Q", scale=_VALUE, title=None),
+        y=alt.Y("value:Q", scale=_VALUE_SCALE, title=None),
         tooltip=["at:O", "kind:N", alt.Tooltip("value:Q", format=".4f"), "note:N"],
     )
     band = base.mark_rule(opacity=0.5).encode(y="low:Q", y2="high:Q")
-    rule = alt.Chart(_LINES).mark_rule(strokeDash=[5, 3]).encode(y="value:Q", tooltip=["label:N"])
+    rule = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3]).encode(y="value:Q", tooltip=["label:N"])
     return _definition(alt.layer(band, line, rule).properties(height=220))
 
 
 def heat() -> dict[str, Any]:
     """Cells of `row` x `column`, shaded by `value`."""
     cells = (
-        alt.Chart(_ROWS)
+        alt.Chart(_ROW_DATA)
         .mark_rect()
         .encode(
             x=alt.X("column:N", sort=None, axis=alt.Axis(title=None, orient="top", labelAngle=-40, labelLimit=160)),
-            y=alt.Y("row:N", sort=None, axis=_FREE),
+            y=alt.Y("row:N", sort=None, axis=_UNTITLED),
             color=alt.Color("value:Q", scale=alt.Scale(scheme="cividis"), legend=alt.Legend(title=None)),
             tooltip=["row:N", "column:N", alt.Tooltip("value:Q", format=".3f"), "note:N"],
             href="href:N",
@@ -67,24 +66,24 @@ def heat() -> dict[str, Any]:
 
 def curves() -> dict[str, Any]:
     """A line for each `label` over the numbers `x`: `value`, `low`, `high`; reference lines are horizontal."""
-    base = alt.Chart(_ROWS).encode(
+    base = alt.Chart(_ROW_DATA).encode(
         x=alt.X("x:Q", title=None), color=alt.Color("label:N", legend=alt.Legend(orient="bottom", title=None))
     )
     line = base.mark_line(point=True).encode(
-        y=alt.Y("value:Q", scale=_VALUE, title=None),
+        y=alt.Y("value:Q", scale=_VALUE_SCALE, title=None),
         tooltip=["label:N", "x:Q", alt.Tooltip("value:Q", format=".3f")],
     )
-    rule = alt.Chart(_LINES).mark_rule(strokeDash=[5, 3]).encode(y="value:Q", tooltip=["label:N"])
+    rule = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3]).encode(y="value:Q", tooltip=["label:N"])
     return _definition(alt.layer(line, rule).properties(height=280))
 
 
 def bars() -> dict[str, Any]:
     """A bar for each `label`: `value`, coloured by `kind`."""
     drawn = (
-        alt.Chart(_ROWS)
+        alt.Chart(_ROW_DATA)
         .mark_bar()
         .encode(
-            y=alt.Y("label:N", sort=None, axis=_FREE),
+            y=alt.Y("label:N", sort=None, axis=_UNTITLED),
             x=alt.X("value:Q", title=None),
             yOffset="kind:N",
             color=alt.Color("kind:N", legend=alt.Legend(orient="top", title=None)),
@@ -97,11 +96,11 @@ def bars() -> dict[str, Any]:
 def points() -> dict[str, Any]:
     """A dot for each row: `x`, `y`, `label`, `kind`; a diagonal where both are equal is a reference line by the reader's eye."""
     drawn = (
-        alt.Chart(_ROWS)
+        alt.Chart(_ROW_DATA)
         .mark_point(filled=True, size=60)
         .encode(
-            x=alt.X("x:Q", scale=_VALUE, title=None),
-            y=alt.Y("y:Q", scale=_VALUE, title=None),
+            x=alt.X("x:Q", scale=_VALUE_SCALE, title=None),
+            y=alt.Y("y:Q", scale=_VALUE_SCALE, title=None),
             color=alt.Color("kind:N", legend=alt.Legend(orient="top", title=None)),
             tooltip=["label:N", alt.Tooltip("x:Q", format=".3f"), alt.Tooltip("y:Q", format=".3f")],
             href="href:N",

@@ -88,14 +88,14 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Part:
+class TemplateBlock:
     """What a template of a family shows: its name under `templates/`, and its values."""
 
     template: str
     values: Mapping[str, Any]
 
 
-Block = Table | Chart | Prose | Fold | Part
+Block = Table | Chart | Prose | Fold | TemplateBlock
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Page:
     """One HTML file of the site."""
 
     path: str
-    """From the root of the site, such as `survey/segments/kenya.html`."""
+    """From the root of the site, such as `games/scenarios/kuhn.html`."""
     title: str
     answer: str
     """The first thing on the page: what it says, in a sentence with numbers."""
@@ -158,7 +158,7 @@ def has_content(block: Block) -> bool:
             return any(block.paragraphs)
         case Fold():
             return any(has_content(one) for one in block.blocks)
-        case Part():
+        case TemplateBlock():
             return True
 
 

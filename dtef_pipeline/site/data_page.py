@@ -9,11 +9,11 @@ from dtef_pipeline.site.contents import ShownFamily, SiteContents
 from dtef_pipeline.site.paths import DATA_PAGE, METHOD_PAGE
 from dtef_pipeline.text.counted import counted
 
-_SPENT = (
+_ASKED_COLUMNS = (
     Column("model", "Model"),
     Column("role", "Role"),
     Column("first_level", "Of"),
-    Column("second_level", "Part", more=True),
+    Column("second_level", "TemplateBlock", more=True),
     Column("snapshot", "Snapshot", "code"),
     Column("answered", "Answered", "count", always=True),
     Column("failed", "Failed", "count"),
@@ -49,7 +49,7 @@ def _of_family(contents: SiteContents, family: ShownFamily) -> Iterator[Section]
         )
     costs = contents.table("costs", family.name)
     rows = table_rows(costs) if len(costs) else []
-    asked = Table("What models were asked, and what it cost", _SPENT, rows, first=20)
+    asked = Table("What models were asked, and what it cost", _ASKED_COLUMNS, rows, first=20)
     yield Section(f"{family.name}-asked", f"{family.site.title}: requests and costs", [asked])
 
 

@@ -25,9 +25,9 @@ from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Pag
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
 from dtef_pipeline.site.paths import DRIFT_PAGE
 
-MOST_TIMELINES = 30
-_ONE_SNAPSHOT = "One snapshot only: drift needs the same questions asked again on another day."
-_HOW = (
+MOST_CHARTED = 30
+_ONE_SNAPSHOT = "One snapshot only: drift needs the same items asked again on another day."
+_DRIFT_HOW = (
     "The first snapshots are the baseline; later ones are compared with it on the prompts that both asked. “drift”: the documented rule flags "
     "the model, and the evidence reaches the odds that are needed, which hold the chance of a false alarm at alpha however often one looks. "
     "“watch”: the rule flags it, the evidence does not (yet). “Night” is the verdict on what all models of a night did together."
@@ -46,7 +46,7 @@ _VERDICT_COLUMNS = (
     Column("net_shift", "Net of the judge", "signed", "Shift of the model less that of its judges", more=True),
     Column("reason", "Why not compared", "note"),
 )
-_JUDGE_COLUMNS = (
+_DRIFT_OF_JUDGES = (
     Column("judge", "Judge"),
     Column("evaluator", "Evaluator"),
     Column("verdict", "Verdict", always=True),
@@ -104,7 +104,7 @@ def _family_section(contents: SiteContents, family: ShownFamily) -> Section:
         *_judges(contents, family),
         *_left_out([row for row in rows if row["verdict"] is None]),
     ]
-    return Section(family.name, family.site.title, blocks, drift_answer(contents, family), _HOW)
+    return Section(family.name, family.site.title, blocks, drift_answer(contents, family), _DRIFT_HOW)
 
 
 def verdict_table(contents: SiteContents, family: ShownFamily, rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -139,12 +139,13 @@ def timelines(contents: SiteContents, family: ShownFamily, rows: Sequence[Mappin
         return
     drawn = [(row, own) for row in rows if len(own := _series_of(series, row)) > 1]
     for is_news in (True, False):
-        charts = [_timeline(row, own) for row, own in drawn[:MOST_TIMELINES] if (row["verdict"] in NEWS) is is_news]
+        charts = [_timeline(row, own) for row, own in drawn[:MOST_CHARTED] if (row["verdict"] in NEWS) is is_news]
         yield Fold("Timelines of models that moved" if is_news else "Timelines of the other models", charts, is_open=is_news)
 
 
 def _series_of(series: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
-    return series[(series["model_variant"] == row["model_variant"]) & (series["way"] == row["way"])]
+    own: pd.DataFrame = series[(series["model_variant"] == row["model_variant"]) & (series["way"] == row["way"])]
+    return own
 
 
 def _timeline(row: Mapping[str, Any], own: pd.DataFrame) -> Chart:
@@ -180,7 +181,7 @@ def _judges(contents: SiteContents, family: ShownFamily) -> Iterator[Block]:
     rows = table_rows(found.sort_values(["judge", "evaluator"]))
     shown = [{**row, "shift": Estimate(row["shift"], row["shift_low"], row["shift_high"])} for row in rows]
     yield Prose([f"{line[:1].upper()}{line[1:]}." for line in moved_judges(rows)])
-    yield Table("Judges on stored answers that they judge again every night", _JUDGE_COLUMNS, shown)
+    yield Table("Judges on stored answers that they judge again every night", _DRIFT_OF_JUDGES, shown)
 
 
 def _left_out(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:

@@ -45,7 +45,7 @@ class RankedBoard:
 
     id: str
     title: str
-    """What its rows have in common: `10 context questions`; empty where the family has one board."""
+    """What its rows have in common: `letters`; empty where the family has one board."""
     measure: str
     """What a score is: `Similarity of the distributions, 0-1, higher is better`."""
     rows: Sequence[BoardRow]
@@ -97,7 +97,7 @@ class FamilySite:
 
     family: str
     title: str
-    """In the navigation: `Surveys`."""
+    """In the navigation: `Games`."""
     part: str
     """What a partition is called."""
     tables: tuple[str, ...]

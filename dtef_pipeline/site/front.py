@@ -11,7 +11,7 @@ from dtef_pipeline.site.content import Column, Link, Page, Section, Table, table
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
 from dtef_pipeline.site.drift_page import drift_answer
 from dtef_pipeline.site.leaderboard import interval_chart
-from dtef_pipeline.site.numbers import show
+from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import DRIFT_PAGE, FRONT_PAGE
 from dtef_pipeline.text.counted import counted
 

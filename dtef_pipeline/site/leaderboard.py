@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dtef_pipeline.site.content import Chart, Column, Page, Part, Section, Table
+from dtef_pipeline.site.content import Chart, Column, Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.paths import board_page
 
 MOST_IN_CHART = 40
-_COLUMNS = (
+_RANKED_COLUMNS = (
     Column("model", "Model"),
     Column("rank", "Rank", "count", always=True),
     Column("ranks", "Rank range", meaning="The best and the worst rank that the comparisons leave"),
@@ -28,14 +28,21 @@ def leaderboard_page(contents: SiteContents, family: ShownFamily) -> Page:
 
 def board_section(contents: SiteContents, board: RankedBoard) -> Section:
     """One leaderboard: chart and table side by side."""
-    beside = Part("leaderboard.html.j2", {"table": board_table(contents, board), "chart": interval_chart(contents, board)})
+    beside = TemplateBlock(
+        "leaderboard.html.j2", {"table": board_table(contents, board), "chart": interval_chart(contents, board)}
+    )
     title = board.title or "Leaderboard"
     return Section(f"board-{board.id}" if board.id else "board", title, [beside], how=board.how)
 
 
 def board_table(contents: SiteContents, board: RankedBoard) -> Table:
     """The rows of a board; those of references are shown when the reader asks for them."""
-    columns = [*_COLUMNS[:-1], replace(_COLUMNS[-1], meaning=board.measure), *board.columns, Column("note", "Note", "note")]
+    columns = [
+        *_RANKED_COLUMNS[:-1],
+        replace(_RANKED_COLUMNS[-1], meaning=board.measure),
+        *board.columns,
+        Column("note", "Note", "note"),
+    ]
     return Table(board.measure, columns, [_table_row(contents, row) for row in board.rows])
 
 
@@ -67,7 +74,7 @@ def interval_row(contents: SiteContents, row: BoardRow) -> dict[str, Any]:
     """A row of the chart of intervals."""
     value, low, high = row.score
     path = contents.model_paths.get(row.model)
-    return {"label": row.model, "value": value, "low": low, "high": high, "kind": "model", **({"href": path} if path else {})}
+    return {"label": row.model, "value": value, "low": low, "high": high, **({"href": path} if path else {})}
 
 
 def _closest(lines: Sequence[dict[str, Any]], rows: Sequence[BoardRow], most: int = 3) -> list[dict[str, Any]]:

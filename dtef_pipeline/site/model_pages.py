@@ -12,18 +12,18 @@ from dtef_pipeline.report.terminal import rows_named_apart
 from dtef_pipeline.site.content import Block, Column, Estimate, Link, Page, Section, Table, table_rows
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
 from dtef_pipeline.site.drift_page import timelines, verdict_table
-from dtef_pipeline.site.numbers import show, show_interval
+from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.text.counted import counted
 
 MODELS_PAGE = "models/index.html"
-_PLACES = (
+_PLACE_COLUMNS = (
     Column("board", "Leaderboard"),
     Column("rank", "Rank", "count", always=True),
     Column("of", "Of", "count", always=True),
     Column("score", "Score", "score"),
     Column("note", "Note", "note"),
 )
-_COMPARED = (
+_COMPARISON_COLUMNS = (
     Column("other", "Compared with"),
     Column("verdict", "Verdict", always=True),
     Column("difference", "Difference", "signed", "Score of this model less that of the other, with its 95% interval"),
@@ -34,7 +34,7 @@ _COMPARED = (
     Column("n_pairs", "Items", "count", more=True),
     Column("note", "Note", "note"),
 )
-_SPENT = (
+_SPENT_BY_MODEL = (
     Column("family", "Family"),
     Column("role", "Role"),
     Column("calls", "Requests", "count"),
@@ -89,7 +89,7 @@ def _in_family(contents: SiteContents, family: ShownFamily, name: str) -> Iterat
                     board.title or family.site.title, f"{family.link.href}#{'board-' + board.id if board.id else 'board'}"
                 )
                 places.append({"board": title, "rank": row.rank, "of": len(board.models), "score": row.score, "note": row.note})
-    blocks: list[Block] = [Table("Where it stands", _PLACES, places), _comparisons(contents, family, name)]
+    blocks: list[Block] = [Table("Where it stands", _PLACE_COLUMNS, places), _comparisons(contents, family, name)]
     yield Section(family.name, family.site.title, [*blocks, *_drift(contents, family, name)], answer="")
     for section in family.view.of_model(name):
         yield Section(
@@ -107,7 +107,7 @@ def _comparisons(contents: SiteContents, family: ShownFamily, name: str) -> Tabl
             rows.append(_compared(contents, one, "other_model", 1))
         elif variant in (one["other_variant"], one["other_model"]):
             rows.append(_compared(contents, one, "model", -1))
-    return Table("Compared with", _COMPARED, rows, first=15)
+    return Table("Compared with", _COMPARISON_COLUMNS, rows, first=15)
 
 
 def _compared(contents: SiteContents, row: dict[str, Any], other: str, sign: int) -> dict[str, Any]:
@@ -131,12 +131,12 @@ def _costs(contents: SiteContents, name: str) -> Section:
         found = contents.table("costs", family.name)
         own = family.in_table(found, name) if len(found) else found
         for role, spent in own.groupby("role", sort=True) if len(own) else ():
-            sums = {column.name: float(spent[column.name].sum()) for column in _SPENT[2:]}
+            sums = {column.name: float(spent[column.name].sum()) for column in _SPENT_BY_MODEL[2:]}
             rows.append({"family": family.site.title, "role": role, **sums})
     total = sum(row["cost_usd"] for row in rows)
     return Section(
         "cost",
         "Cost",
-        [Table("What it was asked, and what that cost", _SPENT, rows)],
+        [Table("What it was asked, and what that cost", _SPENT_BY_MODEL, rows)],
         f"{show(total, 'dollars')} in all." if rows else "",
     )

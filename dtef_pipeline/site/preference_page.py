@@ -14,13 +14,13 @@ from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Page, Section, Table, is_unknown, table_rows
-from dtef_pipeline.site.numbers import show
+from dtef_pipeline.site.number_text import show
 from dtef_pipeline.text.counted import counted
 
 PREFERENCE_PAGE = "preference.html"
 PREFERENCE_READ = ("preference_scores", "preference_met")
 """The tables that it is made of, beside those of the metrics that preference is compared with."""
-_HOW = (
+_PREFERENCE_HOW = (
     "Reviewers saw two responses to the same item without names, and said which is better. Strength is in logits, 0 on average; a difference of "
     "0 is an even chance, 0.69 is 2 to 1, 1.1 is 3 to 1. Intervals (95%) say how far strengths might move if other reviewers had voted. A "
     "tier holds players that the votes do not tell apart from its first. Votes of people and of models that judge are never mixed."
@@ -36,7 +36,7 @@ _STRENGTHS = (
     Column("group", "Group", "count", "Players of two groups were never compared, directly or through others"),
     Column("reason", "Remark", "note"),
 )
-_AGREEMENT = (
+_METRIC_COLUMNS = (
     Column("metric", "Metric"),
     Column(
         "tau", "Kendall's tau", "signed", "1: the same order, 0: no relation, -1: reversed; with its 95% interval over players"
@@ -77,9 +77,9 @@ def preference_sections(connection: duckdb.DuckDBPyConnection, family: str, metr
         blocks = list(_fit(whole, scores, known))
         if len(parts) > 1:
             blocks += [Fold(one, list(_fit(own[own["partition"] == one], scores, known))) for one in parts]
-        by = short[judge] if judge else "people"
+        by = short[str(judge)] if judge else "people"
         title = f"Preference of {by} in {family}"
-        sections.append(Section(f"preference-{family}-{at}", title, blocks, _answer(whole, by), _HOW))
+        sections.append(Section(f"preference-{family}-{at}", title, blocks, _answer(whole, by), _PREFERENCE_HOW))
     return sections
 
 
@@ -98,7 +98,7 @@ def _fit(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> Iter
     rows = [_strength_row(row) for row in table_rows(ordered)]
     yield Table("Strength of players by votes", _STRENGTHS, rows)
     drawn = [
-        {"label": row["player"], "value": s.value, "low": s.low, "high": s.high, "kind": "player"}
+        {"label": row["player"], "value": s.value, "low": s.low, "high": s.high}
         for row in rows
         if not is_unknown(s := row["strength"])
     ]
@@ -106,7 +106,7 @@ def _fit(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> Iter
         yield Chart("intervals", drawn, "Strength in logits, with 95% intervals where there are any")
     beside = _beside(fit, scores, metrics)
     lines = [_agreement(name, rows) for name, rows in beside.groupby("metric", sort=True)] if len(beside) else []
-    yield Table("Beside automated metrics", _AGREEMENT, lines)
+    yield Table("Beside automated metrics", _METRIC_COLUMNS, lines)
 
 
 def _strength_row(row: Mapping[Any, Any]) -> dict[str, Any]:

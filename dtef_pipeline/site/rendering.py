@@ -24,20 +24,19 @@ from dtef_pipeline.site.content import (
     Fold,
     Link,
     Page,
-    Part,
     Prose,
     Table,
+    TemplateBlock,
     footnotes,
     is_unknown,
     shown_columns,
     without_empty,
 )
-from dtef_pipeline.site.numbers import show, show_interval
+from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
+from dtef_pipeline.site.number_text import show, show_interval
 
-PAGE_MARK = '<meta name="generator" content="dtef">'
-"""Stands in every page: a file with it was written here."""
-STATIC_FILES = ("site.css", "site.js")
-_KINDS = {Table: "table", Chart: "chart", Prose: "prose", Fold: "fold", Part: "part"}
+_WHOLE_LIBRARY = "window.vegaEmbed=vegaEmbed;"
+_BLOCK_KINDS = {Table: "table", Chart: "chart", Prose: "prose", Fold: "fold", TemplateBlock: "part"}
 
 
 @cache
@@ -58,7 +57,7 @@ def environment() -> Environment:
         estimate=lambda value: isinstance(value, Estimate),
         several=lambda value: isinstance(value, list | tuple) and not isinstance(value, Link | Estimate),
     )
-    found.globals.update(page_mark=Markup(PAGE_MARK), search_from=SEARCH_FROM, kind_of=lambda block: _KINDS[type(block)])
+    found.globals.update(page_mark=Markup(PAGE_MARK), search_from=SEARCH_FROM, kind_of=lambda block: _BLOCK_KINDS[type(block)])  # noqa: S704
     return found
 
 
@@ -109,7 +108,7 @@ def _has_chart(value: Any) -> bool:
             return bool(value.rows)
         case Fold():
             return _has_chart(value.blocks)
-        case Part():
+        case TemplateBlock():
             return _has_chart(value.values)
         case dict():
             return any(map(_has_chart, value.values()))
@@ -122,7 +121,7 @@ def _has_chart(value: Any) -> bool:
 def render_data(data: DataFile) -> str:
     """The script of a data file: its JSON, compressed, under its path."""
     packed = base64.b64encode(gzip.compress(_json(data.value).encode(), compresslevel=6, mtime=0)).decode()
-    return f'dtef.receive("{data.path}","{packed}");\n'
+    return f'{SCRIPT_MARK}dtef.receive("{data.path}","{packed}");\n'
 
 
 def static_files() -> Iterator[tuple[str, str]]:
@@ -131,6 +130,6 @@ def static_files() -> Iterator[tuple[str, str]]:
 
     for name in files("dtef_pipeline.site").joinpath("static").iterdir():
         if name.name.endswith((".css", ".js")):
-            yield f"static/{name.name}", name.read_text(encoding="utf-8")
-    yield "static/charts.js", f"dtef.charts={script_json({name: make() for name, make in CHARTS.items()})};\n"
-    yield "static/vega.js", vl_convert.javascript_bundle(None)
+            yield f"static/{name.name}", f"{SCRIPT_MARK}\n{name.read_text(encoding='utf-8')}"
+    yield "static/charts.js", f"{SCRIPT_MARK}dtef.charts={script_json({name: make() for name, make in CHARTS.items()})};\n"
+    yield "static/vega.js", SCRIPT_MARK + vl_convert.javascript_bundle(_WHOLE_LIBRARY)

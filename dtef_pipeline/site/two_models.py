@@ -68,7 +68,7 @@ def _data_files(family: ShownFamily, files: dict[str, str]) -> Iterator[DataFile
     yield DataFile(f"compare/{family.name}.js", items.to_dict("list"))
     place = {item: at for at, item in enumerate(items["item"])}
     for name, own in scores.groupby("model", sort=True):
-        if name in files:
+        if str(name) in files:
             known = own[own["score"].notna()]
             values = {"at": [place[item] for item in known["item"]], "score": [round(float(one), 4) for one in known["score"]]}
-            yield DataFile(f"compare/{family.name}/{files[name]}.js", values)
+            yield DataFile(f"compare/{family.name}/{files[str(name)]}.js", values)

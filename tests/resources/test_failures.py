@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from pydantic import BaseModel, ConfigDict
 
 from dtef_pipeline.errors import ConfigError, SurveyError
-from resources.failures import Link, in_words, links, one_line, with_remedy
+from resources.failures import ErrorLink, in_words, links, one_line, with_remedy
 
 
 class Strict(BaseModel):
@@ -61,7 +61,7 @@ def test_a_database_server_that_is_away_is_one_line_with_a_remedy() -> None:
     said = (
         '(psycopg2.OperationalError) connection to server at "h", port 1 failed: Connection refused\n\tIs it running?\n[SQL: x]'
     )
-    told = in_words([Link("sqlalchemy.exc.OperationalError", said)], "/home")
+    told = in_words([ErrorLink("sqlalchemy.exc.OperationalError", said)], "/home")
     reason = 'connection to server at "h", port 1 failed: Connection refused'
     assert told == f"cannot use the database of Dagster that /home/dagster.yaml names: {reason}"
     assert (
@@ -71,7 +71,7 @@ def test_a_database_server_that_is_away_is_one_line_with_a_remedy() -> None:
 
 def test_what_nobody_expected_is_its_kind_and_one_line() -> None:
     assert in_words(links(KeyError("round"))) is None
-    assert one_line([Link("dagster._core.errors.Wrapper", "op failed"), Link("KeyError", "'a'\nmore")]) == "KeyError: 'a'"
+    assert one_line([ErrorLink("dagster._core.errors.Wrapper", "op failed"), ErrorLink("KeyError", "'a'\nmore")]) == "KeyError: 'a'"
     with pytest.raises(ValueError, match="rouds") as caught:
         Strict.model_validate({"rouds": 1})
     told = one_line(links(caught.value))
@@ -114,6 +114,6 @@ def test_of_places_inside_each_other_the_innermost_is_named() -> None:
 def test_what_a_terminal_would_obey_is_not_repeated() -> None:
     """The message about a damaged file had a raw control byte of it."""
     assert (
-        in_words([Link("duckdb.IOException", "don't know what type: \x0f")])
+        in_words([ErrorLink("duckdb.IOException", "don't know what type: \x0f")])
         == "the tables cannot be read: don't know what type: ?"
     )

@@ -77,7 +77,7 @@ class PageOfActions(AnswerBody):
     """What to give as `after` for those that follow; null: these are all."""
 
 
-class BoardRow(RowBody):
+class PlayerRow(RowBody):
     """A player by the votes of people, or of one judge, on the responses of a family."""
 
     model_config = row_of(PREFERENCE_SCORES, never_null=("family", "partition", "reviewer_kind", "player"))
@@ -86,7 +86,7 @@ class BoardRow(RowBody):
 class PreferenceBoard(AnswerBody):
     """The rows of the preference board; none before votes were rolled up."""
 
-    scores: list[BoardRow]
+    scores: list[PlayerRow]
     votes_version: str
     """That of all votes that count now; each row has that of the votes which it was made of."""
     note: str | None

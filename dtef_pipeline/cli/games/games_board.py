@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import duckdb
 import numpy as np
@@ -11,14 +10,13 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.games.known_games import known_persona_versions, known_scenarios
-from dtef_pipeline.cli.families import CommandFamily, Pages, fitting, meanings_of, require_rolled_up
+from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import TableView, print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, UNPARSED_RATE
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, latest_scores, player_names, results_of
 from dtef_pipeline.games.personas import APPROVED, BASELINE_PREFIX, PERSONA_STATUS, persona_statuses, unapproved_mark
-from dtef_pipeline.games.report.pages import GAME_PAGES_READ, games_pages
 from dtef_pipeline.games.same_games import (
     GAMES_NOTE,
     OWN_GAMES,
@@ -213,18 +211,10 @@ def _of_baselines(warehouse: Warehouse) -> list[str]:
     ]
 
 
-def _pages(snapshot: str | None) -> Pages:
-    settings = Settings.from_environment()
-    return partial(games_pages, manifests=known_scenarios(settings), personas=known_persona_versions(settings))
-
-
 GAMES_COMMANDS = CommandFamily(
     name="games",
     part="scenario",
     asks="dtef games run --player MODEL",
     subject=GAMES_WATCHED,
     drift_lines=_of_baselines,
-    pages=_pages,
-    page_tables=GAME_PAGES_READ,
-    shown_too=("strategy_values",),
 )

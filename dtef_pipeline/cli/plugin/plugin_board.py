@@ -8,14 +8,13 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.boards.cuts import of_cut
-from dtef_pipeline.boards.family_views import FamilyView
+from dtef_pipeline.boards.family_views import BoardView
 from dtef_pipeline.cli.families import CommandFamily, meanings_of, of_models, require_rolled_up
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables
 from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.item_scores import BY_PART, OVERALL, cuts_of
 from dtef_pipeline.family.item_subject import item_subject
-from dtef_pipeline.family.pages import family_pages
 from dtef_pipeline.family.record import Family
 from resources.warehouse import Warehouse, part_of_family
 
@@ -24,7 +23,7 @@ _HIDDEN_FIRST = ("coverage", "n_clusters", "rank_low", "rank_high", "parse_rate"
 _PAIR_SHOWN = ("model", "other_model", "verdict", "difference", "interval", "n_items", "n_clusters", "p_adjusted")
 
 
-def views_of(family: Family) -> tuple[FamilyView, ...]:
+def views_of(family: Family) -> tuple[BoardView, ...]:
     """What `board --by` shows."""
     needs = f"a score: `dtef {family.name} run --model MODEL` asks and scores"
     own, ends = (*family.scores.board, *_RANKED), ("score_low", "score_high")
@@ -32,8 +31,8 @@ def views_of(family: Family) -> tuple[FamilyView, ...]:
     shows = "each model's mean score over items, with a 95 % interval"
     in_each = f"the same in each {family.part}"
     return (
-        FamilyView(OVERALL, family.board, shows, own, kept, needs, _HIDDEN_FIRST, ends=ends),
-        FamilyView(
+        BoardView(OVERALL, family.board, shows, own, kept, needs, _HIDDEN_FIRST, ends=ends),
+        BoardView(
             BY_PART,
             family.board,
             in_each,
@@ -44,7 +43,7 @@ def views_of(family: Family) -> tuple[FamilyView, ...]:
             ends=ends,
             who=(*levels, "model"),
         ),
-        FamilyView(
+        BoardView(
             "comparisons",
             "comparisons",
             "every two models on the items that both have a score for",
@@ -80,6 +79,4 @@ def plugin_commands(family: Family) -> CommandFamily:
         part=family.part,
         asks=f"dtef {family.name} run --model MODEL",
         subject=item_subject(family),
-        pages=lambda snapshot: family_pages(family),
-        page_tables=tuple(family.all_tables),
     )

@@ -12,7 +12,7 @@ import pyarrow as pa
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, open_warehouse, reads_tables, say_skipped
 from dtef_pipeline.cli.preference.preference_fit import stored_votes, with_named_judges
-from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, materialized_assets, roll_up_assets
+from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, roll_up_assets
 from dtef_pipeline.cli.terminal import TableView, print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
@@ -145,14 +145,11 @@ def refresh() -> int:
     _check_votes(warehouse, votes, tuple(vote_settings(settings).items))
     check_home_path(settings)
     with kept_terminal(), dagster_instance() as instance:
-        from assets.launch import PREFERENCE_ROLL_UP_NAMES, REPORT_NAMES
+        from assets.launch import PREFERENCE_ROLL_UP_NAMES, REPORT
         from assets.preference.stored_votes import note_votes
 
         note_votes(instance, version_of_votes(votes))
-        outcome = roll_up_assets(instance, PREFERENCE_ROLL_UP_NAMES, {})
-        # Reports that were made before have a chapter of the earlier scores, and Dagster would call them "Unsynced".
-        for name in [] if outcome.failures else materialized_assets(instance, REPORT_NAMES):
-            outcome += roll_up_assets(instance, [name], {})
+        outcome = roll_up_assets(instance, [*PREFERENCE_ROLL_UP_NAMES, REPORT], {})
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
     say_skipped(outcome, warehouse)

@@ -10,16 +10,15 @@ import pyarrow as pa
 
 from assets.qa.known_suites import known_suites
 from dtef_pipeline.boards.cuts import of_cut
-from dtef_pipeline.boards.family_views import FamilyView
+from dtef_pipeline.boards.family_views import BoardView
 from dtef_pipeline.boards.served import split_served
 from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, of_models, require_rolled_up
 from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.report.part_page import qa_pages
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, qa_boards, retrieval_means
-from dtef_pipeline.qa.tables import QA_BOARDS, QA_CUTS, QA_TABLES
+from dtef_pipeline.qa.tables import QA_BOARDS, QA_CUTS
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse, part_of_family
@@ -55,7 +54,7 @@ def show(
         say_mixed(warehouse, "qa_responses", remedy=SERVED_REMEDY)
 
 
-def _split_boards(warehouse: Warehouse, view: FamilyView) -> pa.Table:
+def _split_boards(warehouse: Warehouse, view: BoardView) -> pa.Table:
     """The table of the view, made anew with a row for each served model."""
     if view.table not in (made := {*QA_BOARDS, "comparisons"}):
         allowed = ", ".join(one.name for one in QA_VIEW_BY_NAME.values() if one.table in made)
@@ -86,6 +85,4 @@ QA_COMMANDS = CommandFamily(
     part="part",
     asks="dtef qa run --model MODEL",
     subject=QA_WATCHED,
-    pages=lambda snapshot: qa_pages,
-    page_tables=tuple(QA_TABLES),
 )

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.boards.cuts import of_cut
-from dtef_pipeline.boards.family_views import FamilyView
+from dtef_pipeline.boards.family_views import BoardView
 from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, of_models, require_rolled_up, require_table
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.options import refuse_others
@@ -28,9 +28,7 @@ from dtef_pipeline.rubric.board_views import (
     CORRECTED_VIEW,
     LABELS_VIEW,
 )
-from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.report.verdicts import criteria_counted
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.runs_compared import averaged_runs, compare_over_blueprints, several_policies, unlike_runs
 from dtef_pipeline.rubric.tables import RUBRIC_CUTS
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
@@ -71,7 +69,7 @@ def _show_view(warehouse: Warehouse, by: str, models: Sequence[str], blueprints:
         say_mixed(warehouse, "rubric_responses")
 
 
-def _rows(warehouse: Warehouse, view: FamilyView, blueprints: Sequence[str]) -> pd.DataFrame:
+def _rows(warehouse: Warehouse, view: BoardView, blueprints: Sequence[str]) -> pd.DataFrame:
     if blueprints and not view.of_partitions:
         names = [one.name for one in BOARD_VIEWS if one.of_partitions]
         raise ConfigError(f"--blueprint with --by {view.name}: allowed with --by {', '.join(names[:-1])} or {names[-1]}")
@@ -112,7 +110,7 @@ def _chosen(connection: duckdb.DuckDBPyConnection, known: Sequence[str], pattern
     return fitting(known, patterns, "--blueprint") if patterns else [one for one in known if one not in tests]
 
 
-def _lines_of(warehouse: Warehouse, view: FamilyView, blueprints: Sequence[str]) -> Iterator[str]:
+def _lines_of(warehouse: Warehouse, view: BoardView, blueprints: Sequence[str]) -> Iterator[str]:
     """What is to be known of a whole view."""
     if view.name == "agreement":
         n = len(warehouse.rows("rubric_disagreed", columns=["blueprint"]))
@@ -125,7 +123,7 @@ def _lines_of(warehouse: Warehouse, view: FamilyView, blueprints: Sequence[str])
         yield from several_policies(_runs_averaged(warehouse, view, blueprints)["policy"])
 
 
-def _runs_averaged(warehouse: Warehouse, view: FamilyView, patterns: Sequence[str]) -> pd.DataFrame:
+def _runs_averaged(warehouse: Warehouse, view: BoardView, patterns: Sequence[str]) -> pd.DataFrame:
     """The latest run of each blueprint that the rows are of."""
 
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
@@ -172,7 +170,4 @@ RUBRIC_COMMANDS = CommandFamily(
     part="blueprint",
     asks="dtef rubric run",
     subject=WATCHED,
-    pages=lambda snapshot: lambda connection: rubric_pages(connection, snapshot),
-    page_tables=tuple(RUBRIC_TABLES),
-    of_snapshots=True,
 )

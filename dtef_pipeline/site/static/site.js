@@ -129,8 +129,8 @@ const dtef = (() => {
     return {
       background: "transparent", font: "system-ui, sans-serif", view: {stroke: null},
       axis: {...text, gridColor: of("--rule"), domainColor: of("--soft"), tickColor: of("--soft")}, legend: text, header: text,
-      text: {color: of("--soft"), fill: of("--soft")}, rule: {color: of("--soft")},
-      range: {category: [of("--accent"), of("--warm"), of("--good"), of("--bad"), of("--soft")]},
+      mark: {color: of("--accent")}, text: {color: of("--soft")}, rule: {color: of("--soft")},
+      range: {category: [of("--warm"), of("--good"), of("--accent"), of("--bad"), of("--soft")]},
     };
   }
   function draw(figure) {

@@ -11,7 +11,7 @@ import pandas as pd
 from dtef_pipeline.site.content import Column, Estimate, table_rows
 from dtef_pipeline.site.contents import is_reference
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard, Reference
-from dtef_pipeline.site.verdict import against_reference
+from dtef_pipeline.site.verdict_sentences import against_reference
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.attributes import boards
@@ -19,8 +19,8 @@ from dtef_pipeline.survey.report.groups import asked_alike
 from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
 from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
 
-_MEASURE = "Similarity of predicted and observed answers, 0-1, higher is better"
-_FURTHER = (
+_SIMILARITY = "Similarity of predicted and observed answers, 0-1, higher is better"
+_SURVEY_COLUMNS = (
     Column("skill", "Skill", "number", "0: the answer of everybody, 1: a perfect model"),
     Column("n_pairs", "Pairs", "count", more=True),
     Column("parse_rate", "Read", "percent", more=True),
@@ -46,7 +46,7 @@ def _boards(overall: pd.DataFrame) -> Iterator[RankedBoard]:
         place = {variant: at + 1 for at, variant in enumerate(models.loc[models["rank"].notna(), "model_variant"])}
         lines = [Reference("a perfect model", float(rows["ceiling"].median()))]
         yield RankedBoard(
-            str(at) if at else "", title, _MEASURE, [_row(one, place) for one in table_rows(rows)], lines, _FURTHER
+            str(at) if at else "", title, _SIMILARITY, [_row(one, place) for one in table_rows(rows)], lines, _SURVEY_COLUMNS
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dtef_pipeline.site.content import is_unknown
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
-from dtef_pipeline.site.numbers import show, show_interval
+from dtef_pipeline.site.number_text import show, show_interval
 
 
 def best_of_models(board: RankedBoard, what: str = "scores") -> str:

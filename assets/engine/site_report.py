@@ -1,0 +1,30 @@
+"""The report: one site over all families, made of everything else."""
+
+from typing import Any
+
+import dagster as dg
+
+from assets.launch import FAMILY_ROLL_UPS, PREFERENCE_ROLL_UP_NAMES, REPORT
+from assets.stage.partitions import roll_up
+from assets.stage.resources import Store
+from resources.written_pages import site_folder, write_site
+
+_ROLL_UPS = {name for names in FAMILY_ROLL_UPS.values() for name in names} | {*PREFERENCE_ROLL_UP_NAMES}
+_MADE_OF = sorted(_ROLL_UPS - {REPORT})
+
+
+@dg.asset(name=REPORT, deps=[dg.AssetKey(name) for name in _MADE_OF], **roll_up(code_version="1", kinds={"html"}))
+def report(store: Store) -> dg.MaterializeResult[Any]:
+    """One static site for researchers over all families: what was found, leaderboards, models side by side, drift, data, method.
+
+    Kept in the folder `report` of the warehouse, where pages that belong to nothing any more are removed; `dtef report` writes it elsewhere.
+    """
+    written = write_site(store.warehouse)
+    return dg.MaterializeResult(
+        metadata={
+            "path": dg.MetadataValue.path(f"{site_folder(store.warehouse)}/index.html"),
+            "files": len(written.sizes),
+            "bytes": sum(written.sizes.values()),
+            "removed": len(written.removed),
+        }
+    )
