@@ -21,7 +21,8 @@ from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import rule_table
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import by_verdict, headline
-from dtef_pipeline.report.charts import as_markdown_image, drift_lines
+from dtef_pipeline.site.chart_images import markdown_image
+from dtef_pipeline.site.drift_page import series_chart
 
 
 class WatchConfig(dg.Config):
@@ -138,5 +139,5 @@ def _shown(subject: Subject, ruled: pa.Table, checks: pa.Table, found: ModelDrif
         "flagged": len(flagged),
         "documented": markdown(flagged, _RULE_SHOWN, most=15),
         **({"judges": markdown(judges, _JUDGES_PREVIEWED, most=20)} if len(judges) else {}),
-        **({"timeline": dg.MetadataValue.md(as_markdown_image(drift_lines(series, first)))} if len(series) else {}),
+        **({"timeline": dg.MetadataValue.md(markdown_image(series_chart(series)))} if len(series) else {}),
     }

@@ -15,8 +15,9 @@ from assets.stage.versions import column_schema
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.cuts import of_cut
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.report.charts import as_markdown_image
+from dtef_pipeline.site.chart_images import markdown_image
 from dtef_pipeline.statistics.seed import SEED
+from dtef_pipeline.survey.boards.board_charts import board_chart, context_curves, segment_heat_map
 from dtef_pipeline.survey.boards.linked import question_batteries
 from dtef_pipeline.survey.boards.published import BREAKDOWNS
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
@@ -24,7 +25,6 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
 from dtef_pipeline.survey.boards.views import CODED, HELD, published_tables
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.report.charts import board_chart, context_curves, segment_heat_map
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.tables import described
 
@@ -80,7 +80,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
             **column_schema("leaderboard", described(rows.schema, BOARD_COLUMNS)),
             **config.recorded(),
             "board": markdown(best, [name for name in shown if name in best.column_names], most=30),
-            "plot": dg.MetadataValue.md(as_markdown_image(board_chart(best.to_pandas()))),
+            "plot": dg.MetadataValue.md(markdown_image(board_chart(best.to_pandas()))),
             **_context_plot(store, best),
         }
     )
@@ -99,7 +99,7 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
         metadata={
             **{f"{table}_rows": len(rows) for table, rows in written.items()},
             **config.recorded(),
-            "plot": dg.MetadataValue.md(as_markdown_image(segment_heat_map(segments))),
+            "plot": dg.MetadataValue.md(markdown_image(segment_heat_map(segments))),
         }
     )
 
@@ -173,7 +173,7 @@ def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:
     if len(pa.compute.unique(board["context_level"])) < 2:
         return {}
     shared = store.warehouse.query(lambda connection: on_shared_pairs(connection, board.to_pandas()), only=["scores"])
-    return {"context_plot": dg.MetadataValue.md(as_markdown_image(context_curves(shared)))}
+    return {"context_plot": dg.MetadataValue.md(markdown_image(context_curves(shared)))}
 
 
 def _test_table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
@@ -200,3 +201,18 @@ def without_empty(sections: Sequence[Section]) -> list[Section]:
 def table_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame, each by column."""
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def plain_value(value: Any) -> Any:
+    """The value in what JSON can hold."""
+    if isinstance(value, str | bool | int) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain_value(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [plain_value(one) for one in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if hasattr(value, "tolist"):
+        return plain_value(value.tolist())
+    return None if is_unknown(value) else str(value)

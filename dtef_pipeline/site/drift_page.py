@@ -164,6 +164,16 @@ def _timeline(row: Mapping[str, Any], own: pd.DataFrame) -> Chart:
     return Chart("timeline", points, caption, lines)
 
 
+def series_chart(series: pd.DataFrame) -> Chart:
+    """The scores of several series in one chart, a line each. Takes rows of `drift_series`."""
+    shown = [
+        {"at": one["snapshot"], "value": one["score"], "kind": f"{one['model']}, {one['way']}"}
+        for one in table_rows(series)
+        if not is_unknown(one["score"])
+    ]
+    return Chart("timeline", shown, "Mean score of each snapshot")
+
+
 def _flagged(contents: SiteContents, family: ShownFamily) -> Iterator[Block]:
     found = contents.table("drift_rule", family.name)
     flagged = found[found["flagged"].eq(True)] if len(found) else found

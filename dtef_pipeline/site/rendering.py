@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -29,6 +28,7 @@ from dtef_pipeline.site.content import (
     TemplateBlock,
     footnotes,
     is_unknown,
+    plain_value,
     shown_columns,
     without_empty,
 )
@@ -68,22 +68,7 @@ def script_json(value: Any) -> Markup:
 
 def _json(value: Any) -> str:
     """JSON of a value; NaN, NA and infinities are null."""
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def _plain(value: Any) -> Any:
-    """The value in what JSON can hold."""
-    if isinstance(value, str | bool | int) or value is None:
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    return None if is_unknown(value) else str(value)
+    return json.dumps(plain_value(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _with_code(text: str) -> Markup:

@@ -44,7 +44,8 @@ from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
 from dtef_pipeline.qa.transcripts.metadata import written_filter
-from dtef_pipeline.report.bars import Bar, bars
+from dtef_pipeline.site.chart_images import svg
+from dtef_pipeline.site.content import Chart
 from dtef_pipeline.text.beginning import beginning
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
@@ -224,10 +225,10 @@ def _new_file(out: Path, now: datetime, model: str | None) -> Path:
 
 
 def _plot(path: Path, what: str, means: TranscriptAverages, title: str) -> None:
-    rows = [Bar(name, one.value, one.n_scored) for name, one in means.transcripts.items()]
+    rows = [{"label": name, "value": one.value, "kind": "score"} for name, one in means.transcripts.items()]
     if _is_any(means.without):
-        rows.append(Bar("of no interview", means.without.value, means.without.n_scored))
-    path.with_name(f"{path.stem}-{what}.svg").write_text(bars(rows, title, standalone=True), encoding="utf-8")
+        rows.append({"label": "of no interview", "value": means.without.value, "kind": "score"})
+    path.with_name(f"{path.stem}-{what}.svg").write_text(svg(Chart("bars", rows, title)), encoding="utf-8")
 
 
 def _told(means: TranscriptAverages) -> str:

@@ -1,0 +1,27 @@
+"""Charts as images, where a page cannot draw them: in Dagster's metadata, and in files."""
+
+from __future__ import annotations
+
+import base64
+
+from dtef_pipeline.site.charts import CHARTS
+from dtef_pipeline.site.content import Chart, plain_value
+
+_WIDTH = 620
+_CONFIG = {"background": "white", "font": "sans-serif", "view": {"stroke": None}}
+
+
+def svg(chart: Chart) -> str:
+    """The chart as an SVG image of 620 pixels and its labels."""
+    import vl_convert
+
+    shown = {"autosize": "pad", "width": _WIDTH, "config": _CONFIG, "title": {"text": chart.caption, "fontSize": 12}}
+    data = {"rows": plain_value(chart.rows), "lines": plain_value(chart.lines)}
+    image: str = vl_convert.vegalite_to_svg({**CHARTS[chart.kind](), **shown, "datasets": data})
+    return image
+
+
+def markdown_image(chart: Chart) -> str:
+    """Markdown of the image, for Dagster's metadata."""
+    packed = base64.b64encode(svg(chart).encode()).decode()
+    return f"![chart](data:image/svg+xml;base64,{packed})"
