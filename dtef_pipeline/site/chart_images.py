@@ -15,9 +15,13 @@ def svg(chart: Chart) -> str:
     """The chart as an SVG image of 620 pixels and its labels."""
     import vl_convert
 
-    shown = {"autosize": "pad", "width": _WIDTH, "config": _CONFIG, "title": {"text": chart.caption, "fontSize": 12}}
+    shown = {"autosize": "pad", "width": _WIDTH, "padding": 25, "config": _CONFIG, "title": {"text": chart.caption, "fontSize": 12}}
     data = {"rows": plain_value(chart.rows), "lines": plain_value(chart.lines)}
-    image: str = vl_convert.vegalite_to_svg({**CHARTS[chart.kind](), **shown, "datasets": data})
+    definition = CHARTS[chart.kind]()
+    if not chart.lines and "layer" in definition:
+        # Vega gives the legend of no lines an infinite height.
+        definition["layer"] = [one for one in definition["layer"] if one.get("data", {}).get("name") != "lines"]
+    image: str = vl_convert.vegalite_to_svg({**definition, **shown, "datasets": data})
     return image
 
 

@@ -142,8 +142,9 @@ const dtef = (() => {
       (layer.layer || []).forEach(title);
     };
     title(definition);
+    if (!lines.length && definition.layer) definition.layer = definition.layer.filter((layer) => !layer.data || layer.data.name !== "lines");
     const spec = {...definition, datasets: {rows: linked, lines}};
-    vegaEmbed(figure.querySelector(".canvas"), spec, {renderer: "svg", logLevel: 1, actions: {export: true, source: false, compiled: false, editor: false}, config: theme(), loader: {target: "_self"}});
+    vegaEmbed(figure.querySelector(".canvas"), spec, {renderer: "svg", actions: {export: true, source: false, compiled: false, editor: false}, config: theme(), loader: {target: "_self"}});
   }
   function drawAll() {
     if (!window.vegaEmbed) return;

@@ -44,7 +44,10 @@ own = [key for key in graph.get_all_asset_keys() if graph.get(key).group_name ==
 told["dagster"] = {
     "loaded": loaded,
     "partitions": {key.to_user_string(): getattr(graph.get(key).partitions_def, "name", None) for key in own},
-    "parents": {key.to_user_string(): sorted(one.to_user_string() for one in graph.get(key).parent_keys) for key in own},
+    "parents": {
+        key.to_user_string(): sorted(one.to_user_string() for one in graph.get(key).parent_keys)
+        for key in [*own, dg.AssetKey("report")]
+    },
     "checks": sorted(key.name for key in graph.asset_check_keys if key.asset_key in own),
     "jobs": [job.name for job in defs.jobs if job.name.startswith("spelling")],
     "sensors": [sensor.name for sensor in defs.sensors if "spelling" in sensor.name],
@@ -133,7 +136,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "series": ["sql", "SELECT model, snapshot, score FROM drift_series ORDER BY ALL", "--json"],
         "costs": ["costs", "--family", "spelling", "--by", "list", "--by", "model", "--json"],
         "all costs": ["costs", "--json"],
-        "report": ["report", "--family", "spelling", "--out", str(folder / "report")],
+        "report": ["report", "--out", str(folder / "report")],
         "doctor": ["doctor", "--json"],
         "unknown list": ["spelling", "run", "--part", "fr/*"],
         "remove": ["spelling", "remove", "de/*", "--json"],
@@ -269,20 +272,26 @@ def test_costs_count_each_call_once(story: Told) -> None:
 
 def test_its_report_shows_boards_comparisons_drift_and_costs(story: Told) -> None:
     story.out("report")
-    page = (story.folder / "report" / "index.html").read_text(encoding="utf-8")
-    assert all(f'<section id="{anchor}"' in page for anchor in ("board", "parts", "compared", "drift", "costs"))
-    kept = story.folder / "warehouse" / "spelling_report" / "index.html"
-    assert 'id="board"' in kept.read_text(encoding="utf-8")
+    for site in (story.folder / "report", story.folder / "warehouse" / "report"):
+        front, board, good, drift = (
+            (site / name).read_text(encoding="utf-8")
+            for name in ("index.html", "spelling/index.html", "models/good.html", "drift.html")
+        )
+        assert "Best of 2 models: bad scores" in front
+        assert all(f'<section id="{anchor}"' in front for anchor in ("models", "changes", "drift", "costs"))
+        assert all(f'<section id="{anchor}"' in board for anchor in ("board", "parts"))
+        assert "Compared with" in good
+        assert '<section id="spelling"' in drift
 
 
 def test_dagster_has_its_assets_checks_jobs_sensor_and_night(story: Told) -> None:
     found = story.told["dagster"]
     stages = ("spelling_files", "spelling_words", "spelling_responses", "spelling_scores")
-    roll_ups = ("spelling_board", "spelling_costs", "spelling_drift", "spelling_report")
+    roll_ups = ("spelling_board", "spelling_costs", "spelling_drift")
     assert found["partitions"] == dict.fromkeys(stages, "word_list") | dict.fromkeys(roll_ups)
     assert found["parents"]["spelling_words"] == ["spelling_files"]
     assert found["parents"]["spelling_board"] == ["spelling_scores"]
-    assert found["parents"]["spelling_report"] == ["spelling_board", "spelling_costs", "spelling_drift"]
+    assert set(roll_ups) < set(found["parents"]["report"])
     assert {"spelling_words_unique", "spelling_scores_unique", "spelling_no_drift"} <= set(found["checks"])
     assert found["jobs"] == ["spelling_pipeline", "spelling_roll_ups"]
     assert found["sensors"] == ["spelling_boards_after_run"]
