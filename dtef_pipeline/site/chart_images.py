@@ -15,7 +15,13 @@ def svg(chart: Chart) -> str:
     """The chart as an SVG image of 620 pixels and its labels."""
     import vl_convert
 
-    shown = {"autosize": "pad", "width": _WIDTH, "padding": 25, "config": _CONFIG, "title": {"text": chart.caption, "fontSize": 12}}
+    shown = {
+        "autosize": "pad",
+        "width": _WIDTH,
+        "padding": 25,
+        "config": _CONFIG,
+        "title": {"text": chart.caption, "fontSize": 12},
+    }
     data = {"rows": plain_value(chart.rows), "lines": plain_value(chart.lines)}
     definition = CHARTS[chart.kind]()
     if not chart.lines and "layer" in definition:

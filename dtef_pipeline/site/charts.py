@@ -10,6 +10,7 @@ import altair as alt
 _ROW_DATA, _LINE_DATA = alt.NamedData(name="rows"), alt.NamedData(name="lines")
 _VALUE_SCALE = alt.Scale(zero=False, nice=True, padding=12)
 _UNTITLED = alt.Axis(labelLimit=260, title=None)
+_SNAPSHOTS = alt.X("at:O", sort=None, axis=alt.Axis(title=None, labelAngle=-40))
 
 
 def _definition(chart: alt.TopLevelMixin) -> dict[str, Any]:
@@ -35,17 +36,26 @@ def intervals() -> dict[str, Any]:
 
 
 def timeline() -> dict[str, Any]:
-    """The score of each snapshot of a series: `at` (text), `value`, `low`, `high`, `kind`; reference lines are horizontal."""
-    x = alt.X("at:O", sort=None, axis=alt.Axis(title=None, labelAngle=-40))
+    """The score of each snapshot of one series: `at` (text), `value`, and `kind`, which colours the dots; reference lines are horizontal."""
+    base = alt.Chart(_ROW_DATA).encode(x=_SNAPSHOTS, y=alt.Y("value:Q", scale=_VALUE_SCALE, title=None))
+    tooltip = ["at:O", "kind:N", alt.Tooltip("value:Q", format=".4f"), "note:N"]
     color = alt.Color("kind:N", legend=alt.Legend(orient="top", title=None))
-    base = alt.Chart(_ROW_DATA).encode(x=x, color=color)
-    line = base.mark_line(point=alt.OverlayMarkDef(filled=True, size=60)).encode(
-        y=alt.Y("value:Q", scale=_VALUE_SCALE, title=None),
-        tooltip=["at:O", "kind:N", alt.Tooltip("value:Q", format=".4f"), "note:N"],
-    )
-    band = base.mark_rule(opacity=0.5).encode(y="low:Q", y2="high:Q")
-    rule = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3]).encode(y="value:Q", tooltip=["label:N"])
-    return _definition(alt.layer(band, line, rule).properties(height=220))
+    dots = base.mark_point(filled=True, size=70, opacity=1).encode(color=color, tooltip=tooltip)
+    return _definition(alt.layer(base.mark_line(opacity=0.5), dots, _level_lines()).properties(height=220))
+
+
+def series() -> dict[str, Any]:
+    """The scores of several series, a line each: `at` (text), `value`, `label`."""
+    base = alt.Chart(_ROW_DATA).encode(x=_SNAPSHOTS, y=alt.Y("value:Q", scale=_VALUE_SCALE, title=None))
+    color = alt.Color("label:N", legend=alt.Legend(orient="bottom", title=None, columns=1, labelLimit=400))
+    drawn = base.mark_line(point=True).encode(color=color, tooltip=["at:O", "label:N", alt.Tooltip("value:Q", format=".4f")])
+    return _definition(drawn.properties(height=260))
+
+
+def _level_lines() -> alt.Chart:
+    """Horizontal reference lines."""
+    found: alt.Chart = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3]).encode(y="value:Q", tooltip=["label:N"])
+    return found
 
 
 def heat() -> dict[str, Any]:
@@ -73,8 +83,7 @@ def curves() -> dict[str, Any]:
         y=alt.Y("value:Q", scale=_VALUE_SCALE, title=None),
         tooltip=["label:N", "x:Q", alt.Tooltip("value:Q", format=".3f")],
     )
-    rule = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3]).encode(y="value:Q", tooltip=["label:N"])
-    return _definition(alt.layer(line, rule).properties(height=280))
+    return _definition(alt.layer(line, _level_lines()).properties(height=280))
 
 
 def bars() -> dict[str, Any]:
@@ -112,6 +121,7 @@ def points() -> dict[str, Any]:
 CHARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "intervals": intervals,
     "timeline": timeline,
+    "series": series,
     "heat": heat,
     "curves": curves,
     "bars": bars,

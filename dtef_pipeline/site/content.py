@@ -185,6 +185,13 @@ def shown_columns(table: Table) -> list[Column]:
     return shown
 
 
+def constant_columns(table: Table) -> list[tuple[str, Any]]:
+    """The title and the value of each column that is left out because all rows have the same."""
+    shown = {column.name for column in shown_columns(table)}
+    left = [column for column in table.columns if column.name not in shown and column.kind != "note" and table.rows]
+    return [(column.title, value) for column in left if not is_unknown(value := table.rows[0].get(column.name))]
+
+
 def footnotes(table: Table) -> list[str]:
     """The different remarks of a table's columns of notes, in the order of its rows."""
     names = [column.name for column in table.columns if column.kind == "note"]

@@ -167,11 +167,11 @@ def _timeline(row: Mapping[str, Any], own: pd.DataFrame) -> Chart:
 def series_chart(series: pd.DataFrame) -> Chart:
     """The scores of several series in one chart, a line each. Takes rows of `drift_series`."""
     shown = [
-        {"at": one["snapshot"], "value": one["score"], "kind": f"{one['model']}, {one['way']}"}
+        {"at": one["snapshot"], "value": one["score"], "label": f"{one['model']}, {one['way']}"}
         for one in table_rows(series)
         if not is_unknown(one["score"])
     ]
-    return Chart("timeline", shown, "Mean score of each snapshot")
+    return Chart("series", shown, "Mean score of each snapshot")
 
 
 def _flagged(contents: SiteContents, family: ShownFamily) -> Iterator[Block]:

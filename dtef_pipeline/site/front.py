@@ -25,9 +25,7 @@ def front_page(contents: SiteContents, made: str) -> Page:
     ]
     sections = [_models(contents), _changes(contents), _alarms(contents), _costs(contents)]
     answer = (
-        f"{counted(len(contents.model_paths), 'model')} in {counted(len(families), 'family')}: what was found."
-        if families
-        else made
+        f"{counted(len(contents.model_paths), 'model')} evaluated in {counted(len(families), 'family')}." if families else made
     )
     return Page(FRONT_PAGE, "Evaluation results", answer, sections, template="front.html.j2", values={"cards": cards})
 

@@ -8,6 +8,7 @@ from dtef_pipeline.report.stored_rows import cost_decimals, decimals, p_value, w
 from dtef_pipeline.site.content import Estimate, Kind, is_unknown
 
 UNKNOWN = "–"
+_SCORE_DIGITS = 3
 
 
 def show(value: Any, kind: Kind = "text") -> str:
@@ -15,7 +16,7 @@ def show(value: Any, kind: Kind = "text") -> str:
     if is_unknown(value):
         return UNKNOWN
     if isinstance(value, Estimate):
-        return written(value.value or 0.0, _digits(value), sign="+" if kind == "signed" else "")
+        return written(value.value or 0.0, _digits(value, kind), sign="+" if kind == "signed" else "")
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
@@ -27,11 +28,13 @@ def show_interval(value: Estimate, kind: Kind = "text") -> str:
     """`0.712 to 0.768`; empty where it has none."""
     if is_unknown(value.low) or is_unknown(value.high) or is_unknown(value.value):
         return ""
-    places, sign = _digits(value), "+" if kind == "signed" else ""
+    places, sign = _digits(value, kind), "+" if kind == "signed" else ""
     return f"{written(value.low or 0.0, places, sign=sign)} to {written(value.high or 0.0, places, sign=sign)}"
 
 
-def _digits(value: Estimate) -> int:
+def _digits(value: Estimate, kind: Kind) -> int:
+    if kind in ("score", "signed"):
+        return _SCORE_DIGITS
     known = [end for end in (value.low, value.high) if not is_unknown(end)]
     return (
         decimals(value.value or 0.0, *(float(end) for end in known if end is not None))
@@ -51,8 +54,8 @@ def _show_number(value: float, kind: Kind) -> str:
         case "p":
             return p_value(value)
         case "signed":
-            return written(value, 3, sign="+")
+            return written(value, _SCORE_DIGITS, sign="+")
         case "score":
-            return written(value, 3)
+            return written(value, _SCORE_DIGITS)
         case _:
             return written(value, 0) if value == int(value) else written(value, decimals(value))

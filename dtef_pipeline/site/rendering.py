@@ -26,6 +26,7 @@ from dtef_pipeline.site.content import (
     Prose,
     Table,
     TemplateBlock,
+    constant_columns,
     footnotes,
     is_unknown,
     plain_value,
@@ -50,6 +51,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters.update(show=show, interval=show_interval, json=script_json, shown_columns=shown_columns, footnotes=footnotes)
+    found.filters.update(constants=constant_columns)
     found.filters.update(ticks=_with_code)
     found.tests.update(
         unknown=is_unknown,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dtef_pipeline.site.content import DataFile, Page, table_rows
+from dtef_pipeline.site.content import DataFile, Page, is_unknown, table_rows
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
 from dtef_pipeline.site.paths import COMPARE_PAGE, file_names
 from dtef_pipeline.text.counted import counted
@@ -36,9 +36,13 @@ def _manifest(contents: SiteContents, family: ShownFamily, files: dict[str, str]
         [
             label.get(row["model_variant"], row["model"]),
             label.get(row["other_variant"], row["other_model"]),
-            [row["difference"], row["low"], row["high"]] if row["difference"] == row["difference"] else None,
+            None if is_unknown(row["difference"]) else [row["difference"], row["low"], row["high"]],
             row["verdict"],
-            " · ".join(str(row[name]) for name in ("first_level", "context_level", "condition", "metric") if row.get(name)),
+            " · ".join(
+                str(row[name])
+                for name in ("first_level", "context_level", "condition", "metric")
+                if not is_unknown(row.get(name))
+            ),
         ]
         for row in table_rows(found)
     ]
@@ -56,7 +60,7 @@ def _manifest(contents: SiteContents, family: ShownFamily, files: dict[str, str]
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(one) for one in value]
-    return None if value != value else value
+    return None if is_unknown(value) else value
 
 
 def _data_files(family: ShownFamily, files: dict[str, str]) -> Iterator[DataFile]:

@@ -4,7 +4,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const {make} = dtef, out = document.getElementById("compared");
   const {families} = JSON.parse(document.getElementById("manifest").textContent);
   const choice = document.getElementById("choice"), fields = {a: document.getElementById("model-a"), b: document.getElementById("model-b")};
-  const MOST = 50;
+  const MOST = 25;
   choice.hidden = false;
   const names = [...fields.a.options].map((one) => one.value);
   fields.a.value = names.includes(dtef.recall("a")) ? dtef.recall("a") : names[0];
@@ -41,7 +41,7 @@ document.addEventListener("DOMContentLoaded", () => {
       cell(number(x), "score", x), cell(number(y), "score", y), cell(number(x - y, true), "score", x - y)));
     const box = make("div", {class: "table", id: `items-${family.name}`},
       make("p", {}, `Of ${both.length} items that both have a score on, ${a} is better on ${wins}, ${b} on ${losses}.` + (differ.length > MOST ? ` The ${MOST} largest differences:` : "")),
-      make("div", {class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Items"}, make("table", {},
+      make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": "Items"}, make("table", {},
         make("caption", {}, "Items, the largest difference first"),
         make("thead", {}, make("tr", {}, ...["Item", a, b, "A less B"].map((text, at) => make("th", {scope: "col", class: at ? "score" : "long"}, text)))),
         make("tbody", {}, ...rows))));
