@@ -26,11 +26,10 @@ $(BIN)/.installed: $(BIN)/.runs
 	$(PYTHON) install.py --all
 	touch $@
 
-demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boards of surveys, rubrics, questions, games and votes, write the reports
+demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boards of surveys, rubrics, questions, games and votes, write the report
 	$(BIN)/dtef add data/rounds/S1 data/rounds/S2
 	$(BIN)/dtef run --round S1 --round S2 --context 0 --context 5 \
 		--model baselines --model local/smollm2-135m --limit local/smollm2-135m=12
-	@cp $(STATE)/warehouse/report.html $(STATE)/report.html
 	@echo
 	@echo "Rubrics: two blueprints on stored, invented responses. Functions and similarity are computed now; verdicts are invented, too."
 	$(BIN)/dtef import responses data/stored_responses.jsonl
@@ -39,12 +38,11 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boa
 	$(BIN)/dtef rubric board --by blueprint --blueprint 'demo-*'
 	@echo
 	@echo "Human preference: pairs of these responses, as a reviewer gets them on a page, and 128 votes of eight reviewers. Votes, reviewers and"
-	@echo "models are invented. The page of the rubrics has the scores in a chapter of its own."
+	@echo "models are invented. The report has the scores on a page of its own."
 	$(BIN)/dtef preference pairs --family rubric --only 'demo-*' --per-item 3
 	$(BIN)/dtef preference vote --family rubric --reviewer you --pairs 10 --out $(STATE)/votes_page
 	$(BIN)/dtef import votes data/stored_votes.jsonl
 	$(BIN)/dtef preference board --refresh
-	$(BIN)/dtef report --family rubric --out $(STATE)/rubric_report
 	@echo
 	@echo "Questions: 80 invented items in the layouts of MMLU, GSM8K, HumanEval and Socioscope. The model in this process answers six now;"
 	@echo "what it said of the others was stored. Code that it wrote is run in a sandbox; where there is none, it has no score."
@@ -55,17 +53,15 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boa
 	$(BIN)/dtef qa add demo-socioscope data/questions/socioscope/questions.json --corpus data/questions/socioscope $(DEMO_SUITES)
 	$(BIN)/dtef qa run --suite 'demo-*' --model local/smollm2-135m --judge none
 	$(BIN)/dtef qa board --suite 'demo-*'
-	$(BIN)/dtef report --family qa --out $(STATE)/qa_report
 	@echo
 	@echo "Games: baselines, which are simple rules, play six scenarios, ten seeds each in all seats. The model in this process plays two seeds of"
 	@echo "Kuhn poker against perfect play, and writes three texts for that. So few episodes say nothing of it, and it has no interval."
 	$(BIN)/dtef games run --player baselines --seeds 1-10 --no-roll-ups
 	$(BIN)/dtef games run --scenario poker/kuhn --player local/smollm2-135m --opponent nash --seeds 7-8
 	$(BIN)/dtef games board
-	$(BIN)/dtef report --family games --out $(STATE)/games_report
+	$(BIN)/dtef report --out $(STATE)/report
 	@echo
-	@echo "Report: $(STATE)/report.html; of the rubrics: $(STATE)/rubric_report/index.html; of the questions: $(STATE)/qa_report/index.html;"
-	@echo "of the games: $(STATE)/games_report/index.html; a page to vote on: $(STATE)/votes_page/votes.html"
+	@echo "Report, over all of these: $(STATE)/report/index.html; a page to vote on: $(STATE)/votes_page/votes.html"
 	@echo "Dagster UI on the same state: make ui"
 
 test: setup ## every check: formatting, lint, types (beside the tests), tests
@@ -95,9 +91,8 @@ lock: ## compile requirements.lock again (needs uv)
 		pyproject.toml --output-file requirements.lock
 
 picture: ## take the README's picture anew, of the report that `make demo` left (needs Chromium)
-	sed 's|</head>|<style>:has(> \#leaderboard) > :not(\#leaderboard), nav, header { display: none !important } section { margin: 0 !important; padding: 0 !important }</style></head>|' $(STATE)/report.html > $(STATE)/picture.html
-	chromium --headless --no-sandbox --hide-scrollbars --window-size=980,765 --virtual-time-budget=8000 \
-		--screenshot=$(CURDIR)/docs/leaderboard.png "file://$(CURDIR)/$(STATE)/picture.html#leaderboard"
+	chromium --headless --no-sandbox --hide-scrollbars --allow-file-access-from-files --window-size=1180,900 --virtual-time-budget=8000 \
+		--screenshot=$(CURDIR)/docs/leaderboard.png "file://$(CURDIR)/$(STATE)/report/survey/index.html#board-1.baselines=1"
 
 wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m hatchling build -t wheel

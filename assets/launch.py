@@ -10,6 +10,14 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from assets import loaded
+from assets.engine.roll_up_names import (
+    GAMES_ROLL_UP_NAMES,
+    PREFERENCE_ROLL_UP_NAMES,
+    QA_ROLL_UP_NAMES,
+    REPORT,
+    ROLL_UP_NAMES,
+    RUBRIC_ROLL_UP_NAMES,
+)
 from assets.stage.dagster_internals import (
     MAX_RETRIES_TAG,
     deaf_mirrors,
@@ -32,32 +40,13 @@ from resources.responses.processes import Process
 from resources.settings import shipped
 
 # Written out, so that a command waits for the modules of its own family alone; a test says when they differ from what is loaded.
-REPORT = "report"
-"""The site over all families: the asset, and the folder of the warehouse that has it. It is made after the roll-ups of each."""
 STAGE_NAMES = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
-BOARD_NAMES = ["leaderboard", "breakdowns", "comparisons", "responsiveness", "segment_gaps", "reliability"]
-ROLL_UP_NAMES = [*BOARD_NAMES, "survey_costs", "survey_drift", REPORT]
 QA_STAGE_NAMES = ["qa_items", "qa_prompts", "qa_responses", "qa_judgements", "qa_executions", "qa_scores"]
-QA_ROLL_UP_NAMES = ["qa_board", "qa_costs", "qa_validity", "qa_drift", REPORT]
 GAMES_STAGE_NAMES = ["scenario_items", "episode_prompts", "episodes", "episode_scores"]
 DECISION_STAGE_NAMES = ["decision_answers", "strategy_values"]
-GAMES_ROLL_UP_NAMES = ["persona_results", "games_costs", "games_drift", REPORT]
-PREFERENCE_ROLL_UP_NAMES = ["preference_scores"]
 RUBRIC_STAGE_NAMES = [
     f"rubric_{name}" for name in ("blueprints", "responses", "judgements", "embeddings", "points", "scores", "summaries")
 ]
-RUBRIC_ROLL_UP_NAMES = [
-    *(f"rubric_{name}" for name in ("board", "corrected", "champions", "agreement", "validity", "drift", "costs")),
-    REPORT,
-]
-FAMILY_ROLL_UPS = {
-    "survey": ROLL_UP_NAMES,
-    "rubric": RUBRIC_ROLL_UP_NAMES,
-    "qa": QA_ROLL_UP_NAMES,
-    "games": GAMES_ROLL_UP_NAMES,
-    **{one.name: one.roll_ups for one in PLUGIN_FAMILIES},
-}
-"""By family."""
 _STARTED = {
     "survey": {*STAGE_NAMES, *ROLL_UP_NAMES},
     "rubric": {*RUBRIC_STAGE_NAMES, *RUBRIC_ROLL_UP_NAMES, "rubric_anchors"},

@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.launch import FAMILY_ROLL_UPS, PREFERENCE_ROLL_UP_NAMES, REPORT
+from assets.engine.roll_up_names import FAMILY_ROLL_UPS, PREFERENCE_ROLL_UP_NAMES, REPORT
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from resources.written_pages import site_folder, write_site

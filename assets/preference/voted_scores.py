@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.launch import REPORT
+from assets.engine.roll_up_names import REPORT
 from assets.preference.preference_panel import vote_settings
 from assets.preference.stored_votes import PREFERENCE_GROUP, every_vote
 from assets.stage.asked import models_of

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assets.engine.roll_up_names import BOARD_NAMES, FAMILY_ROLL_UPS
 from assets.survey.panel_file import known_panel
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.request import LAST_ERROR
@@ -153,8 +154,6 @@ def roll_up_assets(instance: Any, names: Sequence[str], config: Mapping[str, Map
 
 def roll_up(instance: Any, family: str, metric: str | None = None) -> Launched:
     """All roll-ups of a family. `metric`: what counts as the score, where the family has several."""
-    from assets.launch import BOARD_NAMES, FAMILY_ROLL_UPS
-
     return roll_up_assets(
         instance, FAMILY_ROLL_UPS[family], {name: {"metric": metric} for name in BOARD_NAMES} if metric else {}
     )

@@ -20,7 +20,7 @@ from dtef_pipeline.site.verdict_sentences import best_of_models
 from dtef_pipeline.text.counted import counted, plural
 
 _ITEM_MEASURE = "Mean score over items, 0-1, higher is better"
-_ITEM_COLUMNS = (
+_FURTHER_COLUMNS = (
     Column("n_items", "Items", "count", always=True),
     Column("coverage", "Coverage", "percent"),
     Column("parse_rate", "Read", "percent"),
@@ -61,13 +61,13 @@ def _boards(frame: pd.DataFrame, family: Family) -> Iterator[RankedBoard]:
     for at, (values, own) in enumerate(frame.groupby(ways, sort=True, dropna=False)):
         rows = [_row(one) for one in table_rows(own.sort_values(["rank", "model"]))]
         title = " · ".join(str(value) for value in values if value)
-        yield RankedBoard(str(at) if at else "", title, _ITEM_MEASURE, rows, columns=_ITEM_COLUMNS)
+        yield RankedBoard(str(at) if at else "", title, _ITEM_MEASURE, rows, columns=_FURTHER_COLUMNS)
 
 
 def _row(one: dict[Any, Any]) -> BoardRow:
     score = Estimate(one["score"], one["score_low"], one["score_high"])
     rank, low, high = (None if pd.isna(one[name]) else int(one[name]) for name in ("rank", "rank_low", "rank_high"))
-    more = {column.name: one[column.name] for column in _ITEM_COLUMNS}
+    more = {column.name: one[column.name] for column in _FURTHER_COLUMNS}
     return BoardRow(one["model"], score, rank, low, high, note=one["note"] or "", more=more)
 
 
@@ -78,7 +78,7 @@ def _by_part(frame: pd.DataFrame, family: Family) -> Section:
         Column("model", "Model"),
         Column("rank", "Rank", "count", always=True),
     ]
-    columns += [Column("score", "Score", "score"), *_ITEM_COLUMNS]
+    columns += [Column("score", "Score", "score"), *_FURTHER_COLUMNS]
     rows = [{**one, "score": Estimate(one["score"], one["score_low"], one["score_high"])} for one in table_rows(frame)]
     rows.sort(key=lambda row: [row[name] for name in (*levels, "model")])
     return Section("parts", f"By {family.part}", [Table(f"Scores in each {family.part}", columns, rows)])

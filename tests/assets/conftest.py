@@ -12,7 +12,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.launch import ROLL_UP_NAMES, STAGE_NAMES, Launched, materialize
+from assets.engine.roll_up_names import ROLL_UP_NAMES
+from assets.launch import STAGE_NAMES, Launched, materialize
 from assets.survey.rounds import ROUND_SEGMENT, known_keys, register_round
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.adapters import read_survey, read_surveys

@@ -24,7 +24,8 @@ from dagster._daemon.backfill import execute_backfill_iteration
 from dagster_graphql.client.query import LAUNCH_PARTITION_BACKFILL_MUTATION, LAUNCH_PIPELINE_REEXECUTION_MUTATION
 from dagster_graphql.test.utils import execute_dagster_graphql
 
-from assets.launch import ROLL_UP_NAMES, STAGE_NAMES
+from assets.engine.roll_up_names import ROLL_UP_NAMES
+from assets.launch import STAGE_NAMES
 from assets.stage.dagster_internals import RANGE_END, RANGE_START
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey

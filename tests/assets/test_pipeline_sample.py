@@ -8,7 +8,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.launch import BOARD_NAMES, STAGE_NAMES, Launched
+from assets.engine.roll_up_names import BOARD_NAMES
+from assets.launch import STAGE_NAMES, Launched
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.statistics.seed import SEED

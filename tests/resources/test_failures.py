@@ -71,7 +71,10 @@ def test_a_database_server_that_is_away_is_one_line_with_a_remedy() -> None:
 
 def test_what_nobody_expected_is_its_kind_and_one_line() -> None:
     assert in_words(links(KeyError("round"))) is None
-    assert one_line([ErrorLink("dagster._core.errors.Wrapper", "op failed"), ErrorLink("KeyError", "'a'\nmore")]) == "KeyError: 'a'"
+    assert (
+        one_line([ErrorLink("dagster._core.errors.Wrapper", "op failed"), ErrorLink("KeyError", "'a'\nmore")])
+        == "KeyError: 'a'"
+    )
     with pytest.raises(ValueError, match="rouds") as caught:
         Strict.model_validate({"rouds": 1})
     told = one_line(links(caught.value))

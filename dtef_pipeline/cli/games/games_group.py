@@ -158,7 +158,7 @@ GAMES = FamilyWords(
         dtef games run --estimate     say what a league would ask and cost
         dtef games run --player NAME  have players play a league, and score them
         dtef games board              show who plays best
-        dtef report --family games    write the results as pages, with episodes move by move
+        dtef report                   write the results of all families as a site
         dtef games decisions          read a model's whole strategy off every decision of a small game
         dtef games add FILE           take in personas or scenarios of a file; `dtef export` writes one
         dtef games remove SCENARIO    take the results of a scenario away

@@ -78,7 +78,7 @@ def plugin_group(family: Family) -> click.Group:
         dtef {name} add PATH       make it known
         dtef {name} run            ask models and score what they answer
         dtef {name} board          show who does best
-        dtef report --family {name}   write the results as an HTML page
+        dtef report                   write the results of all families as a site
     """,
             part=part,
             parts=parts,

@@ -145,7 +145,7 @@ def refresh() -> int:
     _check_votes(warehouse, votes, tuple(vote_settings(settings).items))
     check_home_path(settings)
     with kept_terminal(), dagster_instance() as instance:
-        from assets.launch import PREFERENCE_ROLL_UP_NAMES, REPORT
+        from assets.engine.roll_up_names import PREFERENCE_ROLL_UP_NAMES, REPORT
         from assets.preference.stored_votes import note_votes
 
         note_votes(instance, version_of_votes(votes))

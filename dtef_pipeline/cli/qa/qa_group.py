@@ -102,7 +102,7 @@ QA = FamilyWords(
         dtef qa run --estimate        say what a run would ask and cost
         dtef qa run --model MODEL     ask models, judge and score what they answer
         dtef qa board                 show who does best
-        dtef report --family qa       write the results as HTML pages
+        dtef report                   write the results of all families as a site
         dtef qa remove PART           take a part and its results away
     """,
     part="part",

@@ -170,7 +170,7 @@ RUBRIC = FamilyWords(
         dtef rubric run --estimate    say what a run would ask and cost
         dtef rubric run               ask models, have their responses judged, score them
         dtef rubric board             show who does best
-        dtef report --family rubric   write the results as HTML pages
+        dtef report                   write the results of all families as a site
         dtef rubric show BLUEPRINT    show what models wrote and what judges said; compare two runs
         dtef rubric remove BLUEPRINT  take a blueprint and its results away
     """,

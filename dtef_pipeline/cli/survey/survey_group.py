@@ -126,7 +126,7 @@ SURVEY = FamilyWords(
         dtef run --estimate    say what a run would ask and cost
         dtef run --round GD4   ask models and score their predictions
         dtef board             show who predicts best
-        dtef report            write the results as one HTML page
+        dtef report            write the results of all families as a site
         dtef remove ROUND      take a round and its results away
     """,
     part="round",

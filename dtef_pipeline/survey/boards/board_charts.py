@@ -15,7 +15,7 @@ from dtef_pipeline.survey.blueprint.options import ContextLevel
 _LINE_NAMES = {LEAVE_ONE_OUT: "leave-one-out marginal", POPULATION_MARGINAL: "population marginal", UNIFORM: "uniform"}
 _SAME_SCORE = 5e-4
 """Scores that lie no further apart than this are one line in a chart."""
-_MOST_MODELS, _MOST_SEGMENTS = 40, 60
+_MOST_CHARTED_MODELS, _MOST_CHARTED_SEGMENTS = 40, 60
 
 
 def board_chart(frame: pd.DataFrame) -> Chart:
@@ -23,16 +23,18 @@ def board_chart(frame: pd.DataFrame) -> Chart:
     rows = _comparable(frame)
     models = [_interval_row(one) for one in table_rows(rows) if not is_computed(one["model_variant"])]
     shown = models or [_interval_row(one) for one in table_rows(rows)]
-    return Chart("intervals", shown[:_MOST_MODELS], "Mean score, 0-1, with its 95% interval", _lines(rows))
+    return Chart("intervals", shown[:_MOST_CHARTED_MODELS], "Mean score, 0-1, with its 95% interval", _lines(rows))
 
 
 def segment_heat_map(frame: pd.DataFrame) -> Chart:
     """Segments down, models across. Takes rows of the breakdown by segment."""
     rows = _comparable(frame)
     means = rows.groupby("segment", observed=True)["score"].mean().sort_values()
-    shown = rows[rows["segment"].isin(means.index[:_MOST_SEGMENTS])].sort_values(["attribute", "segment", "model"])
+    shown = rows[rows["segment"].isin(means.index[:_MOST_CHARTED_SEGMENTS])].sort_values(["attribute", "segment", "model"])
     cells = [{"row": one["segment"], "column": one["model"], "value": one["score"]} for one in table_rows(shown)]
-    return Chart("heat", cells, f"Mean score of the {min(len(means), _MOST_SEGMENTS)} segments that are predicted worst")
+    return Chart(
+        "heat", cells, f"Mean score of the {min(len(means), _MOST_CHARTED_SEGMENTS)} segments that are predicted worst"
+    )
 
 
 def context_curves(frame: pd.DataFrame) -> Chart:

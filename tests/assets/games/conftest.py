@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from assets.engine.roll_up_names import GAMES_ROLL_UP_NAMES
 from assets.games.scenarios import add_scenarios
-from assets.launch import GAMES_ROLL_UP_NAMES, GAMES_STAGE_NAMES, OF_SCENARIOS, Launched, materialize
+from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, Launched, materialize
 from dtef_pipeline.games import packs
 from dtef_pipeline.games.tables import GAMES_TABLES, LEAGUE_SPACE
 from resources.gateway.retries import Backoff

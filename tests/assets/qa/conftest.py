@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from assets.launch import OF_PARTS, QA_ROLL_UP_NAMES, QA_STAGE_NAMES, Launched, materialize
+from assets.engine.roll_up_names import QA_ROLL_UP_NAMES
+from assets.launch import OF_PARTS, QA_STAGE_NAMES, Launched, materialize
 from assets.qa.files import add_parts, known_parts
 from assets.qa.known_suites import known_suites
 from dtef_pipeline.cli.started_runs import dagster_instance

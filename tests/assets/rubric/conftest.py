@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from assets.launch import OF_BLUEPRINTS, RUBRIC_ROLL_UP_NAMES, RUBRIC_STAGE_NAMES, Launched, materialize
+from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
+from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, Launched, materialize
 from assets.rubric.files import RUBRIC_BLUEPRINT, add, known_blueprints
 from dtef_pipeline.cli.started_runs import dagster_instance
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE

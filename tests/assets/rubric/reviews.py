@@ -15,7 +15,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from assets.launch import OF_BLUEPRINTS, RUBRIC_ROLL_UP_NAMES, RUBRIC_STAGE_NAMES, Launched, materialize
+from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
+from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, Launched, materialize
 from assets.rubric.files import add
 from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, INSIGHT_KINDS
 from resources.blueprint_files import RubricFile, content_hash

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assets.launch import RUBRIC_ROLL_UP_NAMES, Launched
+from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
+from assets.launch import Launched
 from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS
 from resources.responses.store import ResponseStore
 from tests.assets.rubric.reviews import Reviews

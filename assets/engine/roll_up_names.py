@@ -1,0 +1,26 @@
+"""The names of the assets over all partitions, by family, and of the report.
+
+Written out, so that a command waits for the modules of its own family alone; a test says when they differ from what is loaded.
+"""
+
+from dtef_pipeline.families import PLUGIN_FAMILIES
+
+REPORT = "report"
+"""The site over all families: the asset, and the folder of the warehouse that has it. It is made after the roll-ups of each."""
+BOARD_NAMES = ["leaderboard", "breakdowns", "comparisons", "responsiveness", "segment_gaps", "reliability"]
+ROLL_UP_NAMES = [*BOARD_NAMES, "survey_costs", "survey_drift", REPORT]
+QA_ROLL_UP_NAMES = ["qa_board", "qa_costs", "qa_validity", "qa_drift", REPORT]
+GAMES_ROLL_UP_NAMES = ["persona_results", "games_costs", "games_drift", REPORT]
+PREFERENCE_ROLL_UP_NAMES = ["preference_scores"]
+RUBRIC_ROLL_UP_NAMES = [
+    *(f"rubric_{name}" for name in ("board", "corrected", "champions", "agreement", "validity", "drift", "costs")),
+    REPORT,
+]
+FAMILY_ROLL_UPS = {
+    "survey": ROLL_UP_NAMES,
+    "rubric": RUBRIC_ROLL_UP_NAMES,
+    "qa": QA_ROLL_UP_NAMES,
+    "games": GAMES_ROLL_UP_NAMES,
+    **{one.name: one.roll_ups for one in PLUGIN_FAMILIES},
+}
+"""By family."""
