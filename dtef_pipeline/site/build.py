@@ -36,12 +36,12 @@ def site_files(
     navigation = [*contents.navigation, *([Link("Preference", PREFERENCE_PAGE)] if votes else [])]
     shared: dict[str, Any] = {"navigation": navigation, "made": made}
     yield from static_files()
-    for one in _contents_of(contents, votes, made):
+    for one in _contents_of(contents, votes):
         yield (one.path, render_data(one)) if isinstance(one, DataFile) else (one.path, render_page(one, shared))
 
 
-def _contents_of(contents: SiteContents, votes: Page | None, made: str) -> Iterator[Page | DataFile]:
-    yield front_page(contents, made)
+def _contents_of(contents: SiteContents, votes: Page | None) -> Iterator[Page | DataFile]:
+    yield front_page(contents)
     for family in contents.families:
         yield leaderboard_page(contents, family)
         yield from family.view.pages()

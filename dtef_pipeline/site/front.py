@@ -16,7 +16,7 @@ from dtef_pipeline.site.paths import DRIFT_PAGE, FRONT_PAGE
 from dtef_pipeline.text.counted import counted
 
 
-def front_page(contents: SiteContents, made: str) -> Page:
+def front_page(contents: SiteContents) -> Page:
     """The first page of the site."""
     families = contents.families
     cards = [
@@ -24,9 +24,8 @@ def front_page(contents: SiteContents, made: str) -> Page:
         for one in families
     ]
     sections = [_models(contents), _changes(contents), _alarms(contents), _costs(contents)]
-    answer = (
-        f"{counted(len(contents.model_paths), 'model')} evaluated in {counted(len(families), 'family')}." if families else made
-    )
+    evaluated = f"{counted(len(contents.model_paths), 'model')} evaluated in {counted(len(families), 'family')}."
+    answer = evaluated if families else "Nothing is evaluated yet: `dtef run` asks models and scores what they answer."
     return Page(FRONT_PAGE, "Evaluation results", answer, sections, template="front.html.j2", values={"cards": cards})
 
 

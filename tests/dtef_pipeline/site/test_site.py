@@ -1,0 +1,135 @@
+"""The pages that all families share, made of a small family: what they say, where links lead, and that hostile names stay text."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import duckdb
+import pytest
+
+from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
+from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of, unpacked
+
+
+class Read(HTMLParser):
+    """The links, ids, script elements and texts of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.scripts: list[dict[str, str | None]] = []
+        self.texts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.links += [str(found["href"])] if tag == "a" else []
+        self.ids += [str(found["id"])] if "id" in found else []
+        self.scripts += [found] if tag == "script" else []
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, str]:
+    return files_of(connected())
+
+
+@pytest.fixture(scope="module")
+def hostile_path(files: dict[str, str]) -> str:
+    return next(path for path in files if path.startswith("models/") and "script" in path)
+
+
+def test_the_front_page_has_verdict_ranks_change_drift_and_cost(files: dict[str, str]) -> None:
+    text = Read(files["index.html"]).text
+    assert "ada is best." in text
+    assert "The largest change is -0.200: bob in Made up." in text
+    assert "Drift in 1 of 1 series" in text
+    assert "$0.2500 for 7 requests." in text
+    assert "0.850 to 0.950" in text
+    assert "Made today." in text
+
+
+def test_a_leaderboard_ranks_models_and_keeps_references_apart(files: dict[str, str]) -> None:
+    page = files["made/index.html"]
+    assert len(re.findall(r'<tr class="reference"', page)) == 1
+    assert len(re.findall(r'<tr class="model"', page)) == 3
+    assert page.count("few items") == 1
+    assert '"label":"a perfect model"' in page
+
+
+def test_every_model_has_a_page_and_every_link_leads_somewhere(files: dict[str, str]) -> None:
+    pages = {path: Read(text) for path, text in files.items() if path.endswith(".html")}
+    assert {"models/ada.html", "models/bob.html", "models/index.html"} < set(pages)
+    for path, page in pages.items():
+        for link in page.links:
+            target, _, anchor = link.partition("#")
+            folder = path.rpartition("/")[0]
+            parts: list[str] = []
+            for part in [*folder.split("/"), *target.split("/")] if target else path.split("/"):
+                parts = parts[:-1] if part == ".." else [*parts, part] if part else parts
+            assert "/".join(parts) in files, f"{path}: {link}"
+            if anchor and "=" not in anchor:
+                assert anchor in pages["/".join(parts)].ids, f"{path}: {link}"
+
+
+def test_ids_stand_once_on_a_page(files: dict[str, str]) -> None:
+    for path, text in files.items():
+        if path.endswith(".html"):
+            ids = Read(text).ids
+            assert len(ids) == len(set(ids)), path
+
+
+def test_a_model_is_seen_from_its_own_side(files: dict[str, str]) -> None:
+    ada, bob = (Read(files[f"models/{name}.html"]).text for name in ("ada", "bob"))
+    assert "Made up: rank 1 of 3, 0.900 (0.850 to 0.950)." in ada
+    assert "better +0.300 +0.200 to +0.400" in ada
+    assert "worse -0.300 -0.400 to -0.200" in bob
+    assert "-0.200 -0.300 to -0.100" in bob, "its drift"
+    assert "$0.2500 in all." in bob
+
+
+def test_two_models_are_compared_by_item(files: dict[str, str]) -> None:
+    items, ada = unpacked(files["compare/made.js"]), unpacked(files["compare/made/ada.js"])
+    assert items["item"] == ["x", "y"]
+    assert (ada["at"], ada["score"]) == ([0, 1], [0.9, 0.8])
+
+
+def test_drift_names_what_moved(files: dict[str, str]) -> None:
+    text = Read(files["drift.html"]).text
+    assert "1 of the watched series drifted." in text
+    assert '"at":"2026-01-03","value":0.4' in files["drift.html"].replace("0.39999999999999997", "0.4")
+
+
+def test_hostile_names_are_text_and_scripts_are_the_sites_own(files: dict[str, str], hostile_path: str) -> None:
+    assert HOSTILE in Read(files[hostile_path]).text
+    for path, text in files.items():
+        if path.endswith(".html"):
+            sources = [one.get("src") for one in Read(text).scripts if one.get("type") != "application/json"]
+            assert all(source and re.fullmatch(r"(\.\./)*static/[a-z]+\.js", source) for source in sources), path
+            assert "<script>alert" not in text, path
+
+
+def test_every_file_has_a_mark(files: dict[str, str]) -> None:
+    for path, text in files.items():
+        assert PAGE_MARK in text if path.endswith(".html") else text.startswith(SCRIPT_MARK), path
+
+
+def test_pages_need_no_network_but_their_own_folder(files: dict[str, str]) -> None:
+    for path, text in files.items():
+        if path.endswith(".html"):
+            assert not re.search(r"""(?:src|href)="(?:https?:)?//""", text), path
+            assert "default-src 'none'" in text, path
+
+
+def test_an_empty_warehouse_makes_a_site_that_says_how_to_begin() -> None:
+    files = files_of(duckdb.connect())
+    assert "dtef run" in files["index.html"]
+    assert {"index.html", "compare.html", "drift.html", "data.html", "method.html", "models/index.html"} < set(files)
