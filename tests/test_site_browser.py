@@ -1,0 +1,126 @@
+"""The site in a real browser, opened from disk. Skipped where there is no Chromium and apt may not install it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from tests.dtef_pipeline.report.browser import Browser, until
+from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of
+
+WIDTHS = (1200, 390)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    write_site(folder, files_of(connected()))
+    return folder
+
+
+def write_site(folder: Path, pages: dict[str, str]) -> None:
+    for path, text in pages.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+
+
+def is_quiet(browser: Browser) -> bool:
+    """Whether the page reported nothing but hints of the chart library."""
+    return not [line for line in browser.said if '"value": "WARN"' not in line]
+
+
+def faults_of_axe(browser: Browser) -> list[str]:
+    """What axe-core finds on the page, with the first element of each fault."""
+    browser.does(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+    browser.does("window.found = null; axe.run().then(result => { window.found = result.violations })")
+    until(lambda: browser.does("window.found !== null"))
+    return list(browser.does("window.found.map(fault => `${fault.id}: ${fault.nodes[0].html}`)"))
+
+
+def check_page(browser: Browser, page: Path, width: int) -> None:
+    """The page asks nobody, reports nothing, fits the window, folds open too, and axe finds nothing."""
+    browser.opens(page, width=width)
+    browser.does("document.querySelectorAll('details').forEach(fold => { fold.open = true })")
+    assert is_quiet(browser), (page.name, browser.said)
+    assert all(address.startswith("file://") for address in browser.requested), page.name
+    assert browser.does("document.documentElement.scrollWidth") <= width, page.name
+    assert faults_of_axe(browser) == [], page.name
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_page_is_sound(browser: Browser, site: Path, width: int) -> None:
+    for page in sorted(site.rglob("*.html")):
+        check_page(browser, page, width)
+
+
+def test_pages_are_sound_in_the_dark(browser: Browser, site: Path) -> None:
+    for name in ("index.html", "made/index.html"):
+        browser.opens(site / name)
+        browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        assert faults_of_axe(browser) == [], name
+
+
+def test_hostile_names_do_not_run(browser: Browser, site: Path) -> None:
+    browser.opens(site / "made" / "index.html")
+    assert any(HOSTILE in text for text in browser.texts("tbody th"))
+    assert browser.does("document.querySelectorAll('tbody script, figure script:not([type])').length") == 0
+    browser.opens(site / "compare.html")
+    until(lambda: browser.texts("#compared h2"))
+    assert is_quiet(browser)
+
+
+def test_charts_are_drawn(browser: Browser, site: Path) -> None:
+    browser.opens(site / "made" / "index.html")
+    until(lambda: browser.does("document.querySelectorAll('figure svg.marks').length") == 1)
+    assert any("ada" in text for text in browser.texts("figure svg text"))
+
+
+def test_a_table_sorts_filters_and_keeps_its_state_in_the_address(browser: Browser, site: Path) -> None:
+    browser.opens(site / "made" / "index.html")
+    names = "#board-1-table tbody tr:not([hidden]) th bdi"
+    shown = "[...document.querySelectorAll('#board-1-table tbody tr')].filter(row => row.offsetParent).length"
+    assert browser.does(shown) == 3
+    browser.does("document.querySelector('[data-references]').click()")
+    assert browser.does(shown) == 4
+    browser.does(
+        "[...document.querySelectorAll('#board-1-table thead button')].find(head => head.textContent === 'Score').click()"
+    )
+    assert browser.texts(names) == ["ada", "everybody", "bob", HOSTILE]
+    browser.does("document.activeElement.blur()")
+    address = browser.does("location.href")
+    browser.visits(address)
+    browser.reloads()
+    assert browser.texts(names) == ["ada", "everybody", "bob", HOSTILE]
+    assert browser.does(shown) == 4
+
+
+def choose(browser: Browser, side: str, model: str) -> None:
+    browser.does(
+        f"field = document.getElementById('model-{side}'); field.value = '{model}'; field.dispatchEvent(new Event('change'))"
+    )
+
+
+def test_two_models_are_chosen_and_the_address_leads_to_them(browser: Browser, site: Path) -> None:
+    browser.opens(site / "compare.html")
+    choose(browser, "a", "ada")
+    choose(browser, "b", "bob")
+    until(lambda: "ada is better than bob" in " ".join(browser.texts("#compared li")))
+    assert "ada is better on 2" in " ".join(browser.texts("#compared p"))
+    assert browser.does("location.hash") == "#a=ada&b=bob"
+    browser.reloads()
+    until(lambda: "ada is better than bob" in " ".join(browser.texts("#compared li")))
+    choose(browser, "a", "bob")
+    until(lambda: browser.texts("#compared p") == ["Choose two different models."])
+
+
+def test_tables_and_texts_stay_without_scripts(browser: Browser, site: Path) -> None:
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.call("Page.navigate", url=(site / "made" / "index.html").as_uri())
+        until(lambda: browser.does("document.readyState") == "complete")
+        shown = "[...document.querySelectorAll('#board-1-table tbody tr')].filter(row => row.offsetParent).length"
+        assert browser.does(shown) == 4
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
