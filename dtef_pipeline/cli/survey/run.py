@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -118,6 +119,12 @@ def _without_prompts(warehouse: Warehouse, chosen: Selection, keys: Sequence[str
     return [key for key in keys if split_partition_key(key) not in made]
 
 
+def _report_written(settings: Settings) -> dict[str, str]:
+    """The address of the report in a warehouse on this computer; nothing where there is none."""
+    page = Path(settings.warehouse).absolute() / "report" / "index.html"
+    return {"the report": page.as_uri()} if page.is_file() else {}
+
+
 def ui(host: str, port: int) -> int:
     settings = Settings.from_environment()
     open_warehouse(new=True)
@@ -140,8 +147,9 @@ def ui(host: str, port: int) -> int:
     address = f"http://{host}:{port}"
     click.echo(f"Dagster on {address} (state: {without_secrets(settings.warehouse)}); stop with Ctrl-C")
     # The page "Lineage" opens with its groups closed.
-    for what, place in PLACES_IN_THE_UI.items():
-        click.echo(f"  {what + ':':<{max(map(len, PLACES_IN_THE_UI)) + 1}} {address}/{place}")
+    places = {what: f"{address}/{place}" for what, place in PLACES_IN_THE_UI.items()} | _report_written(settings)
+    for what, place in places.items():
+        click.echo(f"  {what + ':':<{max(map(len, places)) + 1}} {place}")
     # Started elsewhere than here, so every place is given in full. In a session of its own: a Ctrl-C reaches all processes of a terminal at
     # once, but Dagster's are to be stopped by the one that started them.
     environment = {**os.environ, **settings.environment()}
