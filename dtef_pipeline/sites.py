@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
@@ -18,12 +18,17 @@ from dtef_pipeline.site.family_view import FamilySite
 from dtef_pipeline.site.preference_page import PREFERENCE_READ
 
 
-def family_sites() -> list[FamilySite]:
-    """The place of each family; those with rooms of their own bring it in `FAMILY.site.family_site`."""
-    return [
+def family_sites(instead: Iterable[FamilySite] = ()) -> list[FamilySite]:
+    """The place of each family; those with rooms of their own bring it in `FAMILY.site.family_site`.
+
+    `instead`: places that are made of more than tables, such as that of games with the rules of their scenarios.
+    """
+    sites = [
         item_site(one) if one.is_assembled else import_module(f"dtef_pipeline.{one.name}.site.family_site").SITE
         for one in FAMILIES
     ]
+    given = {one.family: one for one in instead}
+    return [given.get(one.family, one) for one in sites]
 
 
 def site_tables() -> set[str]:
@@ -33,13 +38,13 @@ def site_tables() -> set[str]:
     return own | metrics | {*SHARED_TABLES, *PREFERENCE_READ}
 
 
-def make_site(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str]]:
-    """Every file of the site: path and text."""
+def make_site(connection: duckdb.DuckDBPyConnection, instead: Iterable[FamilySite] = ()) -> Iterator[tuple[str, str]]:
+    """Every file of the site: path and text. `instead`: as of `family_sites`."""
     metrics = {one.name: one.paired.metrics if one.paired else () for one in FAMILIES}
     made = (
         f"Made on {datetime.now(UTC):%Y-%m-%d at %H:%M} UTC by dtef-pipeline {version('dtef-pipeline')}{_of_data(connection)}."
     )
-    return site_files(connection, family_sites(), {**metrics, ELSEWHERE: ()}, made)
+    return site_files(connection, family_sites(instead), {**metrics, ELSEWHERE: ()}, made)
 
 
 def _of_data(connection: duckdb.DuckDBPyConnection) -> str:

@@ -8,13 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
 import pyarrow.fs as pafs
 
 from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
 from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from dtef_pipeline.site.family_view import FamilySite
 
 PAGES_LIST = ".pages.json"
 """The file that says which pages of a folder were written here: the hash of each by its name."""
@@ -54,12 +57,12 @@ def write_pages(
     return WrittenPages(sizes, removed)
 
 
-def write_site(warehouse: Warehouse) -> WrittenPages:
-    """Write the site over all families into the folder of the warehouse."""
+def write_site(warehouse: Warehouse, instead: Iterable[FamilySite] = ()) -> WrittenPages:
+    """Write the site over all families into the folder of the warehouse. `instead`: as of `sites.family_sites`."""
     from dtef_pipeline.sites import make_site, site_tables
 
     def write(connection: duckdb.DuckDBPyConnection) -> WrittenPages:
-        return write_pages(warehouse.fs, site_folder(warehouse), make_site(connection), warehouse.put)
+        return write_pages(warehouse.fs, site_folder(warehouse), make_site(connection, instead), warehouse.put)
 
     return warehouse.query(write, only=site_tables())
 

@@ -13,10 +13,16 @@ from dtef_pipeline.documents import in_one_line
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.manifest import ScenarioManifest, manifests_in_play, read_manifests
 from dtef_pipeline.games.personas import Persona, latest_personas, read_persona_versions
+from dtef_pipeline.games.site.words import KnownGames
 from resources.settings import Settings, shipped
 from resources.votes.game_documents import GameDocumentKind, StoredDocuments, stored_documents
 
 _Kept = TypeVar("_Kept", Persona, ScenarioManifest)
+
+
+def known_games(settings: Settings) -> KnownGames:
+    """Scenarios in play and all personas, as the report shows them. Raises as `known_scenario_versions` and `known_persona_versions`."""
+    return KnownGames(known_scenarios(settings), known_persona_versions(settings))
 
 
 def known_scenarios(settings: Settings, conflicts: dict[str, str] | None = None) -> dict[str, ScenarioManifest]:

@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
+from assets.games.known_games import known_games
 from assets.stage.panel_drift import panel_drift, scored_in
 from assets.survey.moved_questions import named
 from dtef_pipeline.asking.snapshot_order import snapshot_order
@@ -24,7 +25,9 @@ from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.games.site.family_site import games_site
 from dtef_pipeline.report.terminal import render
+from dtef_pipeline.site.family_view import FamilySite
 from dtef_pipeline.site.paths import FRONT_PAGE
 from dtef_pipeline.sites import make_site, site_tables
 from dtef_pipeline.survey.blueprint.export import weval_yaml
@@ -174,7 +177,7 @@ def _write_zip(out: Path, connection: duckdb.DuckDBPyConnection) -> int:
     count = 0
     try:
         with ZipFile(partial_file, "w", ZIP_DEFLATED) as archive:
-            for path, text in make_site(connection):
+            for path, text in make_site(connection, _sites_of_documents()):
                 count += 1
                 archive.writestr(f"{out.stem}/{path}", text)
         partial_file.replace(out)
@@ -197,7 +200,12 @@ def _write_folder(out: Path, connection: duckdb.DuckDBPyConnection) -> WrittenPa
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
 
-    return write_pages(fs, folder, make_site(connection), put)
+    return write_pages(fs, folder, make_site(connection, _sites_of_documents()), put)
+
+
+def _sites_of_documents() -> list[FamilySite]:
+    """Places of families that show documents beside their tables."""
+    return [games_site(known_games(Settings.from_environment()))]
 
 
 def scored_rounds(warehouse: Warehouse, asked: tuple[str, ...]) -> list[str]:

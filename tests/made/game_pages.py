@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -17,12 +16,15 @@ from dtef_pipeline.games.episode import BaselineGames, LeaguePlan, Match
 from dtef_pipeline.games.episode_items import GameItem
 from dtef_pipeline.games.episode_rows import EpisodeColumns
 from dtef_pipeline.games.episode_scores import episode_scores
-from dtef_pipeline.games.manifest import ScenarioManifest, read_manifests
+from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.persona_results import game_results
 from dtef_pipeline.games.personas import Persona, Player
-from dtef_pipeline.games.report.pages import games_pages
+from dtef_pipeline.games.site.family_site import games_site, read_games
+from dtef_pipeline.games.site.words import KnownGames
 from dtef_pipeline.games.tables import EPISODE_TURNS
+from dtef_pipeline.site.build import site_files
+from dtef_pipeline.site.family_view import FamilyView
 from tests.made.made_games import response_to
 
 SCENARIOS = Path(__file__).parents[2] / "data" / "scenarios"
@@ -92,13 +94,13 @@ def connected_games(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection
     return connection
 
 
-def games_pages_of(
-    tables: Mapping[str, pa.Table], manifests: Mapping[str, ScenarioManifest] = MappingProxyType({})
-) -> dict[str, str]:
-    return dict(games_pages(connected_games(tables), manifests or read_manifests(SCENARIOS)))
+def games_view(tables: Mapping[str, pa.Table], known: KnownGames | None = None) -> FamilyView:
+    """What games show of these tables; `known`: None: the shipped scenarios."""
+    return read_games(connected_games(tables), known or KnownGames(read_manifests(SCENARIOS)))
 
 
-def written_games_pages(folder: Path, tables: Mapping[str, pa.Table]) -> Path:
-    for name, page in games_pages_of(tables).items():
-        (folder / name).write_text(page, encoding="utf-8")
-    return folder
+def games_files(tables: Mapping[str, pa.Table], known: KnownGames | None = None) -> dict[str, str]:
+    """The files of a site of these tables alone, without those that all pages share."""
+    site = games_site(known or KnownGames(read_manifests(SCENARIOS)))
+    files = site_files(connected_games(tables), [site], {}, "made for a test")
+    return {path: text for path, text in files if not path.startswith("static/")}

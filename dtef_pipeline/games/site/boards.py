@@ -1,0 +1,162 @@
+"""The leaderboards of games: of each scenario the models by their mean reward, with baselines to read it by; and the verdict on the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.games.in_play import unit_in_words
+from dtef_pipeline.games.metrics import FORFEIT_RATE, ILLEGAL_RATE, SUCCESS_RATE
+from dtef_pipeline.games.personas import NO_PERSONA, PERSONA_STATUS, unapproved_mark
+from dtef_pipeline.games.same_games import GAMES_NOTE, PLAYED_COVERAGE, UNPLAYED_NOTE, places
+from dtef_pipeline.games.site.league_rows import PLAYER_KEYS, ScenarioResults
+from dtef_pipeline.games.site.same_seeds import against, in_words
+from dtef_pipeline.games.site.words import per_unit
+from dtef_pipeline.site.content import Column, Estimate, is_unknown, table_rows
+from dtef_pipeline.site.family_view import BoardRow, RankedBoard
+from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.text.counted import counted
+
+BOARD_HOW = (
+    "A score is the mean reward over all episodes, against all opponents. Its interval goes by seeds: all seats, opponents and draws of one "
+    "deal belong together. Models that lack games which others have are not ranked. Baselines play for nothing and always alike."
+)
+_FURTHER = (
+    Column("won", "Won", "percent", "Episodes won, of all episodes"),
+    Column("illegal", "Illegal texts", "number", "Texts that were no legal move, per turn; lower is better", always=True),
+    Column("forfeited", "Forfeited", "percent", "Episodes lost for want of a legal move; lower is better", more=True),
+    Column("n_episodes", "Episodes", "count", more=True),
+    Column("n_clusters", "Seeds", "count", "Deals, which the interval goes by", more=True),
+)
+
+
+class PlayedBoard(NamedTuple):
+    """A board with what it is about."""
+
+    found: ScenarioResults
+    persona: str
+    """What its models play as; empty: as themselves."""
+    board: RankedBoard
+
+
+def ordered(boards: Iterable[PlayedBoard]) -> list[PlayedBoard]:
+    """Boards in the order of the page: that of most models first."""
+    return sorted(boards, key=lambda one: (-len(one.board.models), -len(one.found.episodes), one.board.title))
+
+
+def boards_of(found: ScenarioResults) -> list[PlayedBoard]:
+    """A board of the models that play a scenario as themselves, and one for each persona that some other model plays there."""
+    rows = found.of_metric()
+    models = rows[~rows["is_baseline"]]
+    as_itself = set(models.loc[models["persona"] == NO_PERSONA, "model_variant"])
+    others = set(models.loc[~models["model_variant"].isin(as_itself), "persona"])
+    personas = [*([NO_PERSONA] if as_itself else []), *sorted(others)]
+    return [PlayedBoard(found, persona, board_of(found, persona)) for persona in personas]
+
+
+def board_of(found: ScenarioResults, persona: str) -> RankedBoard:
+    """The models of a scenario that play as one persona, or as themselves."""
+    rows = found.of_metric()
+    rows = rows[rows["is_baseline"] | (rows["persona"] == persona)]
+    is_ranked = _have_same_games(found, rows)
+    rows = rows.assign(place=places(rows, is_ranked), is_ranked=is_ranked, won=values_of(found, SUCCESS_RATE, rows))
+    as_persona = f" as {found.labels.persona(persona)}" if persona else ""
+    return RankedBoard(
+        "-".join(filter(None, (found.name.replace("/", "-"), persona.replace(":", "-")))),
+        f"{found.title}{as_persona}",
+        f"Mean reward, {unit_in_words(found.unit)}; higher is better",
+        [_board_row(found, row, rows) for row in table_rows(rows)],
+        columns=_FURTHER,
+        how=BOARD_HOW,
+    )
+
+
+def _have_same_games(found: ScenarioResults, rows: pd.DataFrame) -> pd.Series[bool]:
+    """Whether a row is of a model that has every game which any model of these rows has; without episodes, which any player has."""
+
+    if not len(found.episodes):
+        return ~rows["is_baseline"] & ~(rows[PLAYED_COVERAGE] < 1)
+    games = found.episodes.groupby(PLAYER_KEYS)["item_id"].agg(set).to_dict()
+    own = [games.get(key, set()) for key in player_keys(rows)]
+    every = set().union(*(one for one, is_baseline in zip(own, rows["is_baseline"], strict=True) if not is_baseline))
+    return ~rows["is_baseline"] & pd.Series([one == every for one in own], index=rows.index, dtype=bool)
+
+
+def values_of(found: ScenarioResults, metric: str, players: pd.DataFrame) -> list[float]:
+    """The mean of another metric of the same players."""
+    own = found.of_metric(metric)
+    means: Mapping[tuple[Any, ...], float] = dict(zip(player_keys(own), own["mean"], strict=True))
+    return [means.get(key, np.nan) for key in player_keys(players)]
+
+
+def player_keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """Who each row is about."""
+    return list(zip(*(frame[name] for name in PLAYER_KEYS), strict=True))
+
+
+def _board_row(found: ScenarioResults, row: Mapping[Any, Any], rows: pd.DataFrame) -> BoardRow:
+    rank = int(row["place"]) if row["is_ranked"] and not is_unknown(row["place"]) else None
+    return BoardRow(
+        found.labels.model(row["model_variant"], row["model"]),
+        Estimate(row["mean"], row["low"], row["high"]),
+        rank,
+        *(_rank_range(row, rows[rows["is_ranked"]]) if rank else (None, None)),
+        is_reference=row["is_baseline"],
+        note=note_of(row),
+        more={
+            "won": row["won"],
+            "illegal": row[ILLEGAL_RATE],
+            "forfeited": row[FORFEIT_RATE],
+            **{name: row[name] for name in ("n_episodes", "n_clusters")},
+        },
+    )
+
+
+def _rank_range(row: Mapping[Any, Any], models: pd.DataFrame) -> tuple[int | None, int | None]:
+    """The ranks that are left where only models with intervals apart are told apart."""
+    if is_unknown(row["low"]):
+        return None, None
+    better, worse = (models["low"] > row["high"]).sum(), (models["high"] < row["low"]).sum()
+    return 1 + int(better), int(models["mean"].notna().sum() - worse)
+
+
+def note_of(row: Mapping[Any, Any]) -> str:
+    """What is to be known of a mean: why it has no interval, what was not played, and that nobody approved the persona."""
+    mark = unapproved_mark(row[PERSONA_STATUS])
+    parts = [row["reason"], row[UNPLAYED_NOTE], row[GAMES_NOTE], f"a {mark}" if mark else ""]
+    return "; ".join(str(one) for one in parts if not is_unknown(one))
+
+
+def verdict(played: Sequence[PlayedBoard]) -> str:
+    """The best model of the first board, beside the baselines on the same games."""
+    found, persona, board = played[0]
+    if not board.models:
+        row = next(one for one in board.rows if not one.is_reference)
+        return f"{board.title}: {row.model} is not ranked: {row.note}."
+    best = board.models[0]
+    interval = f" ({show_interval(best.score)})" if show_interval(best.score) else ""
+    among = f", best of {len(board.models)} models" if len(board.models) > 1 else ""
+    score = f"{show(best.score)}{per_unit(found.unit)} per episode{interval}{among}"
+    return f"{board.title}: {best.model} makes {score}{_beside_baselines(found, persona, board)}."
+
+
+def _beside_baselines(found: ScenarioResults, persona: str, board: RankedBoard) -> str:
+    """How many baselines the best model beats on the same games, and what the best of them makes."""
+    baselines = [row for row in board.rows if row.is_reference and not is_unknown(row.score)]
+    if not baselines:
+        return ""
+    best = board.models[0]
+
+    player = found.labels.as_persona(best.model, persona)
+    words = [in_words(against(found.rewards, player, row.model)) for row in baselines]
+    beaten, n = words.count("better"), len(baselines)
+    if set(words) == {"not tested"}:
+        beats = "too few seeds to tell it from baselines"
+    else:
+        which = "every baseline" if beaten == n else f"{beaten or 'none'} of {counted(n, 'baseline')}"
+        beats = f"on the same games it beats {which}"
+    first = max(baselines, key=lambda row: row.score.value or 0.0)
+    return f"; {beats}, and the best of them, {first.model.removesuffix(' (baseline)')}, makes {show(first.score)}"

@@ -1,0 +1,128 @@
+"""The episodes of a scenario that its page lists, and their transcripts in files that it loads when one is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.games.site.league_rows import ScenarioResults
+from dtef_pipeline.games.site.transcript import transcript
+from dtef_pipeline.games.site.words import outcome_words
+from dtef_pipeline.identity import digest
+from dtef_pipeline.site.content import Column, DataFile, Link, Section, Table, TemplateBlock, table_rows
+from dtef_pipeline.text.counted import counted
+
+MOST_EPISODES = 200
+"""Episodes of a scenario that are listed."""
+_A_FILE = 20
+_SHOWN_FIRST = 15
+_ID_DIGITS = 12
+_EXTREMES = 2
+"""Best and worst episodes of each player that are always listed."""
+_HOW = (
+    "Choose an episode to follow it move by move. The table before a move shows all there is, also what seats hide from each other; what a seat "
+    "was told stands with its text. Played again, an episode has the same trace hash."
+)
+_COLUMNS = (
+    Column("episode", "Episode"),
+    Column("player", "Player", always=True),
+    Column("outcome", "Outcome", always=True),
+    Column("reward", "Reward", "number"),
+    Column("above", "Above the mean", "signed", "Reward less the mean of all players on the same game"),
+    Column("n_turns", "Turns", "count", more=True),
+    Column("illegal", "Illegal texts", "count", more=True),
+    Column("noticed", "Noticed", more=True),
+)
+
+
+def with_above(episodes: pd.DataFrame) -> pd.DataFrame:
+    """The episodes with `above`: their reward less the mean of all players on the same game, in the unit of the scenario."""
+    mean = episodes.groupby("item_id")["reward"].transform("mean") if len(episodes) else episodes["reward"]
+    return episodes.assign(above=episodes["reward"] - mean)
+
+
+def listed_episodes(found: ScenarioResults) -> pd.DataFrame:
+    """Those that are listed: the best and worst of each player, then such as were forfeited or refused, then by lot from each player in turn."""
+    frame = with_above(found.episodes)
+    if not len(frame):
+        return frame
+    by_player = frame.assign(lot=[digest("listed", one) for one in frame["episode_id"]]).groupby("player", sort=True)
+    place, lead, reward = (by_player[name].rank("first") for name in ("lot", "above", "reward"))
+    size = by_player["lot"].transform("size")
+    extreme = (lead <= _EXTREMES) | (reward > size - _EXTREMES)
+    wrong = (frame["forfeits"] > 0) | (frame["refused"] > 0)
+    order = frame.assign(group=(~extreme).astype(int) + (~extreme & ~wrong), place=place)
+    chosen = order.sort_values(["group", "place", "player"], kind="stable").head(MOST_EPISODES)
+    return chosen.sort_values(["player", "item_id", "draw"], kind="stable", ignore_index=True).drop(columns=["group", "place"])
+
+
+def episode_link(found: ScenarioResults, episode_id: str, words: str) -> Link:
+    """Opens the episode on the page of its scenario."""
+    return Link(words, f"{found.path}#episode={short_id(episode_id)}")
+
+
+def short_id(episode_id: str) -> str:
+    """What an episode is called in addresses."""
+    return episode_id[:_ID_DIGITS]
+
+
+def game_words(found: ScenarioResults, row: dict[Any, Any]) -> str:
+    """`seed 7, seat A, against nash`."""
+    seats = found.pack.manifest.seats if found.pack else ()
+    seat = seats[row["seat"]] if row["seat"] < len(seats) else str(row["seat"])
+    parts = [f"seed {row['cluster']}", *([f"seat {seat}"] if len(seats) != 1 else [])]
+
+    opponent = found.labels.opponent(row["opponent"]).removesuffix(" (baseline)")
+    return ", ".join([*parts, *([f"against {opponent}"] if opponent else [])])
+
+
+def episodes_section(found: ScenarioResults, listed: pd.DataFrame) -> Section:
+    """The list, with its choice of player and outcome and the place of the episode that is opened."""
+    rows = [_listed(found, row) for row in table_rows(listed)]
+    ids = [short_id(one) for one in listed["episode_id"]]
+    values = {
+        "table": Table("Episodes", _COLUMNS, rows, search=True, first=_SHOWN_FIRST),
+        "players": sorted(set(listed["player"]), key=str.casefold),
+        "outcomes": sorted({row["outcome"] for row in rows}),
+        "files": [_file_path(found, at) for at in range(-(-len(rows) // _A_FILE))],
+        "games": dict(zip(ids, listed["item_id"], strict=True)),
+    }
+    played = len(found.episodes)
+    chosen = "" if len(rows) == played else f"; {len(rows):,} are listed, by lot, with the best and worst of each player"
+    answer = f"{counted(played, 'episode')} {'was' if played == 1 else 'were'} played to the end{chosen}."
+    return Section("episodes", "Episodes", [TemplateBlock("games/episodes.html.j2", values)] if rows else [], answer, _HOW)
+
+
+def _listed(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
+    shown = ("player", "reward", "above", "n_turns", "illegal")
+    return {
+        **{name: row[name] for name in shown},
+        "episode": episode_link(found, row["episode_id"], game_words(found, row)),
+        "outcome": outcome_words(str(row["outcome"])),
+        "noticed": ", ".join(str(one).replace("_", " ") for one in row["flags"]),
+    }
+
+
+def _file_path(found: ScenarioResults, at: int) -> str:
+    return f"{found.path.removesuffix('.html')}/episodes-{at}.js"
+
+
+def transcript_files(found: ScenarioResults, listed: pd.DataFrame) -> Iterator[DataFile]:
+    """The transcripts of the listed episodes, in their order."""
+    traces = _traces(found, listed["episode_id"].tolist()) if len(listed) else {}
+    rows = table_rows(listed)
+    for at, start in enumerate(range(0, len(rows), _A_FILE)):
+        own = rows[start : start + _A_FILE]
+        held = {short_id(row["episode_id"]): transcript(found, {**row, **traces[row["episode_id"]]}) for row in own}
+        yield DataFile(_file_path(found, at), held)
+
+
+def _traces(found: ScenarioResults, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """`trace` and `trace_hash` of each of these episodes."""
+    query = (
+        "SELECT episode_id, trace, trace_hash FROM episodes WHERE league = ? AND scenario = ? AND list_contains(?, episode_id)"
+    )
+    rows = found.rows.connection.execute(query, [found.where["league"], found.where["scenario"], list(ids)]).fetchall()
+    return {name: {"trace": trace, "trace_hash": trace_hash} for name, trace, trace_hash in rows}

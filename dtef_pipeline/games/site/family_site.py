@@ -1,0 +1,225 @@
+"""Games on the site: who plays which scenario how well, against whom, and every listed episode move by move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.games.games_paired import GAMES_PAIRED
+from dtef_pipeline.games.metrics import general_metrics
+from dtef_pipeline.games.personas import NO_PERSONA
+from dtef_pipeline.games.site.boards import PlayedBoard, boards_of, ordered, verdict
+from dtef_pipeline.games.site.episode_list import game_words, listed_episodes
+from dtef_pipeline.games.site.league_rows import ScenarioResults, not_played, played_scenarios
+from dtef_pipeline.games.site.model_sections import ModelSections
+from dtef_pipeline.games.site.personas_section import persona_rows, personas_section
+from dtef_pipeline.games.site.scenario_page import scenario_pages
+from dtef_pipeline.games.site.strategies import strategies_section
+from dtef_pipeline.games.site.words import KnownGames, metric_title, scenario_title
+from dtef_pipeline.games.tables import GAMES_TABLES
+from dtef_pipeline.games.watched_play import GAMES_WATCHED
+from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.site.content import Column, DataFile, Page, Section, Table, table_rows
+from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
+from dtef_pipeline.text.counted import counted
+
+_SCENARIOS = (
+    Column("link", "Scenario"),
+    Column("description", "What it is", "long"),
+    Column("players", "Players", "count", always=True),
+    Column("best", "Best model", always=True),
+    Column("mean", "Its mean reward", "score"),
+    Column("unit", "Unit", more=True),
+    Column("episodes", "Episodes", "count", more=True),
+    Column("seeds", "Seeds", "count", "Most seeds that a player has", more=True),
+    Column("version", "Version", "count", more=True),
+    Column("status", "Status", more=True),
+)
+_UNPLAYED = (
+    Column("scenario", "Scenario"),
+    Column("player", "Player"),
+    Column("status", "State", "code"),
+    Column("n", "Episodes", "count", always=True),
+    Column("reason", "Reason", "note"),
+)
+_WITHOUT_VALUE = (
+    Column("scenario", "Scenario"),
+    Column("metric", "Metric", always=True),
+    Column("n", "Players", "count", "Players without a value of the metric", always=True),
+    Column("players", "Who", "long", more=True),
+    Column("reason", "Reason", "note"),
+)
+_OF_MODELS_ALONE = ("tokens", "dollars")
+"""Metrics that no baseline has."""
+_METHOD = (
+    "A game is a seed seen from one seat against one opponent; an episode is a game as one player played it. A mean is the sum of what episodes "
+    "count of a metric over the sum of what they could count. Its 95% interval takes seeds whole (jackknife of clusters); shares with one "
+    "episode a seed have Wilson's. There is none below 5 seeds.",
+    "Two players are compared on the games that both played: the mean difference of rewards with its interval by seeds. Better or worse: 0 is "
+    "outside the interval. Rank ranges of boards tell only models apart whose intervals do not overlap, which is careful.",
+    "Models that lack games which others have are not ranked; the page of a scenario compares all players on the games that all of them have.",
+    "The composite score is the arithmetic mean of metrics on 0-1, each turned so that higher is better, with the weights of the manifest. A "
+    "missing part makes it missing, except of a player that forfeited every episode, for whom it counts as the worst.",
+    "Exploitability is what the best possible opponent wins per hand from a strategy that was read off all decision points, mean of both seats.",
+)
+
+
+_NOTHING_KNOWN = KnownGames()
+Boards = Mapping[str, Sequence[PlayedBoard]]
+"""By scenario, its boards."""
+
+
+def read_games(connection: duckdb.DuckDBPyConnection, known: KnownGames = _NOTHING_KNOWN) -> FamilyView:
+    """What games show. `known`: scenarios and personas in words; without a scenario its episodes are shown without rules and table."""
+    scenarios = played_scenarios(StoredRows(connection), known)
+    boards = {found.name: boards_of(found) for found in scenarios}
+    played = ordered(one for own in boards.values() for one in own)
+    names = scenarios[0].labels.names if scenarios else {}
+    listed = {found.name: listed_episodes(found) for found in scenarios}
+    return FamilyView(
+        verdict(played) if played else f"No model has played yet; baselines played {counted(len(scenarios), 'scenario')}.",
+        [one.board for one in played],
+        [_scenarios(scenarios, boards, known), _personas(scenarios), *_strategies(scenarios)],
+        ModelSections(scenarios, listed),
+        _item_scores(scenarios),
+        lambda: _pages(scenarios, boards, listed, known),
+        [_episode_counts(scenarios), _unplayed(scenarios), _without_value(scenarios)],
+        [*_METHOD, *_metric_words()],
+        {name: variant for variant, name in names.items()},
+    )
+
+
+SITE = FamilySite(
+    "games", "Games", "scenario", tuple(GAMES_TABLES), "persona_results", read_games, GAMES_WATCHED, GAMES_PAIRED.metrics
+)
+
+
+def games_site(known: KnownGames) -> FamilySite:
+    """The site with the rules and personas of these documents."""
+    return replace(SITE, read=partial(read_games, known=known))
+
+
+def _pages(
+    scenarios: Sequence[ScenarioResults], boards: Boards, listed: Mapping[str, pd.DataFrame], known: KnownGames
+) -> Iterator[Page | DataFile]:
+
+    for found in scenarios:
+        yield from scenario_pages(found, boards[found.name], listed[found.name], known.personas)
+
+
+def _metric_words() -> list[str]:
+    return [
+        f"{metric_title(one.name)} ({one.unit}, {one.direction}): {one.description}"
+        for one in general_metrics("unit of the game")
+    ]
+
+
+def _scenarios(scenarios: Sequence[ScenarioResults], boards: Boards, known: KnownGames) -> Section:
+    rows = sorted((_scenario_row(found, boards[found.name]) for found in scenarios), key=lambda row: str(row["link"].text))
+    episodes = sum(len(found.episodes) for found in scenarios)
+    unplayed = sorted(scenario_title(name) for name in set(known.manifests) - {found.name for found in scenarios})
+    answer = f"{counted(len(rows), 'scenario')} with {counted(episodes, 'episode')}."
+    answer += f" Not played yet: {', '.join(unplayed)}." if unplayed else ""
+    return Section(
+        "scenarios", "Scenarios", [Table("Each has a page with its rules, metrics and episodes", _SCENARIOS, rows)], answer
+    )
+
+
+def _scenario_row(found: ScenarioResults, boards: Sequence[PlayedBoard]) -> dict[str, Any]:
+    best = next((one.board.models[0] for one in boards if one.board.models), None)
+    own, manifest = found.of_metric(), found.pack.manifest if found.pack else None
+    return {
+        "link": found.link,
+        "description": manifest.description if manifest else "It is not installed any more.",
+        "status": manifest.status if manifest else None,
+        "players": len(own),
+        "best": best.model if best else None,
+        "mean": best.score if best else None,
+        "unit": found.unit,
+        "episodes": len(found.episodes),
+        "seeds": int(own["n_clusters"].max()) if len(own) else None,
+        "version": found.version,
+    }
+
+
+def _personas(scenarios: Sequence[ScenarioResults]) -> Section:
+    return personas_section([row for found in scenarios for row in persona_rows(found)])
+
+
+def _strategies(scenarios: Sequence[ScenarioResults]) -> Iterator[Section]:
+    """The strategies of each scenario whose decision points were asked."""
+    for found in scenarios:
+        section = strategies_section(found)
+        if not section.is_empty:
+            yield replace(section, id=f"strategies-{found.name.replace('/', '-')}", title=f"Strategies in {found.title}")
+
+
+def _item_scores(scenarios: Sequence[ScenarioResults]) -> pd.DataFrame:
+    """The mean reward of each model on each game (seed, seat, opponent) and persona, over draws."""
+    frames = [_game_rewards(found) for found in scenarios]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(ITEM_COLUMNS))
+
+
+def _game_rewards(found: ScenarioResults) -> pd.DataFrame:
+    models = found.episodes[~found.episodes["is_baseline"]]
+    keys = ["model_variant", "model", "persona", "item_id", "cluster", "seat", "opponent"]
+    means = models.groupby(keys, sort=True)["reward"].mean().reset_index()
+    rows = [
+        {
+            "model": found.labels.model(row["model_variant"], row["model"]),
+            "item": f"{found.name}/{row['item_id']}/{row['persona']}",
+            "label": f"{found.title}, {game_words(found, row)}{_as_words(found, row['persona'])}, reward in {found.unit}",
+            "page": f"{found.path}#game={row['item_id']}",
+            "score": row["reward"],
+        }
+        for row in table_rows(means)
+    ]
+    return pd.DataFrame(rows, columns=list(ITEM_COLUMNS))
+
+
+def _as_words(found: ScenarioResults, persona: str) -> str:
+    return "" if persona == NO_PERSONA else f", as {found.labels.persona(persona)}"
+
+
+def _episode_counts(scenarios: Sequence[ScenarioResults]) -> Section:
+    total = sum(len(found.episodes) for found in scenarios)
+    by_models = sum(int((~found.episodes["is_baseline"]).sum()) for found in scenarios)
+    answer = f"{counted(total, 'episode')} of {counted(len(scenarios), 'scenario')}, {by_models:,} by models and the others by baselines."
+    return Section("episodes", "episodes", [], answer)
+
+
+def _unplayed(scenarios: Sequence[ScenarioResults]) -> Section:
+    rows = list(not_played(scenarios))
+    n = sum(row["n"] for row in rows)
+    how = "What was not observed is no 0. Episodes that a budget ended go on when the same command runs again."
+    answer = f"{counted(n, 'episode')} {'was' if n == 1 else 'were'} not played to the end." if n else ""
+    return Section(
+        "unplayed", "episodes without a result", [Table("Not played to the end", _UNPLAYED, rows)], answer, how if n else ""
+    )
+
+
+def _without_value(scenarios: Sequence[ScenarioResults]) -> Section:
+    """One row per metric and reason, of players over all opponents."""
+    rows: list[dict[str, Any]] = []
+    for found in scenarios:
+        overall = found.overall
+        of_models_alone = overall["is_baseline"] & overall["metric"].isin(_OF_MODELS_ALONE)
+        none = overall[overall["mean"].isna() & ~of_models_alone]
+        rows += [
+            {
+                "scenario": found.link,
+                "metric": metric_title(str(metric)),
+                "n": len(own),
+                "players": ", ".join(own["player"]),
+                "reason": reason,
+            }
+            for (metric, reason), own in none.groupby(["metric", "reason"], dropna=False)
+        ]
+    return Section(
+        "without-value", "metrics without a value", [Table("Metrics without a value", _WITHOUT_VALUE, rows, first=10)]
+    )

@@ -1,0 +1,220 @@
+"""What the pages are made of: of each scenario the results of one version, and the episodes of the snapshots that count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.games.contract import GameMetric
+from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
+from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, metrics_of
+from dtef_pipeline.games.packs import Pack, pack_if_installed
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS
+from dtef_pipeline.games.personas import BASELINE_PREFIX, PERSONA_STATUS, persona_statuses
+from dtef_pipeline.games.same_games import (
+    PLAYED_COVERAGE,
+    UNPLAYED_READS,
+    all_played,
+    ranked_players,
+    shared_results,
+    versions_shown,
+    whole_coverage,
+    with_coverage,
+    with_unplayed,
+)
+from dtef_pipeline.games.site.words import KnownGames, Labels, scenario_title
+from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.report.terminal import named_apart
+from dtef_pipeline.site.content import Link
+
+FAMILY_ORDER = ("expected value", "composite", "efficacy", "efficiency", "risk", "social", "safety", "form")
+PLAYER_KEYS = ["persona", "model", "model_variant", "snapshot"]
+_TABLES_OF_VERSIONS = ("episodes", "strategy_values")
+_STATES = (
+    "(SELECT league, scenario, version, persona, model, model_variant, status, reason, count(*) AS n FROM episodes "
+    "WHERE status <> 'played' GROUP BY ALL)"
+)
+
+
+_OF_EPISODE = (
+    *("league", "scenario", "version", "episode_id", "item_id", *PLAYER_KEYS, "opponent", "cluster", "draw", "seat"),
+    *("outcome", "reward", "n_turns", "illegal", "refused", "forfeits", "defaults", "flags"),
+)
+
+
+@dataclass(frozen=True)
+class ScenarioResults:
+    """One version of a scenario: the one in play, or else the latest that was played."""
+
+    name: str
+    """League and scenario."""
+    version: int
+    rows: StoredRows
+    labels: Labels
+    results: pd.DataFrame
+    """Rows of `persona_results`, best first, with `player`, `persona_status`, `is_baseline`, `coverage` and notes."""
+    matchups: pd.DataFrame
+    """The rows of the mean reward against each opponent."""
+    pack: Pack | None = None
+    """None: the scenario is not installed any more."""
+    older: list[int] = field(default_factory=list)
+    """Earlier versions that were played, too."""
+    shared: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """As `results`, of the games alone that all players have; none: they have the same games, or none in common."""
+
+    @property
+    def title(self) -> str:
+        return scenario_title(self.name)
+
+    @property
+    def path(self) -> str:
+        """Its page."""
+        return f"games/scenarios/{self.name.replace('/', '.')}.html"
+
+    @property
+    def link(self) -> Link:
+        return Link(self.title, self.path)
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """The columns that its rows in tables have in common."""
+        league, _, scenario = self.name.partition("/")
+        return {"league": league, "scenario": scenario, "version": self.version}
+
+    @cached_property
+    def overall(self) -> pd.DataFrame:
+        """The results over all opponents."""
+        return self.results[self.results["opponent"] == ALL_OPPONENTS]
+
+    @cached_property
+    def _by_metric(self) -> dict[str, pd.DataFrame]:
+        return {str(name): rows for name, rows in self.overall.groupby("metric", sort=False)}
+
+    def of_metric(self, metric: str = EXPECTED_RETURN) -> pd.DataFrame:
+        """One row per player over all opponents, the best first."""
+        return self._by_metric.get(metric, self.overall.iloc[:0])
+
+    @cached_property
+    def unit(self) -> str:
+        """The unit of rewards."""
+        units = self.of_metric()["unit"]
+        return str(units.iloc[0]) if len(units) else ""
+
+    @cached_property
+    def descriptions(self) -> Mapping[str, GameMetric]:
+        """What each metric means, as far as the scenario is installed."""
+        return metrics_of(self.pack.scenario.unit, self.pack.scenario.metrics) if self.pack else {}
+
+    @property
+    def playable(self) -> Pack | None:
+        """The pack, where it is of the version of these results: only then episodes play again as they did."""
+        return self.pack if self.pack and self.pack.manifest.version == self.version else None
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics of which some player has a mean, those that matter most first."""
+        known = self.overall[self.overall["mean"].notna()]
+        families = dict(zip(known["metric"], known["family"], strict=True))
+        order = {name: at for at, name in enumerate(self.descriptions)}
+        return sorted(families, key=lambda name: (_family_place(families[name]), order.get(name, len(order)), name))
+
+    @cached_property
+    def episodes(self) -> pd.DataFrame:
+        """The episodes that were played to their end, of the snapshots that the boards show: one row each, with `player`, `is_baseline`."""
+        if not self.rows.has("episodes"):
+            none = pd.DataFrame(columns=[*_OF_EPISODE, "player", "is_baseline"])
+            return none.astype({"reward": float, "is_baseline": bool})
+        where = {**self.where, "status": PLAYED_EPISODE}
+        frame: pd.DataFrame = self.rows.table("episodes", _OF_EPISODE, where, ("episode_id",)).to_pandas()
+        players = self.overall[[*PLAYER_KEYS, "player", "is_baseline"]].drop_duplicates(PLAYER_KEYS)
+        return frame.merge(players, on=PLAYER_KEYS)
+
+    @cached_property
+    def rewards(self) -> pd.DataFrame:
+        """Games (item_id, cluster) down, players across: the mean reward over draws, NaN where a player lacks a game."""
+        return self.episodes.pivot_table(index=["item_id", "cluster"], columns="player", values="reward", aggfunc="mean")
+
+
+def _family_place(family: str) -> int:
+    return FAMILY_ORDER.index(family) if family in FAMILY_ORDER else len(FAMILY_ORDER)
+
+
+def played_scenarios(rows: StoredRows, known: KnownGames) -> list[ScenarioResults]:
+    """All scenarios with results, by name; `rows` has `persona_results`."""
+    connection, every = rows.connection, rows.frame("persona_results")
+    own = versions_shown(every, known.manifests)
+    labels = Labels(dict(zip(own["model_variant"], named_apart(own)["model"], strict=True)), known.personas)
+    covered, shared = whole_coverage(own, np.nan), own.iloc[:0]
+    if all(map(rows.has, GAME_RESULTS_READS)):
+        covered = with_coverage(connection, own)
+        shared = shared_results(connection, _of_unlike_games(covered))
+    noted = with_unplayed if all(map(rows.has, UNPLAYED_READS)) else lambda _, found: all_played(found)
+    results, shared = (_with_players(ranked_players(noted(connection, one)), labels) for one in (covered, shared))
+    met = results[(results["metric"] == EXPECTED_RETURN) & (results["opponent"] != ALL_OPPONENTS)]
+    return [
+        ScenarioResults(
+            name,
+            found[-1],
+            rows,
+            labels,
+            _of(results, name),
+            _of(met, name),
+            pack_if_installed(name, known.manifests),
+            found[:-1],
+            _of(shared, name),
+        )
+        for name, found in sorted(_versions(rows, results).items())
+    ]
+
+
+def _of_unlike_games(covered: pd.DataFrame) -> pd.DataFrame:
+    """The rows of scenarios whose players have not all played the same games."""
+    whole = covered.groupby(["league", "scenario"])[PLAYED_COVERAGE].transform("min") >= 1
+    return covered[~whole & covered[PLAYED_COVERAGE].notna()]
+
+
+def _versions(rows: StoredRows, results: pd.DataFrame) -> dict[str, list[int]]:
+    """Of each scenario with results the versions that were played, the one that the pages show last."""
+    played: dict[str, set[int]] = {}
+    for table in filter(rows.has, _TABLES_OF_VERSIONS):
+        for row in rows.rows(
+            f"(SELECT DISTINCT league, scenario, version FROM {table})", ("league", "scenario", "version"), {}
+        ):
+            played.setdefault(f"{row['league']}/{row['scenario']}", set()).add(int(row["version"]))
+    found = {}
+    for name in set(results["league"] + "/" + results["scenario"]):
+        own = int(_of(results, name)["version"].iloc[0])
+        found[name] = [*sorted(one for one in played.get(name, set()) if one < own), own]
+    return found
+
+
+def _of(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    return frame[frame["league"] + "/" + frame["scenario"] == name] if len(frame) else frame
+
+
+def _with_players(frame: pd.DataFrame, labels: Labels) -> pd.DataFrame:
+    not_yet = {name: np.nan for name in BESIDE_METRICS if name not in frame}  # of results of an earlier version of this project
+    keys = zip(frame["persona"], frame["model_variant"], frame["model"], strict=True)
+    return frame.assign(
+        **not_yet,
+        player=[labels.player(*one) for one in keys],
+        is_baseline=frame["model"].str.startswith(BASELINE_PREFIX),
+        **{PERSONA_STATUS: persona_statuses(frame["persona"].tolist(), labels.personas)},
+    )
+
+
+def not_played(shown: Sequence[ScenarioResults]) -> Iterator[dict[str, Any]]:
+    """Episodes of these versions that were not played to their end: one row per scenario, player, state and reason."""
+    versions = {one.name: one for one in shown}
+    wanted = ("league", "scenario", "version", "persona", "model", "model_variant", "status", "reason", "n")
+    rows = shown[0].rows if shown else None
+    for row in rows.rows(_STATES, wanted, {}, wanted[:-1]) if rows and rows.has("episodes") else []:
+        found = versions.get(f"{row['league']}/{row['scenario']}")
+        if found and found.version == row["version"]:
+            player = found.labels.player(row["persona"], row["model_variant"], row["model"])
+            yield {"scenario": found.link, "player": player, "status": row["status"], "reason": row["reason"], "n": row["n"]}

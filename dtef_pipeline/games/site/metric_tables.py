@@ -1,0 +1,216 @@
+"""Tables of a scenario: every metric by player, the form of play, who met whom, and the same games alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.games.metrics import EXPECTED_RETURN, FORFEIT_RATE, ILLEGAL_RATE, SUCCESS_RATE
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS
+from dtef_pipeline.games.same_games import PLAYED_COVERAGE
+from dtef_pipeline.games.site.boards import BOARD_HOW, note_of, player_keys, values_of
+from dtef_pipeline.games.site.league_rows import FAMILY_ORDER, ScenarioResults
+from dtef_pipeline.games.site.words import SIDES, metric_title, per_unit
+from dtef_pipeline.site.content import (
+    Block,
+    Chart,
+    Column,
+    Estimate,
+    Fold,
+    Section,
+    Table,
+    TemplateBlock,
+    is_unknown,
+    table_rows,
+)
+from dtef_pipeline.site.leaderboard import MOST_IN_CHART
+from dtef_pipeline.site.number_text import show
+from dtef_pipeline.text.counted import counted
+
+FORM = "form"
+_METRICS_SHOWN = 4
+"""Metrics of a family that stand in its table at first."""
+_ARROWS = {"higher": "↑", "lower": "↓"}
+_PLAYERS = (
+    Column("player", "Player"),
+    Column("mean", "Mean reward", "score", always=True),
+    Column("won", "Won", "percent", "Episodes won, of all episodes"),
+    Column("illegal", "Illegal texts", "number", "Texts that were no legal move, per turn; lower is better", always=True),
+    Column("n_clusters", "Seeds", "count"),
+    Column("n_episodes", "Episodes", "count", more=True),
+    Column("lowest", "Lowest seed", "number", "The lowest mean reward of a seed", more=True),
+    Column("median", "Median seed", "number", more=True),
+    Column("highest", "Highest seed", "number", more=True),
+    Column("snapshot", "Snapshot", "code", more=True),
+    Column("note", "Note", "note"),
+)
+
+_SHARED = tuple(one for one in _PLAYERS if one.name in ("player", "mean", "n_clusters", "n_episodes", "note"))
+
+
+def mean_of(row: Mapping[Any, Any]) -> Estimate:
+    return Estimate(row["mean"], row["low"], row["high"])
+
+
+def players_section(found: ScenarioResults) -> Section:
+    """All players, models, personas and baselines, by their mean reward."""
+    own = found.of_metric()
+    seeds = _seed_spread(found.episodes)
+    rows = [
+        {
+            **row,
+            **seeds.get(row["player"], {}),
+            "mean": mean_of(row),
+            "won": won,
+            "illegal": row[ILLEGAL_RATE],
+            "note": note_of(row),
+        }
+        for row, won in zip(table_rows(own), values_of(found, SUCCESS_RATE, own), strict=True)
+    ]
+    caption = f"Mean reward of an episode{_in_unit(found.unit)}; higher is better"
+    points = [
+        {"label": row["player"], **dict(zip(("value", "low", "high"), row["mean"], strict=True)), "kind": _kind(row)}
+        for row in rows
+        if not is_unknown(row["mean"])
+    ]
+    beside = TemplateBlock(
+        "leaderboard.html.j2",
+        {"table": Table(caption, _PLAYERS, rows), "chart": Chart("intervals", points[:MOST_IN_CHART], caption)},
+    )
+    return Section("players", "Players", [beside] if rows else [], how=BOARD_HOW)
+
+
+def _in_unit(unit: str) -> str:
+    return f", in{per_unit(unit)}" if per_unit(unit) else ""
+
+
+def _kind(row: Mapping[str, Any]) -> str:
+    return "reference" if row["is_baseline"] else "model"
+
+
+def _seed_spread(episodes: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """The lowest, middle and highest mean reward of a seed, by player."""
+    by_seed = episodes.groupby(["player", "cluster"])["reward"].mean().groupby("player")
+    spread = by_seed.agg(lowest="min", median="median", highest="max")
+    return {str(player): {str(name): float(value) for name, value in row.items()} for player, row in spread.iterrows()}
+
+
+def metrics_section(found: ScenarioResults) -> Section:
+    """Every metric but the mean reward, by family: players down, metrics across."""
+    overall = found.overall
+    families = [name for name in FAMILY_ORDER if name != FORM and (overall["family"] == name).any()]
+    tables = {name: block for name in families if (block := _family_table(found, name))}
+    blocks: list[Block] = [Fold(name.capitalize(), [block], at == 0) for at, (name, block) in enumerate(tables.items())]
+    how = "Players stand in the order of their mean reward. ↑: higher is better, ↓: lower is better."
+    return Section("metrics", "Other metrics", blocks, how=how)
+
+
+def _family_table(found: ScenarioResults, family: str) -> Table | None:
+    rows = found.overall[found.overall["family"] == family]
+    names = [name for name in found.metrics if name != EXPECTED_RETURN and (rows["metric"] == name).any()]
+    if not names:
+        return None
+    columns, players = [Column("player", "Player")], found.of_metric()
+    lines: list[dict[str, Any]] = [{"player": name, "_kind": "model"} for name in players["player"]]
+    for at, name in enumerate(names):
+        own = rows[rows["metric"] == name]
+        cells = dict(zip(player_keys(own), map(mean_of, table_rows(own)), strict=True))
+        for line, key in zip(lines, player_keys(players), strict=True):
+            line[name] = cells.get(key)
+        columns.append(_metric_column(found, own, at >= _METRICS_SHOWN))
+    return Table(f"{family.capitalize()}: mean over all episodes", columns, lines)
+
+
+def _metric_column(found: ScenarioResults, rows: pd.DataFrame, more: bool) -> Column:
+    name, unit, side = (str(rows[column].iloc[0]) for column in ("metric", "unit", "direction"))
+    described = found.descriptions.get(name)
+    meaning = "; ".join(
+        filter(None, (described.description if described else "", unit, SIDES.get(side, "neither way is better")))
+    )
+    return Column(name, f"{metric_title(name)} {_ARROWS.get(side, '')}".strip(), "number", meaning, more=more)
+
+
+def form_section(found: ScenarioResults) -> Section:
+    """Texts that were no moves, and what they cost: of models, since baselines write none."""
+    table = _family_table(found, FORM)
+    models = found.of_metric(ILLEGAL_RATE)
+    models = models[~models["is_baseline"]]
+    if table is None or not len(models):
+        return Section("form", "Illegal texts and forfeits", [])
+    names = set(models["player"])
+    rows = [row for row in table.rows if row["player"] in names]
+    clean = int((models["mean"] == 0).sum())
+    worst = models.sort_values("mean", ascending=False, kind="stable").iloc[0]
+    answer = f"{clean} of {counted(len(models), 'player')} wrote only legal moves"
+    if worst["mean"] > 0:
+        answer += f"; most illegal texts: {worst['player']}, {show(float(worst['mean']), 'number')} per turn"
+        answer += (
+            f", {show(float(worst[FORFEIT_RATE]), 'percent')} of its episodes forfeited" if worst[FORFEIT_RATE] > 0 else ""
+        )
+    how = "Refusals are counted apart. Where no text of a turn is a legal move, the episode is forfeited, or a move is made for the player."
+    return Section("form", "Illegal texts and forfeits", [Table(table.caption, table.columns, rows)], f"{answer}.", how)
+
+
+def opponents_section(found: ScenarioResults) -> Section:
+    """The mean reward of each player against each opponent, shaded by its distance from 0."""
+    met = found.matchups[found.matchups["mean"].notna()]
+    if not len(met):
+        return Section("opponents", "Against each opponent", [])
+    opponents = sorted(met["opponent"].unique(), key=lambda name: (not name.startswith("baseline/"), name))
+    most = float(met["mean"].abs().max()) or 1.0
+    cells = {
+        (key, row["opponent"]): {"value": mean_of(row), "heat": round(abs(row["mean"]) / most, 2), "is_low": row["mean"] < 0}
+        for key, row in zip(player_keys(met), table_rows(met), strict=True)
+    }
+    players = found.of_metric()
+    rows = [
+        {"head": name, "cells": [cells.get((key, one)) for one in opponents]}
+        for name, key in zip(players["player"], player_keys(players), strict=True)
+    ]
+    values = {
+        "caption": f"Mean reward of the player of a row against the opponent of a column{_in_unit(found.unit)}",
+        "columns": [found.labels.opponent(one) for one in opponents],
+        "rows": [row for row in rows if any(row["cells"])],
+    }
+    how = "Over the same deals in all seats. Cells are shaded by their distance from 0: blue above, brown below."
+    return Section(
+        "opponents", "Against each opponent", [TemplateBlock("games/matrix.html.j2", values)], _extremes(found, met), how
+    )
+
+
+def _extremes(found: ScenarioResults, met: pd.DataFrame) -> str:
+    """Where models fare best and worst; of baselines where no model plays."""
+    models = met[~met["is_baseline"]]
+    ordered = (models if len(models) else met).sort_values("mean", kind="stable")
+    worst, best = ordered.iloc[0], ordered.iloc[-1]
+    unit = per_unit(found.unit)
+    first, last = (
+        f"{row['player']} makes {show(float(row['mean']), 'signed')}{unit} against {found.labels.opponent(row['opponent'])}"
+        for row in (best, worst)
+    )
+    return f"{first}." if len(ordered) == 1 else f"Best: {first}; worst: {last}."
+
+
+def same_games_section(found: ScenarioResults) -> Section:
+    """Means over the games that all players have, where some lack games; nothing where all have the same."""
+    title = "The same games"
+    if not (found.overall[PLAYED_COVERAGE] < 1).any():
+        return Section("same-games", title, [])
+    rows = found.shared[found.shared["metric"] == EXPECTED_RETURN] if len(found.shared) else found.shared
+    rows = rows[rows["opponent"] == ALL_OPPONENTS] if len(rows) else rows
+    if not len(rows):
+        return Section("same-games", title, [], "The players have no game in common.")
+    best = rows.iloc[0]
+    answer = (
+        f"On the games that all players have, {best['player']} is first: {show(mean_of(best.to_dict()))}{per_unit(found.unit)}."
+    )
+    table = Table("Mean reward on the games that all players have", _SHARED, [_shared_row(row) for row in table_rows(rows)])
+    how = "Not all players have the same seeds and opponents, so that the means above are of different games. These are of the same games."
+    return Section("same-games", title, [table], answer, how)
+
+
+def _shared_row(row: Mapping[Any, Any]) -> dict[str, Any]:
+    names: Sequence[str] = ("player", "n_clusters", "n_episodes")
+    return {**{name: row[name] for name in names}, "mean": mean_of(row), "note": row["reason"]}

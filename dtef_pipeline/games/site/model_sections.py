@@ -1,0 +1,180 @@
+"""What games say of one model: where it is strong and weak, how it stands to baselines, and its worst episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.games.metrics import FORFEIT_RATE, ILLEGAL_RATE, VOLATILITY
+from dtef_pipeline.games.same_games import places
+from dtef_pipeline.games.site.episode_list import episode_link, game_words
+from dtef_pipeline.games.site.league_rows import ScenarioResults
+from dtef_pipeline.games.site.metric_tables import FORM, mean_of
+from dtef_pipeline.games.site.same_seeds import against, in_words
+from dtef_pipeline.games.site.words import SIDES, metric_title, outcome_words
+from dtef_pipeline.site.content import Column, Section, Table, table_rows
+from dtef_pipeline.text.counted import counted
+
+_WORST = 10
+_COUNTED_FORMS = (ILLEGAL_RATE, FORFEIT_RATE)
+"""Metrics of the form of play that say something good or bad of a model."""
+_STANDING = (
+    Column("scenario", "Scenario"),
+    Column("metric", "Metric", always=True),
+    Column("persona", "As"),
+    Column("value", "Value", "number"),
+    Column("rank", "Rank", "count", "Among all players of the scenario, baselines too", always=True),
+    Column("of", "Of", "count", always=True),
+    Column("side", "Better", more=True),
+    Column("unit", "Unit", more=True),
+)
+_BASELINES = (
+    Column("scenario", "Scenario"),
+    Column("baseline", "Baseline", always=True),
+    Column("persona", "As"),
+    Column("difference", "Difference", "signed", "Mean reward of the model less that of the baseline, on the same games"),
+    Column("verdict", "The model is", always=True),
+    Column("unit", "Unit"),
+)
+_EPISODES = (
+    Column("episode", "Episode"),
+    Column("scenario", "Scenario"),
+    Column("persona", "As"),
+    Column("outcome", "Outcome", always=True),
+    Column("reward", "Reward", "number"),
+    Column("above", "Above the mean", "signed", "Reward less the mean of all players on the same game"),
+    Column("illegal", "Illegal texts", "count", more=True),
+)
+
+
+class ModelSections:
+    """The sections about a model, by its name. `listed`: by scenario, the episodes that its page lists."""
+
+    def __init__(self, scenarios: Sequence[ScenarioResults], listed: Mapping[str, pd.DataFrame]) -> None:
+        self._scenarios, self._listed = scenarios, listed
+
+    def __call__(self, name: str) -> list[Section]:
+        return [
+            _standing(self._ranks, name),
+            _against_baselines(self._scenarios, name),
+            _worst(self._scenarios, self._listed, name),
+        ]
+
+    @cached_property
+    def _ranks(self) -> list[dict[str, Any]]:
+        return [row for found in self._scenarios for row in _ranks(found)]
+
+
+def _variants(found: ScenarioResults, name: str) -> set[str]:
+    return {variant for variant, shown in found.labels.names.items() if shown == name}
+
+
+def _own(found: ScenarioResults, frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    return frame[frame["model_variant"].isin(_variants(found, name))]
+
+
+def _as(found: ScenarioResults, persona: str) -> str:
+    return found.labels.persona(persona) if persona else ""
+
+
+def _standing(ranks: Sequence[dict[str, Any]], name: str) -> Section:
+    rows = [row for row in ranks if row["name"] == name]
+    rows.sort(key=lambda row: (row["share"], row["scenario"].text, row["metric"]))
+    answer = ""
+    if len(rows) > 1:
+        answer = f"Strongest: {_rank_words(rows[0])}; weakest: {_rank_words(rows[-1])}."
+    how = "Rows are ordered by the rank among all players of the scenario, baselines too: strengths first. Ranks of equal means are shared."
+    return Section(
+        "standing", "strengths and weaknesses", [Table("By scenario and metric", _STANDING, rows, first=12)], answer, how
+    )
+
+
+def _rank_words(row: dict[str, Any]) -> str:
+    return f"{row['metric'].lower()} in {row['scenario'].text}, rank {row['rank']} of {row['of']}"
+
+
+def _ranks(found: ScenarioResults) -> Iterator[dict[str, Any]]:
+    """The rank of each model by each metric of which one side is better and on which players differ, but for the spread of rewards."""
+    for metric in found.metrics:
+        rows = found.of_metric(metric)
+        side, family = str(rows["direction"].iloc[0]), str(rows["family"].iloc[0])
+        if (
+            side not in SIDES
+            or metric == VOLATILITY
+            or (family == FORM and metric not in _COUNTED_FORMS)
+            or rows["mean"].nunique() < 2
+        ):
+            continue
+        placed = rows.assign(place=places(rows, pd.Series(True, index=rows.index)))
+        n = int(placed["place"].notna().sum())
+        for row in table_rows(placed[placed["place"].notna() & ~placed["is_baseline"]]):
+            yield {
+                "name": found.labels.model(row["model_variant"], row["model"]),
+                "scenario": found.link,
+                "metric": metric_title(metric),
+                "persona": _as(found, row["persona"]),
+                "value": mean_of(row),
+                "rank": int(row["place"]),
+                "of": n,
+                "side": SIDES[side],
+                "unit": row["unit"],
+                "share": float(((placed["place"] < row["place"]).sum() + (placed["place"] == row["place"]).sum() / 2) / n),
+            }
+
+
+def _against_baselines(scenarios: Sequence[ScenarioResults], name: str) -> Section:
+    rows = [row for found in scenarios for row in _differences(found, name)]
+    words = [row["verdict"] for row in rows]
+    answer = f"Beyond chance it beats {words.count('better')} of {counted(len(rows), 'baseline')} and loses to {words.count('worse')}"
+    untested = words.count("not tested")
+    answer += f"; {untested} cannot be tested, for want of seeds." if untested else "."
+    how = "Mean difference of rewards on the games that both played, with its 95% interval by seeds, which the luck of the deal does not widen."
+    return Section(
+        "baselines", "beside baselines", [Table("On the same games", _BASELINES, rows, first=12)], answer if rows else "", how
+    )
+
+
+def _differences(found: ScenarioResults, name: str) -> Iterator[dict[str, Any]]:
+    baselines = found.of_metric()
+    baselines = baselines[baselines["is_baseline"]]
+
+    for persona in sorted(set(_own(found, found.of_metric(), name)["persona"])):
+        for player in baselines["player"]:
+            difference = against(found.rewards, found.labels.as_persona(name, persona), player)
+            if difference.value is not None:
+                yield {
+                    "scenario": found.link,
+                    "baseline": player.removesuffix(" (baseline)"),
+                    "persona": _as(found, persona),
+                    "difference": difference,
+                    "verdict": in_words(difference),
+                    "unit": found.unit,
+                }
+
+
+def _worst(scenarios: Sequence[ScenarioResults], listed: Mapping[str, pd.DataFrame], name: str) -> Section:
+    """The listed episodes in which it fell furthest behind others on the same game, in standard deviations of rewards of the scenario."""
+    rows = []
+    for found in scenarios:
+        spread = float(found.episodes["reward"].std(ddof=0)) if len(found.episodes) else np.nan
+        for row in table_rows(_own(found, listed[found.name], name)):
+            if spread > 0 and row["above"] < 0:
+                rows.append(_episode_row(found, row, row["above"] / spread))
+    rows.sort(key=lambda row: (row["by"], row["scenario"], row["episode"].href))
+    how = "Furthest behind the mean of all players on the same seed, seat and opponent, measured by the spread of the rewards of the scenario."
+    return Section("worst", "worst episodes", [Table("Furthest behind others", _EPISODES, rows[:_WORST])], "", how)
+
+
+def _episode_row(found: ScenarioResults, row: dict[Any, Any], by: float) -> dict[str, Any]:
+    return {
+        "episode": episode_link(found, row["episode_id"], game_words(found, row)),
+        "scenario": found.title,
+        "persona": _as(found, row["persona"]),
+        "outcome": outcome_words(str(row["outcome"])),
+        **{name: row[name] for name in ("reward", "above", "illegal")},
+        "by": by,
+    }

@@ -1,0 +1,85 @@
+"""What a persona changes: the same model on the same games, as the persona and as itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtef_pipeline.games.personas import NO_PERSONA, PERSONA_STATUS, Persona
+from dtef_pipeline.games.site.league_rows import ScenarioResults
+from dtef_pipeline.games.site.metric_tables import mean_of
+from dtef_pipeline.games.site.same_seeds import against, in_words
+from dtef_pipeline.games.site.words import per_unit
+from dtef_pipeline.site.content import Block, Column, Fold, Section, Table, TemplateBlock, is_unknown, table_rows
+from dtef_pipeline.site.number_text import show
+from dtef_pipeline.text.counted import counted
+
+_HOW = (
+    "A row is a model that plays as a persona. The change is from the same model as itself, on the games that it played in both ways, with a "
+    "95% interval by seeds. Nothing here measures whether its words are those of the persona."
+)
+_COLUMNS = (
+    Column("scenario", "Scenario"),
+    Column("model", "Model", always=True),
+    Column("persona", "Persona", always=True),
+    Column("mean", "Mean reward", "score"),
+    Column(
+        "difference",
+        "Change",
+        "signed",
+        "Mean reward as the persona less that as itself, on the same games",
+    ),
+    Column("verdict", "Verdict", always=True),
+    Column("status", "Status", meaning="What the file of the persona says of it today"),
+)
+
+
+def persona_rows(found: ScenarioResults) -> list[dict[str, Any]]:
+    """One row per model and persona of a scenario."""
+    players = found.of_metric()
+    return [_persona_row(found, row) for row in table_rows(players[players["persona"] != NO_PERSONA])]
+
+
+def _persona_row(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
+
+    model = found.labels.model(row["model_variant"], row["model"])
+    difference = against(found.rewards, row["player"], model)
+    return {
+        "scenario": found.link,
+        "model": model,
+        "persona": found.labels.persona(row["persona"]),
+        "mean": mean_of(row),
+        "difference": difference,
+        "verdict": in_words(difference) if not is_unknown(difference) else "not played as itself",
+        "status": row[PERSONA_STATUS],
+        "unit": found.unit,
+    }
+
+
+def personas_section(rows: list[dict[str, Any]], known: list[Persona] | None = None) -> Section:
+    """The table, with the words of the personas where they are known; empty where nobody played as a persona."""
+    if not rows:
+        return Section("personas", "Personas", [])
+    folds: list[Block] = [
+        Fold(
+            f"{one.display_name} v{one.version}, {one.status}",
+            [TemplateBlock("games/words.html.j2", {"texts": [one.system_prompt]})],
+        )
+        for one in known or ()
+    ]
+    columns = _COLUMNS if len({row["scenario"] for row in rows}) > 1 else _COLUMNS[1:]
+    return Section("personas", "Personas", [Table("Personas of models", columns, rows), *folds], _answer(rows), _HOW)
+
+
+def _answer(rows: list[dict[str, Any]]) -> str:
+    tested = [row for row in rows if row["verdict"] in ("better", "worse", "not told apart")]
+    if not tested:
+        return f"{counted(len(rows), 'pair')} of model and persona played; none can be compared with the model as itself."
+    changed = [row for row in tested if row["verdict"] != "not told apart"]
+    first = f"A persona changes the reward beyond chance in {len(changed)} of {counted(len(tested), 'comparison')}"
+    if not changed:
+        return f"{first}."
+    most = max(changed, key=lambda row: abs(row["difference"].value))
+    difference = show(most["difference"], "signed")
+    return (
+        f"{first}; most: {most['model']} as {most['persona']}, {difference}{per_unit(most['unit'])} in {most['scenario'].text}."
+    )

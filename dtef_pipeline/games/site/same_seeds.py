@@ -1,0 +1,38 @@
+"""What a player makes more than another one on the same games: the luck of the deal is the same for both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.site.content import Estimate
+from dtef_pipeline.statistics.cluster_robust import estimate_ratios
+
+NO_ESTIMATE = Estimate(None)
+
+
+def against(rewards: pd.DataFrame, player: str, other: str) -> Estimate:
+    """The mean difference of rewards with its 95% interval by seeds, over the games (seed, seat, opponent) that both players have.
+
+    `rewards`: games by players, as `ScenarioResults.rewards`. Unknown without a common game; without an interval below 5 seeds.
+    """
+    if player not in rewards or other not in rewards:
+        return NO_ESTIMATE
+    difference = (rewards[player] - rewards[other]).to_numpy(dtype=np.float64)
+    is_shared = ~np.isnan(difference)
+    if not is_shared.any():
+        return NO_ESTIMATE
+    seeds = np.unique(rewards.index.get_level_values("cluster")[is_shared], return_inverse=True)[1]
+
+    sums = np.bincount(seeds, difference[is_shared]).astype(np.float64)
+    found = estimate_ratios(sums[:, None], np.bincount(seeds).astype(np.float64)[:, None])
+    low, high = found.interval()
+    return Estimate(float(found.value[0]), float(low[0]), float(high[0]))
+
+
+def in_words(difference: Estimate) -> str:
+    """`better`, `worse`, or `not told apart`: by whether 0 lies in the interval."""
+    low, high = difference.low, difference.high
+    if low is None or high is None or np.isnan(low):
+        return "not tested"
+    return "better" if low > 0 else "worse" if high < 0 else "not told apart"

@@ -1,0 +1,97 @@
+"""The page of one scenario: players, opponents, metrics, form of play, personas, strategies, episodes and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pandas as pd
+
+from dtef_pipeline.games.in_play import unit_in_words
+from dtef_pipeline.games.personas import Persona
+from dtef_pipeline.games.site.boards import PlayedBoard, verdict
+from dtef_pipeline.games.site.episode_list import episodes_section, transcript_files
+from dtef_pipeline.games.site.league_rows import ScenarioResults
+from dtef_pipeline.games.site.metric_tables import (
+    form_section,
+    mean_of,
+    metrics_section,
+    opponents_section,
+    players_section,
+    same_games_section,
+)
+from dtef_pipeline.games.site.personas_section import persona_rows, personas_section
+from dtef_pipeline.games.site.strategies import strategies_section
+from dtef_pipeline.games.site.words import per_unit
+from dtef_pipeline.site.content import Block, Column, DataFile, Fold, Link, Page, Section, Table, TemplateBlock
+from dtef_pipeline.site.number_text import show
+from dtef_pipeline.site.paths import board_page
+from dtef_pipeline.text.counted import counted
+
+CRUMBS = (Link("Games", board_page("games")),)
+
+
+def scenario_pages(
+    found: ScenarioResults, boards: Sequence[PlayedBoard], listed: pd.DataFrame, personas: Mapping[str, Persona]
+) -> Iterator[Page | DataFile]:
+    """The page, then the transcripts that it loads. `listed`: its episodes, as `listed_episodes` chooses them."""
+
+    names = sorted(set(found.of_metric()["persona"]) & set(personas))
+    sections = [
+        players_section(found),
+        opponents_section(found),
+        metrics_section(found),
+        form_section(found),
+        personas_section(persona_rows(found), [personas[name] for name in names]),
+        strategies_section(found),
+        same_games_section(found),
+        episodes_section(found, listed),
+        _rules(found),
+    ]
+    yield Page(found.path, found.title, _answer(found, boards), sections, CRUMBS, _introduction(found), scripts=("games.js",))
+    yield from transcript_files(found, listed)
+
+
+def _answer(found: ScenarioResults, boards: Sequence[PlayedBoard]) -> str:
+    """The verdict on its models; without any, the best of its baselines."""
+    if boards:
+        return verdict(boards)
+    rows = found.of_metric()
+    best = rows.iloc[0].to_dict()
+    among = counted(len(rows), "baseline")
+    return f"No model has played yet; the best of {among}, {best['player']}, makes {show(mean_of(best))}{per_unit(found.unit)} per episode."
+
+
+def _introduction(found: ScenarioResults) -> str:
+    """What the scenario is, and which version is shown."""
+    described = found.pack.manifest.description if found.pack else "This scenario is not installed any more."
+    older = f" This is version {found.version}; earlier ones are in the tables." if found.older else ""
+    return f"{described}{older}"
+
+
+def _rules(found: ScenarioResults) -> Section:
+    if found.pack is None:
+        return Section("rules", "Rules", [])
+    manifest = found.pack.manifest
+    other = "" if found.playable else f" is installed; these results are of version {found.version}"
+    illegal = "it forfeits" if manifest.on_illegal == "forfeit" else "a move is made for it"
+    facts = {
+        "Version": f"{manifest.version}{other}",
+        "Status": manifest.status,
+        "Seats": ", ".join(manifest.seats),
+        "Reward": unit_in_words(found.pack.scenario.unit),
+        "Sum of rewards": "what one seat wins, the others lose" if found.pack.scenario.zero_sum else "",
+        "Usual opponents": ", ".join(manifest.opponents),
+        "Turn limit": f"{manifest.turn_limit:,}",
+        "A text that is no move": f"{counted(manifest.retries, 'more text')} in the same turn, then {illegal}",
+        "Legal commands": "listed in every turn" if manifest.show_legal else "not listed",
+    }
+    rows = [{"name": name, "value": value} for name, value in facts.items() if value]
+    texts = [manifest.rules, *(f"You must not: {one}" for one in manifest.constraints), manifest.reply_format]
+    blocks: list[Block] = [
+        Table("How it is played", (Column("name", "Rule"), Column("value", "Value", "long")), rows),
+        Fold(
+            "The rules, as every player is told",
+            [TemplateBlock("games/words.html.j2", {"texts": [one.strip() for one in texts]})],
+        ),
+    ]
+    return Section("rules", "Rules", blocks)

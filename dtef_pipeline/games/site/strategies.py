@@ -1,0 +1,100 @@
+"""What whole strategies are worth that were read off the decision points of small games: no cards, and so no luck."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dtef_pipeline.games.exact.strategy_values import EXPLOITABLE_CORRECTED, WON
+from dtef_pipeline.games.personas import BASELINE_PREFIX
+from dtef_pipeline.games.site.league_rows import ScenarioResults
+from dtef_pipeline.report.stored_rows import StoredRow
+from dtef_pipeline.site.content import Column, Estimate, Section, Table, is_unknown
+from dtef_pipeline.site.number_text import show
+
+_HOW = (
+    "Players were asked at every decision point. Exploitability is what the best opponent wins per hand, mean of both seats: lower is better, "
+    "0 is perfect play. Intervals are over other draws of the same player. A partial strategy, in which a baseline plays where nobody asked, "
+    "says little of the player and stands last."
+)
+_KEYS = ("persona", "model", "model_variant", "snapshot")
+_READ = (
+    *("league", "scenario", "version", *_KEYS, "quantity", "opponent", "value", "low", "high", "unit", "scale", "reason"),
+    *("n_points", "n_missing", "n_draws", "n_readable", "n_filled", "filled_by"),
+)
+_COLUMNS = (
+    Column("player", "Player"),
+    Column("exploitability", "Exploitability ↓", "score", "What the best opponent wins per hand; lower is better"),
+    Column("of_random", "Of random play", "percent", "Share of the exploitability of play at random; 0%: perfect play"),
+    Column("unreadable", "Unreadable", "percent", "Responses from which no legal command was read; lower is better"),
+)
+_COUNTS = (
+    Column("n_points", "Points", "count", "Decision points of the strategy", more=True),
+    Column("n_missing", "Missing", "count", "Decision points without a strategy", more=True),
+    Column("n_draws", "Draws", "count", "Responses that the strategy follows from", more=True),
+    Column("note", "Note", "note"),
+)
+
+
+def strategies_section(found: ScenarioResults) -> Section:
+    """Players by how far they can be exploited, with what they win from each baseline; empty where no strategy is known."""
+    rows = found.rows
+    held = rows.rows("strategy_values", _READ, found.where, _READ[3:]) if rows.has("strategy_values") else []
+    own: dict[tuple[Any, ...], list[StoredRow]] = {}
+    for row in held:
+        own.setdefault(tuple(row[key] for key in _KEYS), []).append(row)
+    lines = [_line(found, key, rows_of) for key, rows_of in own.items()]
+    lines.sort(
+        key=lambda row: (
+            row["is_partial"],
+            is_unknown(row["exploitability"]),
+            row["exploitability"].value or 0.0,
+            row["player"],
+        )
+    )
+    opponents = sorted({row["opponent"] for row in held if row["quantity"] == WON})
+    won = [Column(f"won {one}", f"Wins from {one.removeprefix(BASELINE_PREFIX)}", "signed", more=True) for one in opponents]
+    unit = str(held[0]["unit"]) if held else ""
+    table = Table(f"Exact values of strategies, in {unit}", [*_COLUMNS, *won, *_COUNTS], lines)
+    return Section("strategies", "Strategies", [table], _answer(lines, unit), _HOW)
+
+
+def _answer(lines: Sequence[Mapping[str, Any]], unit: str) -> str:
+    whole = [row for row in lines if not row["is_partial"] and not is_unknown(row["exploitability"])]
+    models = [row for row in whole if not row["is_baseline"]]
+    best = next(iter(models or whole), None)
+    if best is None:
+        return ""
+    share = f", {show(best['of_random'], 'percent')} of what random play loses" if best["of_random"] is not None else ""
+    among = (
+        f"the least of {len(models)} models"
+        if len(models) > 1
+        else "the only model asked"
+        if models
+        else "a baseline; no model was asked"
+    )
+    return f"{best['player']} loses at most {show(best['exploitability'])} {unit} to the best opponent{share}: {among}."
+
+
+def _line(found: ScenarioResults, key: tuple[Any, ...], rows: Sequence[StoredRow]) -> dict[str, Any]:
+    """One row per player and snapshot."""
+    persona, model, variant, _ = key
+    main: StoredRow = next((row for row in rows if row["quantity"] == EXPLOITABLE_CORRECTED), {})
+    value, scale = main.get("value"), main.get("scale")
+    return {
+        **{name: main.get(name) for name in ("n_points", "n_missing", "n_draws")},
+        **{f"won {row['opponent']}": Estimate(row["value"], row["low"], row["high"]) for row in rows if row["quantity"] == WON},
+        "player": found.labels.player(persona, variant, model),
+        "is_baseline": model.startswith(BASELINE_PREFIX),
+        "exploitability": Estimate(value, main.get("low"), main.get("high")),
+        "of_random": max(0.0, float(value)) / scale if value is not None and scale else None,
+        "unreadable": 1 - main["n_readable"] / main["n_draws"] if main.get("n_draws") else None,
+        "is_partial": bool(main.get("n_filled")),
+        "note": _filled(main) if main.get("n_filled") else main.get("reason") if value is None else "",
+    }
+
+
+def _filled(row: StoredRow) -> str:
+    """Who plays how much of a strategy in place of the player."""
+    points = row["n_points"] + row["n_filled"]
+    return f"{row['n_points']:,} of {points:,} decision points were asked, {row['filled_by']} plays in the others"

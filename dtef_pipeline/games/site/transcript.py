@@ -1,0 +1,194 @@
+"""An episode as people follow it: what each seat was told, what it wrote, what the game made of it, and the whole table before the move."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from dtef_pipeline.games.contract import GameEnding, GameMove, GameTrace
+from dtef_pipeline.games.in_play import ACTION_WORD, GameInPlay, in_units, trace_of_json, turn_text
+from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.site.league_rows import ScenarioResults
+from dtef_pipeline.games.site.words import outcome_words
+from dtef_pipeline.report.stored_rows import StoredRow
+from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.plain import without_thinking
+
+MOST_MOVES_SHOWN, MOST_OF_A_TEXT = 400, 8_000
+"""Moves of one episode, and characters of one text."""
+_MOST_OF_A_STATE = 6_000
+_KINDS = {"illegal": "illegal", "unparsed": "no command found", "refused": "refused"}
+
+
+def transcript(found: ScenarioResults, row: StoredRow) -> dict[str, Any]:
+    """The episode of a row of `episodes` with its trace, as the page's script reads it; empty values are left out."""
+    trace = trace_of_json(row["trace"])
+    followed = follow(trace, found.playable, int(row["cluster"]))
+    seats = _seats(found, trace, int(row["seat"]))
+    players = [found.labels.opponent(str(row["opponent"]))] * len(seats)
+    players[row["seat"]] = row["player"]
+    steps, left = followed.steps[:MOST_MOVES_SHOWN], len(followed.steps) - MOST_MOVES_SHOWN
+    return _filled(
+        seats=seats,
+        players=players,
+        moves=[_move(step, steps[:at]) for at, step in enumerate(steps)],
+        more=f"{counted(left, 'more move')} follow: the table `episodes` has them." if left > 0 else "",
+        unknown="" if found.playable else "The table is not shown: the installed version of the scenario is another one.",
+        state=_state(followed.last_state),
+        shown=followed.ending.shown if followed.ending else (),
+        hidden=followed.ending.hidden if followed.ending else (),
+        results=[
+            [outcome_words(outcome), in_units(reward, found.unit)]
+            for outcome, reward in zip(trace.result.outcomes, trace.result.rewards, strict=True)
+        ]
+        if trace.result
+        else (),
+        flags=[one.replace("_", " ") for one in trace.result.flags] if trace.result else (),
+        episode=row["episode_id"],
+        trace=row["trace_hash"],
+        snapshot=row["snapshot"],
+        draw=row["draw"],
+    )
+
+
+def _filled(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in ("", None, (), [], {})}
+
+
+def _seats(found: ScenarioResults, trace: GameTrace, own: int) -> list[str]:
+    """What the seats are called."""
+    if found.playable:
+        return list(found.playable.manifest.seats)
+    return [f"seat {at}" for at in range(max([move.seat for move in trace.moves] + [own]) + 1)]
+
+
+def _move(step: EpisodeStep, before: Sequence[EpisodeStep]) -> dict[str, Any]:
+    move = step.move
+    parts = TextParts("", "", "", False) if move.text is None else text_parts(move.text, played=move.command is not None)
+    return _filled(
+        turn=move.turn + 1,
+        seat=move.seat,
+        kind=_kind(move),
+        state=_state(step.state),
+        seen="" if move.text is None else _cut(_last_reaction(move.seat, before) or step.seen),
+        text=[_cut(parts.plan), _cut(parts.action), _cut(parts.after)] if move.text is not None else None,
+        whole=_cut(move.text or "") if parts.has_thinking else "",
+        command=_cut(move.command or ""),
+        why=_cut(move.illegal.reason) if move.illegal else "",
+        answer=_cut(step.answer),
+    )
+
+
+def _kind(move: GameMove) -> str:
+    if move.by_default:
+        return "made for the player"
+    if move.illegal:
+        return _KINDS.get(move.illegal.kind, move.illegal.kind)
+    return "legal" if move.text is not None else "baseline"
+
+
+def _last_reaction(seat: int, before: Sequence[EpisodeStep]) -> str:
+    """What the game answered to the last text of a seat: that is what it is told next."""
+    return next((one.move.reaction for one in reversed(before) if one.move.seat == seat and one.move.text is not None), "")
+
+
+def _state(state: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The table without what a heading says; nothing of a huge one."""
+    shown = {name: value for name, value in (state or {}).items() if name != "to_move"}
+    return shown if len(json.dumps(shown, ensure_ascii=False)) <= _MOST_OF_A_STATE else {}
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MOST_OF_A_TEXT:
+        return text
+    return f"{text[:MOST_OF_A_TEXT]} … ({counted(len(text) - MOST_OF_A_TEXT, 'more character')})"
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeStep:
+    """One move of a trace."""
+
+    move: GameMove
+    state: dict[str, Any] | None = None
+    """The whole state before the move, as `Scenario.told`; None: it is not known."""
+    seen: str = ""
+    """What the seat sees before the move; empty: it is not known."""
+    answer: str = ""
+    """Of the last text of a seat: how the game ended for it."""
+
+
+class FollowedEpisode(NamedTuple):
+    """An episode as it can be followed."""
+
+    steps: list[EpisodeStep]
+    last_state: dict[str, Any] | None = None
+    """None: it is not known."""
+    ending: GameEnding | None = None
+    """None: the episode stopped before its end, or its end is not known."""
+
+
+def follow(trace: GameTrace, pack: Pack | None, seed: int) -> FollowedEpisode:
+    """The steps, and the end. Without the pack, or where the trace does not play again by it, states and ending are not known."""
+    plain = FollowedEpisode([EpisodeStep(move) for move in trace.moves])
+    if pack is None:
+        return plain
+    game = GameInPlay(pack, seed)
+    try:
+        steps = list(_play_again(trace, game))
+        return FollowedEpisode(_with_answers(steps, game), pack.scenario.told(game.state), game.ending)
+    except (ValueError, KeyError, IndexError):
+        return plain
+
+
+def _with_answers(steps: Sequence[EpisodeStep], game: GameInPlay) -> list[EpisodeStep]:
+    last = {step.move.seat: place for place, step in enumerate(steps) if step.move.text is not None}
+    return [
+        replace(step, answer=game.last_reaction(step.move)) if last.get(step.move.seat) == place else step
+        for place, step in enumerate(steps)
+    ]
+
+
+def _play_again(trace: GameTrace, game: GameInPlay) -> Iterator[EpisodeStep]:
+    """Raises ValueError where the trace is of another scenario or seed."""
+    scenario = game.pack.scenario
+    before = scenario.told(game.state)
+    for move in trace.moves:
+        if move.by_default:  # the game has played it already, after the text before it
+            yield EpisodeStep(move, before)
+            continue
+        if game.seat != move.seat:
+            raise ValueError(f"turn {move.turn}: the trace has seat {move.seat} move, the game seat {game.seat}")
+        before = scenario.told(game.state)
+        yield EpisodeStep(move, before, turn_text(game.pack, game.state, move.seat))
+        if move.text is not None:
+            game.writes(move.text)
+        elif move.command is not None:
+            game.plays(move.command)
+
+
+@dataclass(frozen=True, slots=True)
+class TextParts:
+    """A text as people look at it."""
+
+    plan: str
+    """What stands before the action."""
+    action: str
+    """The line that was read as the action; empty: no line was."""
+    after: str
+    has_thinking: bool
+    """Whether the whole text holds thinking, which is in none of the parts."""
+
+
+def text_parts(text: str, *, played: bool) -> TextParts:
+    """The parts of a text: its action is the last line with `ACTION:`, else, where it was played, its last line."""
+    words = without_thinking(text).strip()
+    lines = words.splitlines()
+    last = max((at for at, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
+    if last is None and played and lines:
+        last = len(lines) - 1
+    if last is None:
+        return TextParts(words, "", "", words != text.strip())
+    before, after = ("\n".join(part).strip() for part in (lines[:last], lines[last + 1 :]))
+    return TextParts(before, lines[last].strip(), after, words != text.strip())

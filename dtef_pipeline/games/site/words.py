@@ -1,0 +1,97 @@
+"""What scenarios, metrics, players and outcomes are called on pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.personas import BASELINE_PREFIX, NO_PERSONA, Persona
+
+
+class KnownGames(NamedTuple):
+    """Documents that say in words what was played; results of what is not known any more are shown without them."""
+
+    manifests: Mapping[str, ScenarioManifest] = MappingProxyType({})
+    """Scenarios by id."""
+    personas: Mapping[str, Persona] = MappingProxyType({})
+    """By id and version, as in `calm:v2`."""
+
+
+_METRIC_TITLES = {
+    "success_rate": "Won",
+    "expected_return": "Mean reward",
+    "volatility": "Spread of rewards",
+    "steps_over_optimal": "Moves over the fewest, where solved",
+    "steps_over_optimal_charged": "Moves over the fewest",
+    "red_flag_rate": "Red flags",
+    "red_flag_weighted": "Red flags by severity",
+    "illegal_rate": "Illegal texts",
+    "unparsed_rate": "Texts without a command",
+    "refused_rate": "Refusals",
+    "forfeit_rate": "Forfeited",
+    "default_rate": "Moves made for it",
+    "composite": "Composite score",
+    "ef1": "Envy-free up to one item",
+    "jain": "Jain's index",
+}
+_OUTCOMES = {"win": "won", "loss": "lost", "draw": "draw", "unsolved": "not solved", "no_agreement": "no agreement"}
+SIDES = {"higher": "higher is better", "lower": "lower is better"}
+_AS_PERSONA = re.compile(r"([a-z0-9][a-z0-9_-]*:v\d+)@(.+)", re.DOTALL)
+
+
+def metric_title(metric: str) -> str:
+    """`Mean reward`; of a scenario's own metric its name in words."""
+    return _METRIC_TITLES.get(metric) or metric.replace("_", " ").capitalize()
+
+
+def scenario_title(name: str) -> str:
+    """`Limit holdem (poker)` of `poker/limit-holdem`."""
+    league, _, scenario = name.partition("/")
+    return f"{scenario.replace('-', ' ').capitalize()} ({league})"
+
+
+def outcome_words(outcome: str) -> str:
+    return _OUTCOMES.get(outcome) or outcome.replace("_", " ")
+
+
+def per_unit(unit: str) -> str:
+    """What stands behind a value: ` chips`; nothing for shares and for units that are no plural of things."""
+    return f" {unit}" if unit.endswith("s") else ""
+
+
+class Labels(NamedTuple):
+    """What players are called."""
+
+    names: Mapping[str, str]
+    """Names of models on pages, by variant."""
+    personas: Mapping[str, Persona]
+
+    def model(self, variant: str, model: str) -> str:
+        """`nash (baseline)`, or the model's name, which is its variant where there are several."""
+        if model.startswith(BASELINE_PREFIX):
+            return f"{model.removeprefix(BASELINE_PREFIX)} (baseline)"
+        return self.names.get(variant, model)
+
+    def persona(self, name: str) -> str:
+        """`Calm v2` of `calm:v2`; `itself` of none."""
+        if name == NO_PERSONA:
+            return "itself"
+        known = self.personas.get(name)
+        return f"{known.display_name} v{known.version}" if known else name
+
+    def player(self, persona: str, variant: str, model: str) -> str:
+        """`gpt-4.1 as Calm v2`."""
+
+        return self.as_persona(self.model(variant, model), persona)
+
+    def as_persona(self, name: str, persona: str) -> str:
+        """The same of a model's name."""
+        return name if persona == NO_PERSONA else f"{name} as {self.persona(persona)}"
+
+    def opponent(self, name: str) -> str:
+        """The same of a name in the column `opponent`: `baseline/nash`, `gpt-4.1`, `calm:v2@gpt-4.1`."""
+        found = _AS_PERSONA.fullmatch(name)
+        return self.player(found[1], found[2], found[2]) if found else self.player(NO_PERSONA, name, name)

@@ -1,0 +1,415 @@
+"""Games on the site: numbers as by hand, everything from data as text, and whatever was played shown with what is missing said."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from dtef_pipeline.games.exact.strategy_values import StrategyOptions, strategy_rows
+from dtef_pipeline.games.manifest import read_manifests
+from dtef_pipeline.games.packs import pack
+from dtef_pipeline.games.site import episode_list
+from dtef_pipeline.games.site.transcript import TextParts, text_parts
+from dtef_pipeline.games.site.words import KnownGames, Labels, metric_title, scenario_title
+from dtef_pipeline.games.tables import DECISION_ANSWERS
+from dtef_pipeline.site.content import Page, Section, Table, TemplateBlock
+from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.tables import in_schema
+from tests.made.game_pages import CALM, HOSTILE, SCENARIOS, games_files, games_view, played_league
+from tests.made.read_page import ReadPage
+
+KUHN, ALLOCATION = "games/scenarios/poker.kuhn.html", "games/scenarios/negotiation.allocation.html"
+Tables = dict[str, pa.Table]
+
+
+@pytest.fixture(scope="module")
+def league() -> Tables:
+    return played_league(["poker/kuhn", "solitaire/thirteen", "negotiation/allocation"])
+
+
+@pytest.fixture(scope="module")
+def kuhn(league: Tables) -> Tables:
+    return {name: rows.filter(pc.equal(rows["scenario"], "kuhn")) for name, rows in league.items()}
+
+
+@pytest.fixture(scope="module")
+def view(league: Tables) -> FamilyView:
+    return games_view(league)
+
+
+@pytest.fixture(scope="module")
+def files(league: Tables) -> dict[str, str]:
+    return games_files(league)
+
+
+def page_of(view: FamilyView, path: str = KUHN) -> Page:
+    return next(one for one in view.pages() if isinstance(one, Page) and one.path == path)
+
+
+def section_of(sections: Iterable[Section], name: str) -> Section:
+    return next(one for one in sections if one.id == name)
+
+
+def table_of(section: Section) -> Table:
+    block = section.blocks[0]
+    table = block.values["table"] if isinstance(block, TemplateBlock) else block
+    assert isinstance(table, Table)
+    return table
+
+
+def data_of(script: str) -> Any:
+    """What a data file gives to the page that loads it."""
+    found = re.search(r'dtef\.receive\("[^"]+","([A-Za-z0-9+/=]+)"\)', script)
+    assert found
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
+
+
+def transcripts(files: Mapping[str, str], page: str = KUHN) -> dict[str, Any]:
+    held: dict[str, Any] = {}
+    for path, text in files.items():
+        if path.startswith(page.removesuffix(".html") + "/"):
+            held |= data_of(text)
+    return held
+
+
+def rewards_by_hand(tables: Tables, model: str, persona: str = "") -> dict[str, float]:
+    rows = tables["episodes"].to_pylist()
+    return {
+        row["item_id"]: row["reward"]
+        for row in rows
+        if row["status"] == "played" and (row["model"], row["persona"], row["scenario"]) == (model, persona, "kuhn")
+    }
+
+
+def test_a_board_ranks_models_that_have_the_same_games_with_baselines_as_references(view: FamilyView, league: Tables) -> None:
+    board = next(one for one in view.boards if one.title == "Kuhn (poker)")
+    rows = {row.model: row for row in board.rows}
+    hostile = rewards_by_hand(league, HOSTILE.name)
+    assert rows[HOSTILE.name].score.value == pytest.approx(np.mean(list(hostile.values())))
+    assert rows[HOSTILE.name].rank == 1
+    assert rows["steady"].rank is None, "a budget ended one of its games"
+    assert rows["steady"].note == "47 of 48 episodes were played: a budget ended 1"
+    assert rows["nash (baseline)"].is_reference
+    assert not any("@" in name for name in rows), "personas stand beside their models on the page of the scenario"
+    assert "higher is better" in board.measure
+
+
+def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn: Tables) -> None:
+    assert [one.title for one in games_view(kuhn).boards] == ["Kuhn (poker)"]
+    as_calm = {
+        name: rows.filter(
+            pc.or_(pc.equal(rows["persona"], CALM.name), pc.starts_with(rows["model"].cast(pa.string()), "baseline/"))
+        )
+        for name, rows in kuhn.items()
+    }
+    known = KnownGames(read_manifests(SCENARIOS), {CALM.name: CALM})
+    assert [one.title for one in games_view(as_calm, known).boards] == ["Kuhn (poker) as Calm v2"]
+
+
+def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: Tables) -> None:
+    verdict = games_view(kuhn).verdict
+    assert re.match(
+        r"Kuhn \(poker\): <b>hostile</b> makes -?[\d.]+ chips per episode \(.* to .*\); on the same games it beats ", verdict
+    )
+    assert "of 3 baselines, and the best of them, always-bet, makes" in verdict
+    models = {name: rows.filter(pc.starts_with(rows["model"].cast(pa.string()), "baseline/")) for name, rows in kuhn.items()}
+    without = games_view(models)
+    assert without.verdict == "No model has played yet; baselines played 1 scenario."
+    assert not without.boards
+    assert page_of(without).answer.startswith("No model has played yet; the best of 3 baselines, always-bet (baseline), makes ")
+
+
+def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: FamilyView, league: Tables) -> None:
+    rows = table_of(section_of(view.of_model("steady"), "baselines")).rows
+    row = next(
+        one for one in rows if (one["scenario"].text, one["baseline"]) == ("Kuhn (poker)", "always-pass") and not one["persona"]
+    )
+    own, other = (rewards_by_hand(league, name) for name in ("steady", "baseline/always-pass"))
+    assert row["difference"].value == pytest.approx(np.mean([own[game] - other[game] for game in own.keys() & other.keys()]))
+    assert row["difference"].low < row["difference"].value < row["difference"].high
+    assert row["verdict"] == (
+        "better" if row["difference"].low > 0 else "not told apart" if row["difference"].high > 0 else "worse"
+    )
+
+
+def test_what_a_persona_changes_is_the_difference_on_the_same_games(kuhn: Tables) -> None:
+    rows = table_of(section_of(page_of(games_view(kuhn)).sections, "personas")).rows
+    row = next(one for one in rows if one["model"] == HOSTILE.name)
+    calm, itself = (rewards_by_hand(kuhn, HOSTILE.name, persona) for persona in (CALM.name, ""))
+    assert row["difference"].value == pytest.approx(np.mean([calm[game] - itself[game] for game in calm]))
+    assert row["persona"] == "calm:v2", "as tables have it, where nothing is known of it"
+
+
+def test_personas_that_nobody_approved_are_marked(kuhn: Tables) -> None:
+    for status, words in (("retired", "a retired persona"), ("approved", "")):
+        persona = CALM.model_copy(update={"status": status})
+        page = page_of(games_view(kuhn, KnownGames(read_manifests(SCENARIOS), {CALM.name: persona})))
+        row = next(
+            one for one in table_of(section_of(page.sections, "players")).rows if one["player"] == "<b>hostile</b> as Calm v2"
+        )
+        assert row["note"] == words
+        folds = section_of(page.sections, "personas").blocks[1:]
+        assert [one.title for one in folds] == [f"Calm v2, {status}"]  # type: ignore[union-attr]
+
+
+def test_strengths_are_ranks_among_all_players(view: FamilyView) -> None:
+    section = section_of(view.of_model("steady"), "standing")
+    rows = table_of(section).rows
+    shares = [row["share"] for row in rows]
+    assert shares == sorted(shares)
+    assert {"Mean reward", "Won"} <= {row["metric"] for row in rows}
+    assert section.answer.startswith("Strongest: ")
+    illegal = [row for row in rows if row["metric"] == "Illegal texts"]
+    assert all(row["side"] == "lower is better" for row in illegal)
+
+
+def test_worst_episodes_are_those_furthest_below_the_mean_of_their_game_and_can_be_opened(
+    view: FamilyView, league: Tables, files: Mapping[str, str]
+) -> None:
+    rows = table_of(section_of(view.of_model(HOSTILE.name), "worst")).rows
+    ids = {one["episode_id"][:12]: one for one in league["episodes"].to_pylist()}
+    for row in rows:
+        page, _, episode = row["episode"].href.partition("#episode=")
+        found = ids[episode]
+        assert found["model"] == HOSTILE.name
+        same = [one["reward"] for one in ids.values() if one["status"] == "played" and _game(one) == _game(found)]
+        assert row["above"] == pytest.approx(found["reward"] - np.mean(same))
+        assert episode in transcripts(files, page)
+    assert rows[0]["above"] < 0
+
+
+def _game(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["scenario"], row["item_id"]
+
+
+def test_scores_of_games_are_there_for_every_two_models(view: FamilyView, league: Tables) -> None:
+    scores = view.item_scores
+    own = scores[
+        (scores["model"] == HOSTILE.name) & scores["item"].str.startswith("poker/kuhn/") & scores["item"].str.endswith("/")
+    ]
+    assert dict(zip(own["item"], own["score"], strict=True)) == {
+        f"poker/kuhn/{item}/": reward for item, reward in rewards_by_hand(league, HOSTILE.name).items()
+    }
+    assert own["page"].str.startswith(f"{KUHN}#game=").all()
+    assert "Kuhn (poker), seed 1, seat A, against nash, reward in chips" in set(own["label"])
+
+
+def test_a_scenario_page_has_opponents_metrics_form_and_rules(view: FamilyView) -> None:
+    page = page_of(view)
+    matrix = section_of(page.sections, "opponents").blocks[0]
+    assert isinstance(matrix, TemplateBlock)
+    assert "nash (baseline)" in matrix.values["columns"]
+    assert {row["head"] for row in matrix.values["rows"]} >= {"steady", "<b>hostile</b>", "always-bet (baseline)"}
+    folds = [one.title for one in section_of(page.sections, "metrics").blocks]  # type: ignore[union-attr]
+    assert folds[0] == "Efficacy"
+    assert {"Risk", "Safety"} <= set(folds)
+    form = section_of(page.sections, "form")
+    assert form.answer.startswith("2 of 4 players wrote only legal moves; most illegal texts: <b>hostile</b>")
+    assert "Illegal texts ↓" in [one.title for one in table_of(form).columns]
+    facts = {row["name"]: row["value"] for row in table_of(section_of(page.sections, "rules")).rows}
+    assert facts["A text that is no move"] == "2 more texts in the same turn, then a move is made for it"
+    assert section_of(page_of(view, "games/scenarios/solitaire.thirteen.html").sections, "opponents").is_empty
+
+
+def test_an_episode_shows_each_move_with_its_table_and_why_a_text_was_none(files: Mapping[str, str]) -> None:
+    episodes = transcripts(files).values()
+    wrong = next(move for one in episodes for move in one["moves"] if move["kind"] == "no command found")
+    assert wrong["why"].startswith("no command was found")
+    assert wrong["whole"].startswith("<think>secret</think>")
+    assert "secret" not in wrong["text"][0]
+    assert wrong["state"]["cards"]
+    assert "to_move" not in wrong["state"]
+    legal = next(move for one in episodes for move in one["moves"] if move["kind"] == "legal")
+    assert re.fullmatch(r"ACTION: (check|bet|fold|call)", legal["text"][1])
+    assert "Your card: " in legal["seen"]
+    assert {move["kind"] for one in episodes for move in one["moves"]} >= {"baseline", "made for the player"}
+    assert any("Showdown: A has the " in line for one in episodes for line in one["shown"])
+    talk = transcripts(files, ALLOCATION).values()
+    assert all(any(line.startswith("Worth to A: boat ") for line in one["hidden"]) for one in talk)
+
+
+def test_after_a_text_that_was_no_move_the_player_is_told_so(files: Mapping[str, str]) -> None:
+    again = [
+        move["seen"]
+        for one in transcripts(files).values()
+        for before, move in zip(one["moves"], one["moves"][1:], strict=False)
+        if "why" in before and "text" in move
+    ]
+    assert again
+    assert all(text.startswith("Nothing was played: ") for text in again)
+
+
+def test_what_models_wrote_is_text_on_every_page(files: Mapping[str, str]) -> None:
+    pages = {name: ReadPage(text) for name, text in files.items() if name.endswith(".html")}
+    for name, page in pages.items():
+        assert not [tag for tag, _ in page.elements if tag in ("img", "b", "iframe")], name
+        assert not [key for _, given in page.elements for key in given if key.startswith("on")], name
+        assert "window.hacked" not in "".join(page.scripts), name
+    assert "<b>hostile</b>" in pages[KUHN].text
+    assert "window.hacked = 1" in json.dumps(transcripts(files))
+    assert "</script><script>window" not in "".join(files.values())
+
+
+def test_links_and_ids_of_pages_are_sound(files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        if not name.endswith(".html"):
+            continue
+        page = ReadPage(text)
+        ids = [given for _, attributes in page.elements if (given := attributes.get("id"))]
+        assert len(ids) == len(set(ids)), name
+        root = "../" * name.count("/")
+        for link in page.links:
+            target = link.partition("#")[0].removeprefix(root)
+            assert not target or target in files, f"{name} leads to {link}"
+
+
+def test_of_many_episodes_a_seeded_sample_is_listed_with_the_extremes_of_each_player(
+    kuhn: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(episode_list, "MOST_EPISODES", 60)
+    view = games_view(kuhn)
+    section = section_of(page_of(view).sections, "episodes")
+    rows = table_of(section).rows
+    assert len(rows) == 60
+    played = pc.sum(pc.equal(kuhn["episodes"]["status"], "played")).as_py()
+    assert (
+        section.answer
+        == f"{played} episodes were played to the end; 60 are listed, by lot, with the best and worst of each player."
+    )
+    for model in ("steady", HOSTILE.name, "baseline/nash"):
+        label = model.replace("baseline/nash", "nash (baseline)")
+        listed = [row["reward"] for row in rows if row["player"] == label]
+        every = rewards_by_hand(kuhn, model).values()
+        assert max(listed) == max(every), model
+    again = table_of(section_of(page_of(games_view(kuhn)).sections, "episodes")).rows
+    assert [row["episode"] for row in rows] == [row["episode"] for row in again]
+
+
+def test_the_list_has_the_file_of_each_episode(files: Mapping[str, str]) -> None:
+    """The page's script finds an episode by its place in the list: 20 to a file."""
+    (holder,) = [json.loads(one) for one in ReadPage(files[KUHN]).scripts if one.startswith('{"files"')]
+    ids = list(holder["games"])
+    for at, path in enumerate(holder["files"]):
+        assert list(data_of(files[path])) == ids[at * 20 : (at + 1) * 20]
+    assert re.findall(r"#episode=([0-9a-f]+)", files[KUHN]) == ids
+
+
+def test_the_table_is_shown_for_a_scenario_that_plays_anothers_engine(kuhn: Tables) -> None:
+    tables, manifest = Tables(), read_manifests(SCENARIOS)["poker/kuhn"]
+    for name, rows in kuhn.items():
+        renamed = pa.array(["kuhn2"] * len(rows)).cast(rows.schema.field("scenario").type)
+        tables[name] = rows.set_column(rows.column_names.index("scenario"), rows.schema.field("scenario"), renamed)
+    manifest = manifest.model_copy(update={"id": "poker/kuhn2", "adapter": "poker/kuhn"})
+    files = games_files(tables, KnownGames({manifest.id: manifest}))
+    assert all(one["moves"][0]["state"]["cards"] for one in transcripts(files, "games/scenarios/poker.kuhn2.html").values())
+
+
+def test_episodes_of_another_version_or_of_no_known_scenario_are_shown_without_tables(kuhn: Tables) -> None:
+    newer = {
+        name: rows.set_column(rows.schema.get_field_index("version"), "version", pa.array([7] * len(rows), pa.int32()))
+        for name, rows in kuhn.items()
+    }
+    for tables, known in ((newer, None), (kuhn, KnownGames())):
+        files = games_files(tables, known)
+        for one in transcripts(files).values():
+            assert one["unknown"] == "The table is not shown: the installed version of the scenario is another one."
+            assert not any("state" in move for move in one["moves"])
+    assert "is installed; these results are of version 7" in ReadPage(games_files(newer)[KUHN]).text
+
+
+def test_what_was_not_played_or_has_no_value_is_said_with_its_reason(view: FamilyView) -> None:
+    unplayed = section_of(view.data, "unplayed")
+    assert unplayed.answer == "3 episodes were not played to the end."
+    assert {row["reason"] for row in table_of(unplayed).rows} == {"the budget of <i>steady</i> has ended"}
+    without = table_of(section_of(view.data, "without-value")).rows
+    assert not any("baseline" in row["players"] for row in without if row["metric"] == "Tokens")
+    assert any(row["reason"] == "nobody wins or loses a negotiation" for row in without)
+
+
+def test_scenarios_are_listed_with_those_that_nobody_played(view: FamilyView) -> None:
+    section = section_of(view.sections, "scenarios")
+    assert [row["link"].text for row in table_of(section).rows] == [
+        "Allocation (negotiation)",
+        "Kuhn (poker)",
+        "Thirteen (solitaire)",
+    ]
+    assert section.answer.endswith("Not played yet: Leduc (poker), Limit holdem (poker), Sealed bid (negotiation).")
+
+
+def test_strategies_are_shown_least_exploitable_first(kuhn: Tables) -> None:
+    rows = strategy_rows(
+        pack("poker/kuhn", read_manifests(SCENARIOS)), DECISION_ANSWERS.empty_table(), "base", StrategyOptions()
+    )
+    section = section_of(page_of(games_view({**kuhn, "strategy_values": rows})).sections, "strategies")
+    found = {row["player"]: row for row in table_of(section).rows}
+    assert [name.removesuffix(" (baseline)") for name in found] == ["nash", "always-bet", "random", "always-pass"]
+    assert found["random (baseline)"]["exploitability"].value == pytest.approx(0.4583333)
+    assert found["random (baseline)"]["of_random"] == pytest.approx(1)
+    assert section.answer.startswith("nash (baseline) loses at most 0.000 ")
+    assert section_of(page_of(games_view(kuhn)).sections, "strategies").is_empty
+
+
+def test_a_model_of_two_variants_is_called_by_its_variant(kuhn: Tables) -> None:
+    tables = Tables()
+    for name, rows in kuhn.items():
+        place = rows.schema.get_field_index("model")
+        is_model = pc.is_in(rows["model"].cast(pa.string()), pa.array(["steady", HOSTILE.name]))
+        one_name = pc.if_else(is_model, "same", rows["model"].cast(pa.string())).cast(rows.schema.field("model").type)
+        tables[name] = rows.set_column(place, "model", one_name)
+    view = games_view(tables)
+    variants = set(pc.unique(kuhn["episodes"]["model_variant"]).to_pylist())
+    names = {row.model for row in view.boards[0].rows if not row.is_reference}
+    assert len(names) == 2
+    assert names <= variants
+    assert all(view.variants[name] == name for name in names)
+
+
+def test_results_alone_and_other_odd_tables_make_pages(kuhn: Tables) -> None:
+    alone = games_files({"persona_results": kuhn["persona_results"]})
+    page = ReadPage(alone[KUHN]).text
+    assert "Against each opponent" in page
+    assert "0 episodes were played to the end" in page
+    assert not games_files({"persona_results": kuhn["persona_results"].slice(0, 0)}).get(KUHN)
+
+
+@pytest.mark.thorough
+def test_equal_tables_give_equal_pages(kuhn: Tables) -> None:
+    turned = {name: rows.take(pa.array(range(len(rows) - 1, -1, -1))) for name, rows in kuhn.items()}
+    assert games_files({name: in_schema(rows.to_pandas(), rows.schema) for name, rows in turned.items()}) == games_files(kuhn)
+
+
+@pytest.mark.parametrize(
+    ("text", "played", "parts"),
+    [
+        ("I wait.\nACTION: call", True, TextParts("I wait.", "ACTION: call", "", has_thinking=False)),
+        (
+            "<think>ACTION: fold</think>\naction: call\nGood luck",
+            True,
+            TextParts("", "action: call", "Good luck", has_thinking=True),
+        ),
+        ("I say\ncall", True, TextParts("I say", "call", "", has_thinking=False)),
+        ("I say\ncall", False, TextParts("I say\ncall", "", "", has_thinking=False)),
+        ("", False, TextParts("", "", "", has_thinking=False)),
+    ],
+)
+def test_a_text_is_parted_where_its_action_stands(text: str, played: bool, parts: TextParts) -> None:
+    assert text_parts(text, played=played) == parts
+
+
+def test_names_are_words() -> None:
+    labels = Labels({"m[temperature=0]": "m"}, {CALM.name: CALM})
+    assert scenario_title("poker/limit-holdem") == "Limit holdem (poker)"
+    assert [metric_title(name) for name in ("success_rate", "utility_share")] == ["Won", "Utility share"]
+    assert labels.opponent("baseline/nash") == "nash (baseline)"
+    assert labels.opponent("calm:v2@m") == "m as Calm v2"
+    assert labels.opponent("not a persona@m") == "not a persona@m"
+    assert labels.player("", "m[temperature=0]", "m") == "m"
