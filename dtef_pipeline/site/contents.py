@@ -52,8 +52,11 @@ class SiteContents:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> None:
         self.rows = StoredRows(connection)
-        shown = (one for one in families if self.rows.has(one.scored) and _has_rows(connection, one.scored))
+        shown = [one for one in families if any(map(self._has_rows, (one.scored, *one.shown_too)))]
         self.families = [ShownFamily(one, one.read(connection)) for one in shown]
+
+    def _has_rows(self, table: str) -> bool:
+        return self.rows.has(table) and bool(self.rows.connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall())
 
     @cached_property
     def model_paths(self) -> Mapping[str, str]:
@@ -84,10 +87,6 @@ class SiteContents:
         others = [("Models", "models/index.html"), ("Compare", "compare.html"), ("Drift", "drift.html")]
         others += [("Data", "data.html"), ("Method", "method.html")]
         return [*(one.link for one in self.families), *(Link(*one) for one in others)]
-
-
-def _has_rows(connection: duckdb.DuckDBPyConnection, table: str) -> bool:
-    return bool(connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT 1)").fetchall()[0][0])
 
 
 def is_reference(model_variant: Any) -> bool:
