@@ -61,7 +61,6 @@ BROKEN = {
     "4 resources": {"resources/sources.py": "def register(segment): ..."},
     "5": {"assets/launch.py": "from dagster._core.storage.tags import PRIORITY_TAG"},
     "5 attribute": {
-        "assets/engine/site_report.py": "games are shown with the scenarios and personas that are known",
         "assets/launch.py": "import dagster as dg\nPRIORITY = dg._core.storage.tags.PRIORITY_TAG\n__version__ = dg.__version__",
     },
     "5 whole module": {"benchmarks/scale.py": "import dagster\nseen = dagster._check.opt_int"},
@@ -72,7 +71,6 @@ BROKEN = {
     "6 constants": {"dtef_pipeline/boards/cells.py": "DRAWS = 1", "assets/stage/checks.py": "DRAWS: int = 2"},
     "6 constants private": {"dtef_pipeline/boards/cells.py": "SAME = 1e-9", "dtef_pipeline/report/charts.py": "_SAME = 1e-12"},
     "6 constants together": {
-        "assets/engine/site_report.py": "games are shown with the scenarios and personas that are known",
         "assets/launch.py": "LEFT, RIGHT = 1, 2",
         "assets/stage/checks.py": "(TOP, _LEFT), RIGHT = (1, 2), 2",
     },

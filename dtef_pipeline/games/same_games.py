@@ -156,7 +156,7 @@ def all_played(results: pd.DataFrame) -> pd.DataFrame:
     return results.assign(**{UNPLAYED_NOTE: ""})
 
 
-_FORM_FAMILY = "form"
+FORM_FAMILY = "form"
 
 
 def versions_shown(frame: pd.DataFrame, manifests: Mapping[str, ScenarioManifest]) -> pd.DataFrame:
@@ -197,5 +197,5 @@ def places(frame: pd.DataFrame, compared: pd.Series[bool]) -> pd.Series[float]:
 
 def forfeited_all(frame: pd.DataFrame) -> pd.Series[bool]:
     """Whether a row has no mean because its player forfeited every episode; never in metrics of the form of play, or with no better side."""
-    is_of_success = (frame["family"] != _FORM_FAMILY) & frame["direction"].isin(["higher", "lower"])
+    is_of_success = (frame["family"] != FORM_FAMILY) & frame["direction"].isin(["higher", "lower"])
     return frame["mean"].isna() & (frame[FORFEIT_RATE] >= 1) & is_of_success

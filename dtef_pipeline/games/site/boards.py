@@ -20,11 +20,11 @@ from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.text.counted import counted
 
-BOARD_HOW = (
+GAME_BOARD_HOW = (
     "A score is the mean reward over all episodes, against all opponents. Its interval goes by seeds: all seats, opponents and draws of one "
     "deal belong together. Models that lack games which others have are not ranked. Baselines play for nothing and always alike."
 )
-_FURTHER = (
+_GAME_COLUMNS = (
     Column("won", "Won", "percent", "Episodes won, of all episodes"),
     Column("illegal", "Illegal texts", "number", "Texts that were no legal move, per turn; lower is better", always=True),
     Column("forfeited", "Forfeited", "percent", "Episodes lost for want of a legal move; lower is better", more=True),
@@ -69,8 +69,8 @@ def board_of(found: ScenarioResults, persona: str) -> RankedBoard:
         f"{found.title}{as_persona}",
         f"Mean reward, {unit_in_words(found.unit)}; higher is better",
         [_board_row(found, row, rows) for row in table_rows(rows)],
-        columns=_FURTHER,
-        how=BOARD_HOW,
+        columns=_GAME_COLUMNS,
+        how=GAME_BOARD_HOW,
     )
 
 
@@ -100,7 +100,7 @@ def player_keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
 def _board_row(found: ScenarioResults, row: Mapping[Any, Any], rows: pd.DataFrame) -> BoardRow:
     rank = int(row["place"]) if row["is_ranked"] and not is_unknown(row["place"]) else None
     return BoardRow(
-        found.labels.model(row["model_variant"], row["model"]),
+        row["name"],
         Estimate(row["mean"], row["low"], row["high"]),
         rank,
         *(_rank_range(row, rows[rows["is_ranked"]]) if rank else (None, None)),

@@ -16,16 +16,16 @@ from dtef_pipeline.text.counted import counted
 
 MOST_EPISODES = 200
 """Episodes of a scenario that are listed."""
-_A_FILE = 20
+_EPISODES_A_FILE = 20
 _SHOWN_FIRST = 15
 _ID_DIGITS = 12
-_EXTREMES = 2
+_EXTREME_EPISODES = 2
 """Best and worst episodes of each player that are always listed."""
-_HOW = (
+_EPISODES_HOW = (
     "Choose an episode to follow it move by move. The table before a move shows all there is, also what seats hide from each other; what a seat "
     "was told stands with its text. Played again, an episode has the same trace hash."
 )
-_COLUMNS = (
+_EPISODE_COLUMNS = (
     Column("episode", "Episode"),
     Column("player", "Player", always=True),
     Column("outcome", "Outcome", always=True),
@@ -51,7 +51,7 @@ def listed_episodes(found: ScenarioResults) -> pd.DataFrame:
     by_player = frame.assign(lot=[digest("listed", one) for one in frame["episode_id"]]).groupby("player", sort=True)
     place, lead, reward = (by_player[name].rank("first") for name in ("lot", "above", "reward"))
     size = by_player["lot"].transform("size")
-    extreme = (lead <= _EXTREMES) | (reward > size - _EXTREMES)
+    extreme = (lead <= _EXTREME_EPISODES) | (reward > size - _EXTREME_EPISODES)
     wrong = (frame["forfeits"] > 0) | (frame["refused"] > 0)
     order = frame.assign(group=(~extreme).astype(int) + (~extreme & ~wrong), place=place)
     chosen = order.sort_values(["group", "place", "player"], kind="stable").head(MOST_EPISODES)
@@ -83,16 +83,18 @@ def episodes_section(found: ScenarioResults, listed: pd.DataFrame) -> Section:
     rows = [_listed(found, row) for row in table_rows(listed)]
     ids = [short_id(one) for one in listed["episode_id"]]
     values = {
-        "table": Table("Episodes", _COLUMNS, rows, search=True, first=_SHOWN_FIRST),
+        "table": Table("Episodes", _EPISODE_COLUMNS, rows, search=True, first=_SHOWN_FIRST),
         "players": sorted(set(listed["player"]), key=str.casefold),
         "outcomes": sorted({row["outcome"] for row in rows}),
-        "files": [_file_path(found, at) for at in range(-(-len(rows) // _A_FILE))],
+        "files": [_file_path(found, at) for at in range(-(-len(rows) // _EPISODES_A_FILE))],
         "games": dict(zip(ids, listed["item_id"], strict=True)),
     }
     played = len(found.episodes)
     chosen = "" if len(rows) == played else f"; {len(rows):,} are listed, by lot, with the best and worst of each player"
     answer = f"{counted(played, 'episode')} {'was' if played == 1 else 'were'} played to the end{chosen}."
-    return Section("episodes", "Episodes", [TemplateBlock("games/episodes.html.j2", values)] if rows else [], answer, _HOW)
+    return Section(
+        "episodes", "Episodes", [TemplateBlock("games/episodes.html.j2", values)] if rows else [], answer, _EPISODES_HOW
+    )
 
 
 def _listed(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
@@ -113,8 +115,8 @@ def transcript_files(found: ScenarioResults, listed: pd.DataFrame) -> Iterator[D
     """The transcripts of the listed episodes, in their order."""
     traces = _traces(found, listed["episode_id"].tolist()) if len(listed) else {}
     rows = table_rows(listed)
-    for at, start in enumerate(range(0, len(rows), _A_FILE)):
-        own = rows[start : start + _A_FILE]
+    for at, start in enumerate(range(0, len(rows), _EPISODES_A_FILE)):
+        own = rows[start : start + _EPISODES_A_FILE]
         held = {short_id(row["episode_id"]): transcript(found, {**row, **traces[row["episode_id"]]}) for row in own}
         yield DataFile(_file_path(found, at), held)
 

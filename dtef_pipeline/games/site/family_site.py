@@ -12,14 +12,13 @@ import pandas as pd
 
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.metrics import general_metrics
-from dtef_pipeline.games.personas import NO_PERSONA
 from dtef_pipeline.games.site.boards import PlayedBoard, boards_of, ordered, verdict
 from dtef_pipeline.games.site.episode_list import game_words, listed_episodes
 from dtef_pipeline.games.site.league_rows import ScenarioResults, not_played, played_scenarios
 from dtef_pipeline.games.site.model_sections import ModelSections
 from dtef_pipeline.games.site.personas_section import persona_rows, personas_section
 from dtef_pipeline.games.site.scenario_page import scenario_pages
-from dtef_pipeline.games.site.strategies import strategies_section
+from dtef_pipeline.games.site.strategy_section import strategies_section
 from dtef_pipeline.games.site.words import KnownGames, metric_title, scenario_title
 from dtef_pipeline.games.tables import GAMES_TABLES
 from dtef_pipeline.games.watched_play import GAMES_WATCHED
@@ -28,7 +27,7 @@ from dtef_pipeline.site.content import Column, DataFile, Page, Section, Table, t
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
 from dtef_pipeline.text.counted import counted
 
-_SCENARIOS = (
+_SCENARIO_COLUMNS = (
     Column("link", "Scenario"),
     Column("description", "What it is", "long"),
     Column("players", "Players", "count", always=True),
@@ -40,14 +39,14 @@ _SCENARIOS = (
     Column("version", "Version", "count", more=True),
     Column("status", "Status", more=True),
 )
-_UNPLAYED = (
+_UNPLAYED_COLUMNS = (
     Column("scenario", "Scenario"),
     Column("player", "Player"),
     Column("status", "State", "code"),
     Column("n", "Episodes", "count", always=True),
     Column("reason", "Reason", "note"),
 )
-_WITHOUT_VALUE = (
+_VALUELESS_COLUMNS = (
     Column("scenario", "Scenario"),
     Column("metric", "Metric", always=True),
     Column("n", "Players", "count", "Players without a value of the metric", always=True),
@@ -56,7 +55,7 @@ _WITHOUT_VALUE = (
 )
 _OF_MODELS_ALONE = ("tokens", "dollars")
 """Metrics that no baseline has."""
-_METHOD = (
+_GAME_METHOD = (
     "A game is a seed seen from one seat against one opponent; an episode is a game as one player played it. A mean is the sum of what episodes "
     "count of a metric over the sum of what they could count. Its 95% interval takes seeds whole (jackknife of clusters); shares with one "
     "episode a seed have Wilson's. There is none below 5 seeds.",
@@ -82,20 +81,35 @@ def read_games(connection: duckdb.DuckDBPyConnection, known: KnownGames = _NOTHI
     names = scenarios[0].labels.names if scenarios else {}
     listed = {found.name: listed_episodes(found) for found in scenarios}
     return FamilyView(
-        verdict(played) if played else f"No model has played yet; baselines played {counted(len(scenarios), 'scenario')}.",
+        verdict(played) if played else _without_models(scenarios),
         [one.board for one in played],
         [_scenarios(scenarios, boards, known), _personas(scenarios), *_strategies(scenarios)],
         ModelSections(scenarios, listed),
         _item_scores(scenarios),
         lambda: _pages(scenarios, boards, listed, known),
         [_episode_counts(scenarios), _unplayed(scenarios), _without_value(scenarios)],
-        [*_METHOD, *_metric_words()],
+        [*_GAME_METHOD, *_metric_words()],
         {name: variant for variant, name in names.items()},
     )
 
 
+def _without_models(scenarios: Sequence[ScenarioResults]) -> str:
+    n = len(scenarios)
+    return (
+        f"No model has played yet; {counted(n, 'scenario')} {'has' if n == 1 else 'have'} results of baselines or strategies."
+    )
+
+
 SITE = FamilySite(
-    "games", "Games", "scenario", tuple(GAMES_TABLES), "persona_results", read_games, GAMES_WATCHED, GAMES_PAIRED.metrics
+    "games",
+    "Games",
+    "scenario",
+    tuple(GAMES_TABLES),
+    "persona_results",
+    read_games,
+    GAMES_WATCHED,
+    GAMES_PAIRED.metrics,
+    ("strategy_values",),
 )
 
 
@@ -126,7 +140,10 @@ def _scenarios(scenarios: Sequence[ScenarioResults], boards: Boards, known: Know
     answer = f"{counted(len(rows), 'scenario')} with {counted(episodes, 'episode')}."
     answer += f" Not played yet: {', '.join(unplayed)}." if unplayed else ""
     return Section(
-        "scenarios", "Scenarios", [Table("Each has a page with its rules, metrics and episodes", _SCENARIOS, rows)], answer
+        "scenarios",
+        "Scenarios",
+        [Table("Each has a page with its rules, metrics and episodes", _SCENARIO_COLUMNS, rows)],
+        answer,
     )
 
 
@@ -167,23 +184,20 @@ def _item_scores(scenarios: Sequence[ScenarioResults]) -> pd.DataFrame:
 
 def _game_rewards(found: ScenarioResults) -> pd.DataFrame:
     models = found.episodes[~found.episodes["is_baseline"]]
-    keys = ["model_variant", "model", "persona", "item_id", "cluster", "seat", "opponent"]
+    keys = ["name", "as_persona", "item_id", "cluster", "seat", "opponent"]
     means = models.groupby(keys, sort=True)["reward"].mean().reset_index()
-    rows = [
-        {
-            "model": found.labels.model(row["model_variant"], row["model"]),
-            "item": f"{found.name}/{row['item_id']}/{row['persona']}",
-            "label": f"{found.title}, {game_words(found, row)}{_as_words(found, row['persona'])}, reward in {found.unit}",
-            "page": f"{found.path}#game={row['item_id']}",
-            "score": row["reward"],
-        }
-        for row in table_rows(means)
-    ]
-    return pd.DataFrame(rows, columns=list(ITEM_COLUMNS))
+    return pd.DataFrame([_game_reward(found, row) for row in table_rows(means)], columns=list(ITEM_COLUMNS))
 
 
-def _as_words(found: ScenarioResults, persona: str) -> str:
-    return "" if persona == NO_PERSONA else f", as {found.labels.persona(persona)}"
+def _game_reward(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
+    as_persona = f", as {row['as_persona']}" if row["as_persona"] else ""
+    return {
+        "model": row["name"],
+        "item": f"{found.name}/{row['item_id']}/{row['as_persona']}",
+        "label": f"{found.title}, {game_words(found, row)}{as_persona}, reward in {found.unit}",
+        "page": f"{found.path}#game={row['item_id']}",
+        "score": row["reward"],
+    }
 
 
 def _episode_counts(scenarios: Sequence[ScenarioResults]) -> Section:
@@ -199,7 +213,11 @@ def _unplayed(scenarios: Sequence[ScenarioResults]) -> Section:
     how = "What was not observed is no 0. Episodes that a budget ended go on when the same command runs again."
     answer = f"{counted(n, 'episode')} {'was' if n == 1 else 'were'} not played to the end." if n else ""
     return Section(
-        "unplayed", "episodes without a result", [Table("Not played to the end", _UNPLAYED, rows)], answer, how if n else ""
+        "unplayed",
+        "episodes without a result",
+        [Table("Not played to the end", _UNPLAYED_COLUMNS, rows)],
+        answer,
+        how if n else "",
     )
 
 
@@ -221,5 +239,5 @@ def _without_value(scenarios: Sequence[ScenarioResults]) -> Section:
             for (metric, reason), own in none.groupby(["metric", "reason"], dropna=False)
         ]
     return Section(
-        "without-value", "metrics without a value", [Table("Metrics without a value", _WITHOUT_VALUE, rows, first=10)]
+        "without-value", "metrics without a value", [Table("Metrics without a value", _VALUELESS_COLUMNS, rows, first=10)]
     )

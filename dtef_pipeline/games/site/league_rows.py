@@ -27,7 +27,8 @@ from dtef_pipeline.games.same_games import (
     with_coverage,
     with_unplayed,
 )
-from dtef_pipeline.games.site.words import KnownGames, Labels, scenario_title
+from dtef_pipeline.games.site.words import KnownGames, PlayerLabels, scenario_title
+from dtef_pipeline.games.tables import PERSONA_RESULTS
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.site.content import Link
@@ -45,6 +46,8 @@ _OF_EPISODE = (
     *("league", "scenario", "version", "episode_id", "item_id", *PLAYER_KEYS, "opponent", "cluster", "draw", "seat"),
     *("outcome", "reward", "n_turns", "illegal", "refused", "forfeits", "defaults", "flags"),
 )
+_NAME_COLUMNS = ("name", "as_persona", "player", "is_baseline")
+"""Columns that rows of players get: the model's name, its persona in words, both together, and whether it is a baseline."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class ScenarioResults:
     """League and scenario."""
     version: int
     rows: StoredRows
-    labels: Labels
+    labels: PlayerLabels
     results: pd.DataFrame
     """Rows of `persona_results`, best first, with `player`, `persona_status`, `is_baseline`, `coverage` and notes."""
     matchups: pd.DataFrame
@@ -127,11 +130,11 @@ class ScenarioResults:
     def episodes(self) -> pd.DataFrame:
         """The episodes that were played to their end, of the snapshots that the boards show: one row each, with `player`, `is_baseline`."""
         if not self.rows.has("episodes"):
-            none = pd.DataFrame(columns=[*_OF_EPISODE, "player", "is_baseline"])
+            none = pd.DataFrame(columns=[*_OF_EPISODE, *_NAME_COLUMNS])
             return none.astype({"reward": float, "is_baseline": bool})
         where = {**self.where, "status": PLAYED_EPISODE}
         frame: pd.DataFrame = self.rows.table("episodes", _OF_EPISODE, where, ("episode_id",)).to_pandas()
-        players = self.overall[[*PLAYER_KEYS, "player", "is_baseline"]].drop_duplicates(PLAYER_KEYS)
+        players = self.overall[[*PLAYER_KEYS, *_NAME_COLUMNS]].drop_duplicates(PLAYER_KEYS)
         return frame.merge(players, on=PLAYER_KEYS)
 
     @cached_property
@@ -145,10 +148,11 @@ def _family_place(family: str) -> int:
 
 
 def played_scenarios(rows: StoredRows, known: KnownGames) -> list[ScenarioResults]:
-    """All scenarios with results, by name; `rows` has `persona_results`."""
+    """All scenarios with episodes, results or strategies, by name."""
     connection, every = rows.connection, rows.frame("persona_results")
+    every = every if len(every) else PERSONA_RESULTS.empty_table().to_pandas()
     own = versions_shown(every, known.manifests)
-    labels = Labels(dict(zip(own["model_variant"], named_apart(own)["model"], strict=True)), known.personas)
+    labels = PlayerLabels(dict(zip(own["model_variant"], named_apart(own)["model"], strict=True)), known.personas)
     covered, shared = whole_coverage(own, np.nan), own.iloc[:0]
     if all(map(rows.has, GAME_RESULTS_READS)):
         covered = with_coverage(connection, own)
@@ -179,16 +183,18 @@ def _of_unlike_games(covered: pd.DataFrame) -> pd.DataFrame:
 
 
 def _versions(rows: StoredRows, results: pd.DataFrame) -> dict[str, list[int]]:
-    """Of each scenario with results the versions that were played, the one that the pages show last."""
+    """Of each scenario the versions that were played, the one that the pages show last."""
     played: dict[str, set[int]] = {}
     for table in filter(rows.has, _TABLES_OF_VERSIONS):
         for row in rows.rows(
             f"(SELECT DISTINCT league, scenario, version FROM {table})", ("league", "scenario", "version"), {}
         ):
             played.setdefault(f"{row['league']}/{row['scenario']}", set()).add(int(row["version"]))
+    names = results["league"] + "/" + results["scenario"]
+    shown = dict(zip(names, results["version"].astype(int), strict=True))
     found = {}
-    for name in set(results["league"] + "/" + results["scenario"]):
-        own = int(_of(results, name)["version"].iloc[0])
+    for name in {*played, *shown}:
+        own = shown.get(name) or max(played[name])
         found[name] = [*sorted(one for one in played.get(name, set()) if one < own), own]
     return found
 
@@ -197,12 +203,14 @@ def _of(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     return frame[frame["league"] + "/" + frame["scenario"] == name] if len(frame) else frame
 
 
-def _with_players(frame: pd.DataFrame, labels: Labels) -> pd.DataFrame:
+def _with_players(frame: pd.DataFrame, labels: PlayerLabels) -> pd.DataFrame:
     not_yet = {name: np.nan for name in BESIDE_METRICS if name not in frame}  # of results of an earlier version of this project
-    keys = zip(frame["persona"], frame["model_variant"], frame["model"], strict=True)
+    names = list(map(labels.model, frame["model_variant"], frame["model"]))
     return frame.assign(
         **not_yet,
-        player=[labels.player(*one) for one in keys],
+        name=names,
+        as_persona=[labels.persona(one) if one else "" for one in frame["persona"]],
+        player=list(map(labels.as_persona, names, frame["persona"])),
         is_baseline=frame["model"].str.startswith(BASELINE_PREFIX),
         **{PERSONA_STATUS: persona_statuses(frame["persona"].tolist(), labels.personas)},
     )

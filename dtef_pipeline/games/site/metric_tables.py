@@ -9,10 +9,10 @@ import pandas as pd
 
 from dtef_pipeline.games.metrics import EXPECTED_RETURN, FORFEIT_RATE, ILLEGAL_RATE, SUCCESS_RATE
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS
-from dtef_pipeline.games.same_games import PLAYED_COVERAGE
-from dtef_pipeline.games.site.boards import BOARD_HOW, note_of, player_keys, values_of
+from dtef_pipeline.games.same_games import FORM_FAMILY, PLAYED_COVERAGE
+from dtef_pipeline.games.site.boards import GAME_BOARD_HOW, note_of, player_keys, values_of
 from dtef_pipeline.games.site.league_rows import FAMILY_ORDER, ScenarioResults
-from dtef_pipeline.games.site.words import SIDES, metric_title, per_unit
+from dtef_pipeline.games.site.words import SIDE_WORDS, metric_title, per_unit
 from dtef_pipeline.site.content import (
     Block,
     Chart,
@@ -29,11 +29,10 @@ from dtef_pipeline.site.leaderboard import MOST_IN_CHART
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.text.counted import counted
 
-FORM = "form"
-_METRICS_SHOWN = 4
+_METRIC_COLUMNS_SHOWN = 4
 """Metrics of a family that stand in its table at first."""
 _ARROWS = {"higher": "↑", "lower": "↓"}
-_PLAYERS = (
+_PLAYER_COLUMNS_SHOWN = (
     Column("player", "Player"),
     Column("mean", "Mean reward", "score", always=True),
     Column("won", "Won", "percent", "Episodes won, of all episodes"),
@@ -47,7 +46,9 @@ _PLAYERS = (
     Column("note", "Note", "note"),
 )
 
-_SHARED = tuple(one for one in _PLAYERS if one.name in ("player", "mean", "n_clusters", "n_episodes", "note"))
+_SAME_GAME_COLUMNS = tuple(
+    one for one in _PLAYER_COLUMNS_SHOWN if one.name in ("player", "mean", "n_clusters", "n_episodes", "note")
+)
 
 
 def mean_of(row: Mapping[Any, Any]) -> Estimate:
@@ -77,9 +78,9 @@ def players_section(found: ScenarioResults) -> Section:
     ]
     beside = TemplateBlock(
         "leaderboard.html.j2",
-        {"table": Table(caption, _PLAYERS, rows), "chart": Chart("intervals", points[:MOST_IN_CHART], caption)},
+        {"table": Table(caption, _PLAYER_COLUMNS_SHOWN, rows), "chart": Chart("intervals", points[:MOST_IN_CHART], caption)},
     )
-    return Section("players", "Players", [beside] if rows else [], how=BOARD_HOW)
+    return Section("players", "Players", [beside] if rows else [], how=GAME_BOARD_HOW)
 
 
 def _in_unit(unit: str) -> str:
@@ -100,7 +101,7 @@ def _seed_spread(episodes: pd.DataFrame) -> dict[str, dict[str, float]]:
 def metrics_section(found: ScenarioResults) -> Section:
     """Every metric but the mean reward, by family: players down, metrics across."""
     overall = found.overall
-    families = [name for name in FAMILY_ORDER if name != FORM and (overall["family"] == name).any()]
+    families = [name for name in FAMILY_ORDER if name != FORM_FAMILY and (overall["family"] == name).any()]
     tables = {name: block for name in families if (block := _family_table(found, name))}
     blocks: list[Block] = [Fold(name.capitalize(), [block], at == 0) for at, (name, block) in enumerate(tables.items())]
     how = "Players stand in the order of their mean reward. ↑: higher is better, ↓: lower is better."
@@ -119,7 +120,7 @@ def _family_table(found: ScenarioResults, family: str) -> Table | None:
         cells = dict(zip(player_keys(own), map(mean_of, table_rows(own)), strict=True))
         for line, key in zip(lines, player_keys(players), strict=True):
             line[name] = cells.get(key)
-        columns.append(_metric_column(found, own, at >= _METRICS_SHOWN))
+        columns.append(_metric_column(found, own, at >= _METRIC_COLUMNS_SHOWN))
     return Table(f"{family.capitalize()}: mean over all episodes", columns, lines)
 
 
@@ -127,14 +128,14 @@ def _metric_column(found: ScenarioResults, rows: pd.DataFrame, more: bool) -> Co
     name, unit, side = (str(rows[column].iloc[0]) for column in ("metric", "unit", "direction"))
     described = found.descriptions.get(name)
     meaning = "; ".join(
-        filter(None, (described.description if described else "", unit, SIDES.get(side, "neither way is better")))
+        filter(None, (described.description if described else "", unit, SIDE_WORDS.get(side, "neither way is better")))
     )
     return Column(name, f"{metric_title(name)} {_ARROWS.get(side, '')}".strip(), "number", meaning, more=more)
 
 
 def form_section(found: ScenarioResults) -> Section:
     """Texts that were no moves, and what they cost: of models, since baselines write none."""
-    table = _family_table(found, FORM)
+    table = _family_table(found, FORM_FAMILY)
     models = found.of_metric(ILLEGAL_RATE)
     models = models[~models["is_baseline"]]
     if table is None or not len(models):
@@ -206,7 +207,9 @@ def same_games_section(found: ScenarioResults) -> Section:
     answer = (
         f"On the games that all players have, {best['player']} is first: {show(mean_of(best.to_dict()))}{per_unit(found.unit)}."
     )
-    table = Table("Mean reward on the games that all players have", _SHARED, [_shared_row(row) for row in table_rows(rows)])
+    table = Table(
+        "Mean reward on the games that all players have", _SAME_GAME_COLUMNS, [_shared_row(row) for row in table_rows(rows)]
+    )
     how = "Not all players have the same seeds and opponents, so that the means above are of different games. These are of the same games."
     return Section("same-games", title, [table], answer, how)
 

@@ -10,19 +10,19 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.games.metrics import FORFEIT_RATE, ILLEGAL_RATE, VOLATILITY
-from dtef_pipeline.games.same_games import places
+from dtef_pipeline.games.same_games import FORM_FAMILY, places
 from dtef_pipeline.games.site.episode_list import episode_link, game_words
 from dtef_pipeline.games.site.league_rows import ScenarioResults
-from dtef_pipeline.games.site.metric_tables import FORM, mean_of
+from dtef_pipeline.games.site.metric_tables import mean_of
 from dtef_pipeline.games.site.same_seeds import against, in_words
-from dtef_pipeline.games.site.words import SIDES, metric_title, outcome_words
+from dtef_pipeline.games.site.words import SIDE_WORDS, metric_title, outcome_words
 from dtef_pipeline.site.content import Column, Section, Table, table_rows
 from dtef_pipeline.text.counted import counted
 
 _WORST = 10
 _COUNTED_FORMS = (ILLEGAL_RATE, FORFEIT_RATE)
 """Metrics of the form of play that say something good or bad of a model."""
-_STANDING = (
+_STANDING_COLUMNS = (
     Column("scenario", "Scenario"),
     Column("metric", "Metric", always=True),
     Column("persona", "As"),
@@ -32,7 +32,7 @@ _STANDING = (
     Column("side", "Better", more=True),
     Column("unit", "Unit", more=True),
 )
-_BASELINES = (
+_BASELINE_COLUMNS = (
     Column("scenario", "Scenario"),
     Column("baseline", "Baseline", always=True),
     Column("persona", "As"),
@@ -40,7 +40,7 @@ _BASELINES = (
     Column("verdict", "The model is", always=True),
     Column("unit", "Unit"),
 )
-_EPISODES = (
+_WORST_COLUMNS = (
     Column("episode", "Episode"),
     Column("scenario", "Scenario"),
     Column("persona", "As"),
@@ -69,18 +69,6 @@ class ModelSections:
         return [row for found in self._scenarios for row in _ranks(found)]
 
 
-def _variants(found: ScenarioResults, name: str) -> set[str]:
-    return {variant for variant, shown in found.labels.names.items() if shown == name}
-
-
-def _own(found: ScenarioResults, frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    return frame[frame["model_variant"].isin(_variants(found, name))]
-
-
-def _as(found: ScenarioResults, persona: str) -> str:
-    return found.labels.persona(persona) if persona else ""
-
-
 def _standing(ranks: Sequence[dict[str, Any]], name: str) -> Section:
     rows = [row for row in ranks if row["name"] == name]
     rows.sort(key=lambda row: (row["share"], row["scenario"].text, row["metric"]))
@@ -89,7 +77,11 @@ def _standing(ranks: Sequence[dict[str, Any]], name: str) -> Section:
         answer = f"Strongest: {_rank_words(rows[0])}; weakest: {_rank_words(rows[-1])}."
     how = "Rows are ordered by the rank among all players of the scenario, baselines too: strengths first. Ranks of equal means are shared."
     return Section(
-        "standing", "strengths and weaknesses", [Table("By scenario and metric", _STANDING, rows, first=12)], answer, how
+        "standing",
+        "strengths and weaknesses",
+        [Table("By scenario and metric", _STANDING_COLUMNS, rows, first=12)],
+        answer,
+        how,
     )
 
 
@@ -103,9 +95,9 @@ def _ranks(found: ScenarioResults) -> Iterator[dict[str, Any]]:
         rows = found.of_metric(metric)
         side, family = str(rows["direction"].iloc[0]), str(rows["family"].iloc[0])
         if (
-            side not in SIDES
+            side not in SIDE_WORDS
             or metric == VOLATILITY
-            or (family == FORM and metric not in _COUNTED_FORMS)
+            or (family == FORM_FAMILY and metric not in _COUNTED_FORMS)
             or rows["mean"].nunique() < 2
         ):
             continue
@@ -113,14 +105,14 @@ def _ranks(found: ScenarioResults) -> Iterator[dict[str, Any]]:
         n = int(placed["place"].notna().sum())
         for row in table_rows(placed[placed["place"].notna() & ~placed["is_baseline"]]):
             yield {
-                "name": found.labels.model(row["model_variant"], row["model"]),
+                "name": row["name"],
                 "scenario": found.link,
                 "metric": metric_title(metric),
-                "persona": _as(found, row["persona"]),
+                "persona": row["as_persona"],
                 "value": mean_of(row),
                 "rank": int(row["place"]),
                 "of": n,
-                "side": SIDES[side],
+                "side": SIDE_WORDS[side],
                 "unit": row["unit"],
                 "share": float(((placed["place"] < row["place"]).sum() + (placed["place"] == row["place"]).sum() / 2) / n),
             }
@@ -134,7 +126,11 @@ def _against_baselines(scenarios: Sequence[ScenarioResults], name: str) -> Secti
     answer += f"; {untested} cannot be tested, for want of seeds." if untested else "."
     how = "Mean difference of rewards on the games that both played, with its 95% interval by seeds, which the luck of the deal does not widen."
     return Section(
-        "baselines", "beside baselines", [Table("On the same games", _BASELINES, rows, first=12)], answer if rows else "", how
+        "baselines",
+        "beside baselines",
+        [Table("On the same games", _BASELINE_COLUMNS, rows, first=12)],
+        answer if rows else "",
+        how,
     )
 
 
@@ -142,14 +138,15 @@ def _differences(found: ScenarioResults, name: str) -> Iterator[dict[str, Any]]:
     baselines = found.of_metric()
     baselines = baselines[baselines["is_baseline"]]
 
-    for persona in sorted(set(_own(found, found.of_metric(), name)["persona"])):
+    players = found.of_metric()
+    for row in table_rows(players[players["name"] == name]):
         for player in baselines["player"]:
-            difference = against(found.rewards, found.labels.as_persona(name, persona), player)
+            difference = against(found.rewards, row["player"], player)
             if difference.value is not None:
                 yield {
                     "scenario": found.link,
                     "baseline": player.removesuffix(" (baseline)"),
-                    "persona": _as(found, persona),
+                    "persona": row["as_persona"],
                     "difference": difference,
                     "verdict": in_words(difference),
                     "unit": found.unit,
@@ -160,20 +157,21 @@ def _worst(scenarios: Sequence[ScenarioResults], listed: Mapping[str, pd.DataFra
     """The listed episodes in which it fell furthest behind others on the same game, in standard deviations of rewards of the scenario."""
     rows = []
     for found in scenarios:
+        own = listed[found.name]
         spread = float(found.episodes["reward"].std(ddof=0)) if len(found.episodes) else np.nan
-        for row in table_rows(_own(found, listed[found.name], name)):
+        for row in table_rows(own[own["name"] == name]):
             if spread > 0 and row["above"] < 0:
                 rows.append(_episode_row(found, row, row["above"] / spread))
     rows.sort(key=lambda row: (row["by"], row["scenario"], row["episode"].href))
     how = "Furthest behind the mean of all players on the same seed, seat and opponent, measured by the spread of the rewards of the scenario."
-    return Section("worst", "worst episodes", [Table("Furthest behind others", _EPISODES, rows[:_WORST])], "", how)
+    return Section("worst", "worst episodes", [Table("Furthest behind others", _WORST_COLUMNS, rows[:_WORST])], "", how)
 
 
 def _episode_row(found: ScenarioResults, row: dict[Any, Any], by: float) -> dict[str, Any]:
     return {
         "episode": episode_link(found, row["episode_id"], game_words(found, row)),
         "scenario": found.title,
-        "persona": _as(found, row["persona"]),
+        "persona": row["as_persona"],
         "outcome": outcome_words(str(row["outcome"])),
         **{name: row[name] for name in ("reward", "above", "illegal")},
         "by": by,

@@ -13,11 +13,11 @@ from dtef_pipeline.site.content import Block, Column, Fold, Section, Table, Temp
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.text.counted import counted
 
-_HOW = (
+_PERSONAS_HOW = (
     "A row is a model that plays as a persona. The change is from the same model as itself, on the games that it played in both ways, with a "
     "95% interval by seeds. Nothing here measures whether its words are those of the persona."
 )
-_COLUMNS = (
+_PERSONA_COLUMNS = (
     Column("scenario", "Scenario"),
     Column("model", "Model", always=True),
     Column("persona", "Persona", always=True),
@@ -41,12 +41,11 @@ def persona_rows(found: ScenarioResults) -> list[dict[str, Any]]:
 
 def _persona_row(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
 
-    model = found.labels.model(row["model_variant"], row["model"])
-    difference = against(found.rewards, row["player"], model)
+    difference = against(found.rewards, row["player"], row["name"])
     return {
         "scenario": found.link,
-        "model": model,
-        "persona": found.labels.persona(row["persona"]),
+        "model": row["name"],
+        "persona": row["as_persona"],
         "mean": mean_of(row),
         "difference": difference,
         "verdict": in_words(difference) if not is_unknown(difference) else "not played as itself",
@@ -66,8 +65,8 @@ def personas_section(rows: list[dict[str, Any]], known: list[Persona] | None = N
         )
         for one in known or ()
     ]
-    columns = _COLUMNS if len({row["scenario"] for row in rows}) > 1 else _COLUMNS[1:]
-    return Section("personas", "Personas", [Table("Personas of models", columns, rows), *folds], _answer(rows), _HOW)
+    columns = _PERSONA_COLUMNS if len({row["scenario"] for row in rows}) > 1 else _PERSONA_COLUMNS[1:]
+    return Section("personas", "Personas", [Table("Personas of models", columns, rows), *folds], _answer(rows), _PERSONAS_HOW)
 
 
 def _answer(rows: list[dict[str, Any]]) -> str:

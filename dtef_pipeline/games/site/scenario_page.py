@@ -20,7 +20,7 @@ from dtef_pipeline.games.site.metric_tables import (
     same_games_section,
 )
 from dtef_pipeline.games.site.personas_section import persona_rows, personas_section
-from dtef_pipeline.games.site.strategies import strategies_section
+from dtef_pipeline.games.site.strategy_section import strategies_section
 from dtef_pipeline.games.site.words import per_unit
 from dtef_pipeline.site.content import Block, Column, DataFile, Fold, Link, Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.number_text import show
@@ -52,13 +52,15 @@ def scenario_pages(
 
 
 def _answer(found: ScenarioResults, boards: Sequence[PlayedBoard]) -> str:
-    """The verdict on its models; without any, the best of its baselines."""
+    """The verdict on its models; without any, the best of its baselines, or what strategies are worth."""
+    rows = found.of_metric()
     if boards:
         return verdict(boards)
-    rows = found.of_metric()
+    if not len(rows):
+        return strategies_section(found).answer or "No results yet: `dtef games board --refresh` makes them."
     best = rows.iloc[0].to_dict()
-    among = counted(len(rows), "baseline")
-    return f"No model has played yet; the best of {among}, {best['player']}, makes {show(mean_of(best))}{per_unit(found.unit)} per episode."
+    among, mean = counted(len(rows), "baseline"), show(mean_of(best))
+    return f"No model has played yet; the best of {among}, {best['player']}, makes {mean}{per_unit(found.unit)} per episode."
 
 
 def _introduction(found: ScenarioResults) -> str:

@@ -12,23 +12,36 @@ from dtef_pipeline.report.stored_rows import StoredRow
 from dtef_pipeline.site.content import Column, Estimate, Section, Table, is_unknown
 from dtef_pipeline.site.number_text import show
 
-_HOW = (
+_STRATEGIES_HOW = (
     "Players were asked at every decision point. Exploitability is what the best opponent wins per hand, mean of both seats: lower is better, "
     "0 is perfect play. Intervals are over other draws of the same player. A partial strategy, in which a baseline plays where nobody asked, "
     "says little of the player and stands last."
 )
-_KEYS = ("persona", "model", "model_variant", "snapshot")
-_READ = (
-    *("league", "scenario", "version", *_KEYS, "quantity", "opponent", "value", "low", "high", "unit", "scale", "reason"),
+_STRATEGY_KEYS = ("persona", "model", "model_variant", "snapshot")
+_STRATEGY_READ = (
+    *(
+        "league",
+        "scenario",
+        "version",
+        *_STRATEGY_KEYS,
+        "quantity",
+        "opponent",
+        "value",
+        "low",
+        "high",
+        "unit",
+        "scale",
+        "reason",
+    ),
     *("n_points", "n_missing", "n_draws", "n_readable", "n_filled", "filled_by"),
 )
-_COLUMNS = (
+_STRATEGY_COLUMNS = (
     Column("player", "Player"),
     Column("exploitability", "Exploitability ↓", "score", "What the best opponent wins per hand; lower is better"),
     Column("of_random", "Of random play", "percent", "Share of the exploitability of play at random; 0%: perfect play"),
     Column("unreadable", "Unreadable", "percent", "Responses from which no legal command was read; lower is better"),
 )
-_COUNTS = (
+_STRATEGY_COUNT_COLUMNS = (
     Column("n_points", "Points", "count", "Decision points of the strategy", more=True),
     Column("n_missing", "Missing", "count", "Decision points without a strategy", more=True),
     Column("n_draws", "Draws", "count", "Responses that the strategy follows from", more=True),
@@ -39,10 +52,10 @@ _COUNTS = (
 def strategies_section(found: ScenarioResults) -> Section:
     """Players by how far they can be exploited, with what they win from each baseline; empty where no strategy is known."""
     rows = found.rows
-    held = rows.rows("strategy_values", _READ, found.where, _READ[3:]) if rows.has("strategy_values") else []
+    held = rows.rows("strategy_values", _STRATEGY_READ, found.where, _STRATEGY_READ[3:]) if rows.has("strategy_values") else []
     own: dict[tuple[Any, ...], list[StoredRow]] = {}
     for row in held:
-        own.setdefault(tuple(row[key] for key in _KEYS), []).append(row)
+        own.setdefault(tuple(row[key] for key in _STRATEGY_KEYS), []).append(row)
     lines = [_line(found, key, rows_of) for key, rows_of in own.items()]
     lines.sort(
         key=lambda row: (
@@ -55,8 +68,8 @@ def strategies_section(found: ScenarioResults) -> Section:
     opponents = sorted({row["opponent"] for row in held if row["quantity"] == WON})
     won = [Column(f"won {one}", f"Wins from {one.removeprefix(BASELINE_PREFIX)}", "signed", more=True) for one in opponents]
     unit = str(held[0]["unit"]) if held else ""
-    table = Table(f"Exact values of strategies, in {unit}", [*_COLUMNS, *won, *_COUNTS], lines)
-    return Section("strategies", "Strategies", [table], _answer(lines, unit), _HOW)
+    table = Table(f"Exact values of strategies, in {unit}", [*_STRATEGY_COLUMNS, *won, *_STRATEGY_COUNT_COLUMNS], lines)
+    return Section("strategies", "Strategies", [table], _answer(lines, unit), _STRATEGIES_HOW)
 
 
 def _answer(lines: Sequence[Mapping[str, Any]], unit: str) -> str:

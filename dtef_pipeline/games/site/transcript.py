@@ -19,7 +19,7 @@ from dtef_pipeline.text.plain import without_thinking
 MOST_MOVES_SHOWN, MOST_OF_A_TEXT = 400, 8_000
 """Moves of one episode, and characters of one text."""
 _MOST_OF_A_STATE = 6_000
-_KINDS = {"illegal": "illegal", "unparsed": "no command found", "refused": "refused"}
+_ILLEGAL_WORDS = {"illegal": "illegal", "unparsed": "no command found", "refused": "refused"}
 
 
 def transcript(found: ScenarioResults, row: StoredRow) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _kind(move: GameMove) -> str:
     if move.by_default:
         return "made for the player"
     if move.illegal:
-        return _KINDS.get(move.illegal.kind, move.illegal.kind)
+        return _ILLEGAL_WORDS.get(move.illegal.kind, move.illegal.kind)
     return "legal" if move.text is not None else "baseline"
 
 

@@ -37,8 +37,8 @@ _METRIC_TITLES = {
     "ef1": "Envy-free up to one item",
     "jain": "Jain's index",
 }
-_OUTCOMES = {"win": "won", "loss": "lost", "draw": "draw", "unsolved": "not solved", "no_agreement": "no agreement"}
-SIDES = {"higher": "higher is better", "lower": "lower is better"}
+_OUTCOME_WORDS = {"win": "won", "loss": "lost", "draw": "draw", "unsolved": "not solved", "no_agreement": "no agreement"}
+SIDE_WORDS = {"higher": "higher is better", "lower": "lower is better"}
 _AS_PERSONA = re.compile(r"([a-z0-9][a-z0-9_-]*:v\d+)@(.+)", re.DOTALL)
 
 
@@ -54,7 +54,7 @@ def scenario_title(name: str) -> str:
 
 
 def outcome_words(outcome: str) -> str:
-    return _OUTCOMES.get(outcome) or outcome.replace("_", " ")
+    return _OUTCOME_WORDS.get(outcome) or outcome.replace("_", " ")
 
 
 def per_unit(unit: str) -> str:
@@ -62,7 +62,7 @@ def per_unit(unit: str) -> str:
     return f" {unit}" if unit.endswith("s") else ""
 
 
-class Labels(NamedTuple):
+class PlayerLabels(NamedTuple):
     """What players are called."""
 
     names: Mapping[str, str]

@@ -19,7 +19,7 @@ from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.site import episode_list
 from dtef_pipeline.games.site.transcript import TextParts, text_parts
-from dtef_pipeline.games.site.words import KnownGames, Labels, metric_title, scenario_title
+from dtef_pipeline.games.site.words import KnownGames, PlayerLabels, metric_title, scenario_title
 from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.site.content import Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.family_view import FamilyView
@@ -123,7 +123,7 @@ def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: T
     assert "of 3 baselines, and the best of them, always-bet, makes" in verdict
     models = {name: rows.filter(pc.starts_with(rows["model"].cast(pa.string()), "baseline/")) for name, rows in kuhn.items()}
     without = games_view(models)
-    assert without.verdict == "No model has played yet; baselines played 1 scenario."
+    assert without.verdict == "No model has played yet; 1 scenario has results of baselines or strategies."
     assert not without.boards
     assert page_of(without).answer.startswith("No model has played yet; the best of 3 baselines, always-bet (baseline), makes ")
 
@@ -356,6 +356,8 @@ def test_strategies_are_shown_least_exploitable_first(kuhn: Tables) -> None:
     assert found["random (baseline)"]["of_random"] == pytest.approx(1)
     assert section.answer.startswith("nash (baseline) loses at most 0.000 ")
     assert section_of(page_of(games_view(kuhn)).sections, "strategies").is_empty
+    alone = games_files({"strategy_values": rows})
+    assert "nash (baseline) loses at most 0.000 " in alone[KUHN]
 
 
 def test_a_model_of_two_variants_is_called_by_its_variant(kuhn: Tables) -> None:
@@ -406,7 +408,7 @@ def test_a_text_is_parted_where_its_action_stands(text: str, played: bool, parts
 
 
 def test_names_are_words() -> None:
-    labels = Labels({"m[temperature=0]": "m"}, {CALM.name: CALM})
+    labels = PlayerLabels({"m[temperature=0]": "m"}, {CALM.name: CALM})
     assert scenario_title("poker/limit-holdem") == "Limit holdem (poker)"
     assert [metric_title(name) for name in ("success_rate", "utility_share")] == ["Won", "Utility share"]
     assert labels.opponent("baseline/nash") == "nash (baseline)"
