@@ -286,12 +286,6 @@ def _weighed_part(metric: str, direction: str, weight: float) -> str:
     return f"{weight:g} x {metric if direction == 'higher' else f'(1 - {metric})'}"
 
 
-def matchups(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of rows of PERSONA_RESULTS the mean reward of each player against each opponent."""
-    own = frame[(frame["metric"] == EXPECTED_RETURN) & (frame["opponent"] != ALL_OPPONENTS)]
-    return own.assign(player=player_names(own["persona"].tolist(), own["model"].tolist()))
-
-
 def player_names(personas: Sequence[str], models: Sequence[str]) -> list[str]:
     """What people call the players, as opponents are called: `persona@model`, or the model alone."""
     return [model if persona == NO_PERSONA else f"{persona}@{model}" for persona, model in zip(personas, models, strict=True)]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, game_results
-from dtef_pipeline.games.report.league_rows import played_scenarios
-from dtef_pipeline.games.report.player_board import metric_boards
-from dtef_pipeline.games.report.scenario_page import same_games_chapters
 from dtef_pipeline.games.same_games import shared_results, with_coverage
+from dtef_pipeline.games.site.boards import board_of
+from dtef_pipeline.games.site.league_rows import ScenarioResults, played_scenarios
+from dtef_pipeline.games.site.metric_tables import same_games_section
+from dtef_pipeline.games.site.words import KnownGames
 from dtef_pipeline.games.tables import EPISODES
 from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.site.content import Table
 from tests.made.made_scores import connected_scores, scored_games
 
 FEW, MANY = range(1, 4), range(1, 7)
@@ -77,17 +80,24 @@ def test_players_without_a_common_game_have_no_shared_rows() -> None:
     assert set(with_coverage(connection, results)["coverage"]) == {0.5}
 
 
-def test_the_page_gives_no_place_to_who_lacks_games_and_has_a_board_of_the_same_games() -> None:
+def shown(connection: duckdb.DuckDBPyConnection) -> ScenarioResults:
+    (found,) = played_scenarios(StoredRows(connection), KnownGames())
+    return found
+
+
+def test_the_page_gives_no_rank_to_who_lacks_games_and_compares_the_same_games() -> None:
     connection = connected_scores(lopsided())
     connection.register("persona_results", game_results(connection))
-    (found,) = played_scenarios(StoredRows(connection), {}, connection)
-    board = metric_boards(found)
-    assert "other games than others: it has 6 of 24" in board
-    assert board.index("small") < board.index("wide"), "rows stand by their mean"
-    (chapter,) = same_games_chapters(found)
-    assert "the games alone" in chapter.markup
-    assert chapter.markup.index("wide") < chapter.markup.index("small")
-    assert "other games than others" not in chapter.markup
+    found = shown(connection)
+    rows = {row.model: row for row in board_of(found, "").rows}
+    assert list(rows) == ["small", "wide"], "rows stand by their mean"
+    assert (rows["wide"].rank, rows["small"].rank) == (1, None)
+    assert "other games than others: it has 6 of 24" in rows["small"].note
+    section = same_games_section(found)
+    assert section.answer.startswith("On the games that all players have, wide is first: ")
+    assert isinstance(table := section.blocks[0], Table)
+    assert [row["player"] for row in table.rows] == ["wide", "small"]
+    assert not any("other games" in str(row["note"]) for row in table.rows)
 
 
 def test_the_page_says_how_many_episodes_were_played_and_takes_results_of_earlier_versions() -> None:
@@ -100,7 +110,5 @@ def test_the_page_says_how_many_episodes_were_played_and_takes_results_of_earlie
     connection.register(
         "episodes", pa.table([pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODES], schema=EPISODES)
     )
-    (found,) = played_scenarios(StoredRows(connection), {}, connection)
-    board = metric_boards(found)
-    assert "1 of 2 episodes were played: a budget ended 1" in board
-    assert "Made for it" in board
+    notes = [row.note for row in board_of(shown(connection), "").rows if row.model == "small"]
+    assert "1 of 2 episodes were played: a budget ended 1" in notes[0]
