@@ -12,6 +12,7 @@ import duckdb
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.families import FAMILIES, SHARED_TABLES
 from dtef_pipeline.family.item_site import item_site
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.preference.paired_csv import ELSEWHERE
 from dtef_pipeline.site.build import site_files
 from dtef_pipeline.site.family_view import FamilySite
@@ -19,16 +20,20 @@ from dtef_pipeline.site.preference_page import PREFERENCE_READ
 
 
 def family_sites(instead: Iterable[FamilySite] = ()) -> list[FamilySite]:
-    """The place of each family; those with rooms of their own bring it in `FAMILY.site.family_site`.
+    """The place of each family.
 
     `instead`: places that are made of more than tables, such as that of games with the rules of their scenarios.
     """
-    sites = [
-        item_site(one) if one.is_assembled else import_module(f"dtef_pipeline.{one.name}.site.family_site").SITE
-        for one in FAMILIES
-    ]
     given = {one.family: one for one in instead}
-    return [given.get(one.family, one) for one in sites]
+    return [given.get(one.name) or family_site(one) for one in FAMILIES]
+
+
+def family_site(family: Family) -> FamilySite:
+    """The place of a family; one with rooms of its own brings it as `FAMILY_SITE` in its room `site`."""
+    if family.is_assembled:
+        return item_site(family)
+    found: FamilySite = getattr(import_module(f"dtef_pipeline.{family.name}.site.family_site"), f"{family.name.upper()}_SITE")
+    return found
 
 
 def site_tables() -> set[str]:

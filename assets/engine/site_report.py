@@ -5,10 +5,9 @@ from typing import Any
 import dagster as dg
 
 from assets.engine.roll_up_names import FAMILY_ROLL_UPS, PREFERENCE_ROLL_UP_NAMES, REPORT
-from assets.games.known_games import known_games
+from assets.engine.site_documents import documented_sites
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
-from dtef_pipeline.games.site.family_site import games_site
 from resources.written_pages import site_folder, write_site
 
 _ROLL_UPS = {name for names in FAMILY_ROLL_UPS.values() for name in names} | {*PREFERENCE_ROLL_UP_NAMES}
@@ -21,7 +20,7 @@ def report(store: Store) -> dg.MaterializeResult[Any]:
 
     Kept in the folder `report` of the warehouse, where pages that belong to nothing any more are removed; `dtef report` writes it elsewhere.
     """
-    written = write_site(store.warehouse, [games_site(known_games(store.settings))])
+    written = write_site(store.warehouse, documented_sites(store.warehouse, store.settings))
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(f"{site_folder(store.warehouse)}/index.html"),

@@ -31,7 +31,8 @@ from resources.warehouse import Warehouse
 from resources.written_pages import site_folder, write_site
 
 if TYPE_CHECKING:
-    from assets.launch import Launched
+    from assets.engine.site_documents import documented_sites
+from assets.launch import Launched
 
 
 class Addition(Protocol):
@@ -252,7 +253,7 @@ def boards_follow(warehouse: Warehouse, family: Family, results: Iterable[str]) 
         clear_tables(warehouse, [*results, *SHARED_TABLES], family.name)
     warehouse.refresh_database()
     if not boards_left and warehouse.fs.get_file_info(site_folder(warehouse)).type != FileType.NotFound:
-        write_site(warehouse)
+        write_site(warehouse, documented_sites(warehouse, Settings.from_environment()))
     if boards_left:
         return f"boards and pages follow at the next `dtef {family.name} board --refresh`"
     return "nothing is scored any more: boards and pages went too"

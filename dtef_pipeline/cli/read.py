@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
-from assets.games.known_games import known_games
+from assets.engine.site_documents import documented_sites
 from assets.stage.panel_drift import panel_drift, scored_in
 from assets.survey.moved_questions import named
 from dtef_pipeline.asking.snapshot_order import snapshot_order
@@ -25,9 +25,7 @@ from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.games.site.family_site import games_site
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.site.family_view import FamilySite
 from dtef_pipeline.site.paths import FRONT_PAGE
 from dtef_pipeline.sites import make_site, site_tables
 from dtef_pipeline.survey.blueprint.export import weval_yaml
@@ -158,26 +156,31 @@ def _named_once(rows: pa.Table) -> pa.Table:
 @reads_tables
 def report(warehouse: Warehouse, out: Path) -> None:
     """Write the site into a folder, or into a zip file. Raises ConfigError where a file that is not the site's is in the way."""
+    documented = documented_sites(warehouse, Settings.from_environment())
+
+    def pages(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str]]:
+        return make_site(connection, documented)
+
     if out.suffix == ".zip":
-        count = warehouse.query(lambda connection: _write_zip(out, connection), only=site_tables())
+        count = warehouse.query(lambda connection: _write_zip(out, pages(connection)), only=site_tables())
         click.echo(f"{out} ({counted(count, 'file')})")
         return
     if out.is_file():
         raise ConfigError(f"--out {out}: it is a file; allowed: a folder, or a file whose name ends in .zip")
     with waiting("writing pages"):
-        written = warehouse.query(lambda connection: _write_folder(out, connection), only=site_tables())
+        written = warehouse.query(lambda connection: _write_folder(out, pages(connection)), only=site_tables())
     click.echo(f"{out / FRONT_PAGE} ({counted(len(written.sizes), 'file')})")
     if written.removed:
         click.echo(f"removed, since they do not belong to it any more: {and_more(written.removed, _FILES_NAMED)}")
 
 
-def _write_zip(out: Path, connection: duckdb.DuckDBPyConnection) -> int:
+def _write_zip(out: Path, pages: Iterator[tuple[str, str]]) -> int:
     """The number of files in it. A file that was there is replaced when the new one is whole."""
     partial_file = out.with_suffix(".part")
     count = 0
     try:
         with ZipFile(partial_file, "w", ZIP_DEFLATED) as archive:
-            for path, text in make_site(connection, _sites_of_documents()):
+            for path, text in pages:
                 count += 1
                 archive.writestr(f"{out.stem}/{path}", text)
         partial_file.replace(out)
@@ -186,7 +189,7 @@ def _write_zip(out: Path, connection: duckdb.DuckDBPyConnection) -> int:
     return count
 
 
-def _write_folder(out: Path, connection: duckdb.DuckDBPyConnection) -> WrittenPages:
+def _write_folder(out: Path, pages: Iterator[tuple[str, str]]) -> WrittenPages:
     fs, folder = LocalFileSystem(), str(out.absolute())
     is_foreign = foreign_pages(fs, folder)
 
@@ -200,12 +203,7 @@ def _write_folder(out: Path, connection: duckdb.DuckDBPyConnection) -> WrittenPa
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
 
-    return write_pages(fs, folder, make_site(connection, _sites_of_documents()), put)
-
-
-def _sites_of_documents() -> list[FamilySite]:
-    """Places of families that show documents beside their tables."""
-    return [games_site(known_games(Settings.from_environment()))]
+    return write_pages(fs, folder, pages, put)
 
 
 def scored_rounds(warehouse: Warehouse, asked: tuple[str, ...]) -> list[str]:

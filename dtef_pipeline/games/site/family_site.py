@@ -100,7 +100,7 @@ def _without_models(scenarios: Sequence[ScenarioResults]) -> str:
     )
 
 
-SITE = FamilySite(
+GAMES_SITE = FamilySite(
     "games",
     "Games",
     "scenario",
@@ -115,7 +115,7 @@ SITE = FamilySite(
 
 def games_site(known: KnownGames) -> FamilySite:
     """The site with the rules and personas of these documents."""
-    return replace(SITE, read=partial(read_games, known=known))
+    return replace(GAMES_SITE, read=partial(read_games, known=known))
 
 
 def _pages(

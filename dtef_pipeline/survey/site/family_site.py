@@ -67,4 +67,4 @@ def _row(one: dict[Any, Any], place: dict[str, int]) -> BoardRow:
     )
 
 
-SITE = FamilySite("survey", "Surveys", "segment", tuple(SURVEY_TABLES), "scores", read, SUBJECT, SURVEY_PAIRED.metrics)
+SURVEY_SITE = FamilySite("survey", "Surveys", "segment", tuple(SURVEY_TABLES), "scores", read, SUBJECT, SURVEY_PAIRED.metrics)

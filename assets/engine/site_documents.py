@@ -1,0 +1,29 @@
+"""Places on the site that show documents of the installation beside their tables, such as the rules of a scenario."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+
+from dtef_pipeline.families import FAMILIES
+from dtef_pipeline.family.record import Family
+from dtef_pipeline.site.family_view import FamilySite
+from dtef_pipeline.sites import family_site
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+
+def documented_sites(warehouse: Warehouse, settings: Settings) -> list[FamilySite]:
+    """Of families that have something to show, as `documented_site` of `assets.FAMILY.site_documents` makes them."""
+    return list(_documented(warehouse, settings))
+
+
+def _documented(warehouse: Warehouse, settings: Settings) -> Iterator[FamilySite]:
+    for family in FAMILIES:
+        module = f"assets.{family.name}.site_documents"
+        if not family.is_assembled and find_spec(module) and _is_shown(warehouse, family):
+            yield import_module(module).documented_site(settings)
+
+
+def _is_shown(warehouse: Warehouse, family: Family) -> bool:
+    site = family_site(family)
+    return bool(warehouse.tables([site.scored, *site.shown_too]))
