@@ -4,8 +4,8 @@ from typing import Any
 
 import dagster as dg
 
+from assets.engine.documented_sites import documented_sites
 from assets.engine.roll_up_names import FAMILY_ROLL_UPS, PREFERENCE_ROLL_UP_NAMES, REPORT
-from assets.engine.site_documents import documented_sites
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from resources.written_pages import site_folder, write_site

@@ -31,7 +31,7 @@ from resources.warehouse import Warehouse
 from resources.written_pages import site_folder, write_site
 
 if TYPE_CHECKING:
-    from assets.engine.site_documents import documented_sites
+    from assets.engine.documented_sites import documented_sites
 from assets.launch import Launched
 
 

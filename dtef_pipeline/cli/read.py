@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
-from assets.engine.site_documents import documented_sites
+from assets.engine.documented_sites import documented_sites
 from assets.stage.panel_drift import panel_drift, scored_in
 from assets.survey.moved_questions import named
 from dtef_pipeline.asking.snapshot_order import snapshot_order

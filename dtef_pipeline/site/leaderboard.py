@@ -12,7 +12,7 @@ from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.paths import board_page
 
 MOST_IN_CHART = 40
-_RANKED_COLUMNS = (
+_LEADERBOARD_COLUMNS = (
     Column("model", "Model"),
     Column("rank", "Rank", "count", always=True),
     Column("ranks", "Rank range", meaning="The best and the worst rank that the comparisons leave"),
@@ -38,8 +38,8 @@ def board_section(contents: SiteContents, board: RankedBoard) -> Section:
 def board_table(contents: SiteContents, board: RankedBoard) -> Table:
     """The rows of a board; those of references are shown when the reader asks for them."""
     columns = [
-        *_RANKED_COLUMNS[:-1],
-        replace(_RANKED_COLUMNS[-1], meaning=board.measure),
+        *_LEADERBOARD_COLUMNS[:-1],
+        replace(_LEADERBOARD_COLUMNS[-1], meaning=board.measure),
         *board.columns,
         Column("note", "Note", "note"),
     ]
