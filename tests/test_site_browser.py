@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from dtef_pipeline.site.content import Column, Page, Section, Table
+from dtef_pipeline.site.rendering import render_page, static_files
 from tests.dtef_pipeline.report.browser import Browser, until
 from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of
 
@@ -94,6 +97,25 @@ def test_a_table_sorts_filters_and_keeps_its_state_in_the_address(browser: Brows
     browser.reloads()
     assert browser.texts(names) == ["ada", "everybody", "bob", HOSTILE]
     assert browser.does(shown) == 4
+
+
+def test_a_table_is_saved_with_all_digits_and_no_formula(browser: Browser, tmp_path: Path) -> None:
+    rows = [{"name": name, "score": 0.123456789012345 + at} for at, name in enumerate(("=1+1", 'say "a, b"', HOSTILE))]
+    table = Table("Scores", (Column("name", "Name"), Column("score", "Score", "score")), rows, search=True)
+    page = Page("index.html", "Scores", "Three.", [Section("scores", "Scores", [table])])
+    write_site(tmp_path, {"index.html": render_page(page, {"navigation": [], "made": ""}), **dict(static_files())})
+    browser.opens(tmp_path / "index.html")
+    browser.does("""window.Blob = class { constructor(parts) { window.file = parts.join(""); } };
+        URL.createObjectURL = () => "data:,"; HTMLAnchorElement.prototype.click = function () { window.fileName = this.download; };
+        document.querySelector("[data-csv]").click()""")
+    assert browser.does("window.fileName") == "scores-1.csv"
+    saved = list(csv.reader(browser.does("window.file").splitlines()))
+    assert saved == [
+        ["Name", "Score"],
+        ["'=1+1", "0.123456789012345"],
+        ['say "a, b"', "1.123456789012345"],
+        [HOSTILE, "2.123456789012345"],
+    ]
 
 
 def choose(browser: Browser, side: str, model: str) -> None:

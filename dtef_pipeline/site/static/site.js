@@ -74,6 +74,16 @@ const dtef = (() => {
     const count = box.querySelector("[data-count]");
     if (count) count.textContent = wanted.length ? `${shown} of ${rows.length}` : "";
   }
+  // All rows and columns, with the full digits of numbers. A text that a spreadsheet would take for a formula gets an apostrophe.
+  function download(box) {
+    const text = (cell) => cell.dataset.key && !Number.isNaN(Number(cell.dataset.key)) ? cell.dataset.key : cell.textContent.trim();
+    const safe = (value) => /^[=+@\t\r-]/.test(value) && Number.isNaN(Number(value)) ? "'" + value : value;
+    const line = (row) => [...row.cells].map((cell) => `"${safe(text(cell)).replaceAll('"', '""')}"`).join(",");
+    const lines = [...box.querySelectorAll("thead tr, tbody tr")].map(line);
+    const link = make("a", {href: URL.createObjectURL(new Blob([lines.join("\r\n") + "\r\n"], {type: "text/csv"})), download: box.id + ".csv"});
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
   function toggle(box, button, cls, name) {
     const show = (on) => {
       box.classList.toggle(cls, on);
@@ -117,6 +127,7 @@ const dtef = (() => {
       });
       if (field.value) { box.classList.add("all-rows"); filter(box, field.value); }
     }
+    tools.append(make("button", {type: "button", "data-csv": true, onclick: () => download(box)}, "CSV"));
     const more = tools.querySelector("[data-more]"), references = tools.querySelector("[data-references]");
     if (more) toggle(box, more, "wide", "more");
     if (references) toggle(box, references, "all", "baselines");
