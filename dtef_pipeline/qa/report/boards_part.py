@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dtef_pipeline.qa.report.explored import METRICS_FIRST
+from dtef_pipeline.qa.site.item_entries import METRICS_FIRST
 from dtef_pipeline.qa.tables import OF_ONE_BOARD
 from dtef_pipeline.report.bars import Bar, bars
 from dtef_pipeline.report.isolated import inline, missing, wrapping_name

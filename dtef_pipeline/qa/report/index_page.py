@@ -22,7 +22,7 @@ from dtef_pipeline.qa.report.boards_part import (
     retrieval_section,
 )
 from dtef_pipeline.qa.report.explorer import explorer_style
-from dtef_pipeline.qa.report.part_rows import PartName
+from dtef_pipeline.qa.site.part_rows import PartName
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from dtef_pipeline.report.drift_chapter import drift_chapters
 from dtef_pipeline.report.isolated import inline, missing

@@ -13,10 +13,10 @@ import pandas as pd
 
 from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
 from dtef_pipeline.qa.report.boards_part import part_board_section, retrieval_section
-from dtef_pipeline.qa.report.explored import ExploredPage, explored_pages
 from dtef_pipeline.qa.report.explorer import explorer_section, explorer_style, qa_file
 from dtef_pipeline.qa.report.index_page import index_page
-from dtef_pipeline.qa.report.part_rows import PartName, PartRows, SuiteTables, part_names, read_part, shown_runs
+from dtef_pipeline.qa.site.item_entries import ExploredPage, explored_pages
+from dtef_pipeline.qa.site.part_rows import PartName, PartRows, SuiteTables, part_names, read_part, shown_runs
 from dtef_pipeline.report.isolated import inline
 from dtef_pipeline.report.markup import Column, described, long_text, section, table, text, whole
 from dtef_pipeline.report.page import Chapter, build_report

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
-from dtef_pipeline.qa.report.explored import RESPONSE_CHARACTERS, ExploredPage, cut, explored_pages
-from dtef_pipeline.qa.report.part_rows import PartRows, SuiteTables, part_names, read_part, shown_runs
+from dtef_pipeline.qa.site.item_entries import RESPONSE_CHARACTERS, ExploredPage, cut, explored_pages
+from dtef_pipeline.qa.site.part_rows import PartRows, SuiteTables, part_names, read_part, shown_runs
 from dtef_pipeline.report.page_files import packed
 from dtef_pipeline.report.stored_rows import StoredRows
 from tests.made.qa_pages import connected_qa

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any, NamedTuple
 
-from dtef_pipeline.qa.report.part_rows import PartRows, ResponseName, response_name
 from dtef_pipeline.qa.score_rows import ANSWERED_CALL
+from dtef_pipeline.qa.site.part_rows import PartRows, ResponseName, response_name
 from dtef_pipeline.report.page_files import packed
 from dtef_pipeline.report.stored_rows import StoredRow
 
