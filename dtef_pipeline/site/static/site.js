@@ -12,6 +12,11 @@ const dtef = (() => {
     history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
   }
   const recall = (name) => state.get(name) || "";
+  window.addEventListener("hashchange", () => {
+    if (!location.hash.includes("=")) return;
+    for (const name of [...state.keys()]) state.delete(name);
+    new URLSearchParams(location.hash.slice(1)).forEach((value, name) => state.set(name, value));
+  });
 
   // --- data files: each calls receive with its path and its compressed JSON
   const waiting = new Map(), received = new Map();

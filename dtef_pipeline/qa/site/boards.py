@@ -1,0 +1,153 @@
+"""The leaderboards of the qa family: one for each suite, way of asking, metric and ground of the metric, and what they say in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.qa.site.suite_scores import QaScores
+from dtef_pipeline.qa.site.words import measure_words, metric_place, metric_words, suite_title, way_words
+from dtef_pipeline.qa.tables import OF_ONE_BOARD
+from dtef_pipeline.site.content import Column, Estimate, is_unknown, table_rows
+from dtef_pipeline.site.contents import is_reference
+from dtef_pipeline.site.family_view import BoardRow, RankedBoard
+from dtef_pipeline.site.numbers import show, show_interval
+from dtef_pipeline.text.counted import counted
+
+_FURTHER = (
+    Column("n_items", "Items", "count", "Items with a scored response", always=True),
+    Column("coverage", "Coverage", "percent", "Share of the items that were to be scored that the model has a score for"),
+    Column("parse_rate", "Read", "percent", "Share of the scored responses that could be read"),
+    Column("macro", "Mean of groups", "score", "Mean over subjects or transcripts of their means over items", more=True),
+    Column("score_given_parsed", "Of those read", "score", "Mean over items of the responses that could be read", more=True),
+    Column("n_failed", "Without a score", "count", "Responses for which a judge, a sandbox or a call failed", more=True),
+    Column("n_uncited", "Cite nothing", "count", "Responses without a quotation, and so without a score", more=True),
+    Column("n_skipped", "Not judged", "count", "Responses that are not in the sample, or over the budget", more=True),
+    Column("n_sampled_out", "Left out", "count", "Items that the random sample of judged responses leaves out", more=True),
+)
+_HOW = (
+    "A score is the mean over items, with its 95% interval. A response that cannot be read counts 0; one without a score for another reason "
+    "is left out and counted. What was asked in another way, or measured by something else, stands on another board."
+)
+
+
+@dataclass(frozen=True)
+class SuiteBoard:
+    """A leaderboard, and what it is of."""
+
+    suite: str
+    condition: str
+    metric: str
+    measured_by: str
+    board: RankedBoard
+
+    def of_cut(self, found: pd.DataFrame) -> pd.DataFrame:
+        """The rows of `qa_board` that are measured alike."""
+        kept = pd.Series(True, found.index)
+        for name in OF_ONE_BOARD:
+            kept &= found[name] == getattr(self, name)
+        return found[kept]
+
+
+def suite_boards(scores: QaScores) -> list[SuiteBoard]:
+    """Every board with a score, suite by suite, the main one of each first."""
+    if not len(scores.board):
+        return []
+    found = scores.board[scores.board["cut"] == "overall"]
+    boards = []
+    for suite, own in found.groupby("suite", sort=True):
+        groups = [(key, rows) for key, rows in own.groupby(list(OF_ONE_BOARD[1:]), sort=True) if rows["score"].notna().any()]
+        groups.sort(key=lambda one: (metric_place(one[0][1]), -one[1]["rank"].notna().sum(), one[0]))
+        titles = [_title(str(suite), *key) for key, _ in groups]
+        for at, (key, rows) in enumerate(groups):
+            title = titles[at] if titles.count(titles[at]) == 1 else f"{titles[at]}, by {key[2].removeprefix('by ')}"
+            name = scores.suites[str(suite)].file if str(suite) in scores.suites else "suite"
+            board = _ranked(rows, f"{name}-{at + 1}" if at else name, title, key[1], key[2])
+            boards.append(SuiteBoard(str(suite), *key, board))
+    return boards
+
+
+def _title(suite: str, condition: str, metric: str, measured_by: str) -> str:
+    way = way_words(condition)
+    what = "" if metric in ("correct", "passed", "score") else f": {metric_words(metric)}"
+    return f"{suite_title(suite)}{', ' if way else ''}{way}{what}"
+
+
+def _ranked(rows: pd.DataFrame, id: str, title: str, metric: str, measured_by: str) -> RankedBoard:
+    ordered = rows.sort_values(["rank", "score", "model"], ascending=[True, False, True], na_position="last", kind="stable")
+    exposure = next((words for words in ordered["exposure"] if words), "")
+    measure = f"{measure_words(metric)}{'; ' if exposure else ''}{exposure}"
+    how = f"{_HOW} Measured by {measured_by.removeprefix('by ')}." if measured_by else _HOW
+    found = table_rows(ordered)
+    columns = [column for column in _FURTHER if _says_something(column.name, ordered)]
+    return RankedBoard(id, title, measure, [_row(one, columns) for one in found], columns=columns, how=how)
+
+
+def _says_something(name: str, rows: pd.DataFrame) -> bool:
+    """Whether a column is worth its room: no counts of nothing, no shares that are whole, no means over groups of one item each."""
+    if name == "macro":
+        return bool((rows["n_clusters"] != rows["n_items"]).any())
+    if name in ("coverage", "parse_rate"):
+        return bool((rows[name] < 1).any())
+    if name == "score_given_parsed":
+        return bool((rows["parse_rate"] < 1).any())
+    return name == "n_items" or bool(rows[name].fillna(0).any())
+
+
+def _row(one: Mapping[str, Any], columns: Sequence[Column]) -> BoardRow:
+    score = Estimate(one["score"], one["score_low"], one["score_high"])
+    known = {**one, "macro": Estimate(one["macro_score"], one["macro_low"], one["macro_high"])}
+    more = {column.name: known[column.name] for column in columns}
+    ranks = [None if is_unknown(one[name]) else int(one[name]) for name in ("rank", "rank_low", "rank_high")]
+    reference = is_reference(one["model_variant"])
+    return BoardRow(one["model"], score, *ranks, is_reference=reference, note=one["note"], more=more)
+
+
+def main_boards(boards: Sequence[SuiteBoard]) -> dict[str, SuiteBoard]:
+    """The main board of each suite."""
+    return {one.suite: one for one in reversed(boards)}
+
+
+def verdict(boards: Sequence[SuiteBoard]) -> str:
+    """`a is best in 3 of 4 suites (MMLU 0.81, ...), ahead of every other model in 2; b is best in HumanEval (0.70).`"""
+    ranked = {suite: one.board for suite, one in sorted(main_boards(boards).items()) if one.board.models}
+    if not ranked:
+        return "No model is ranked on a suite yet."
+    models = {row.model for board in ranked.values() for row in board.models}
+    if len(models) == 1:
+        numbers = "; ".join(f"{suite_title(suite)} {_number(board.models[0])}" for suite, board in ranked.items())
+        return f"{models.pop()} is the only model: {numbers}."
+    firsts: dict[tuple[str, ...], list[str]] = {}
+    for suite, board in ranked.items():
+        firsts.setdefault(tuple(row.model for row in board.models if row.rank == board.models[0].rank), []).append(suite)
+    order = sorted(firsts, key=lambda names: -len(firsts[names]))
+    return "; ".join(_best_in(names, firsts[names], ranked) for names in order) + "."
+
+
+def _best_in(names: Sequence[str], suites: Sequence[str], ranked: Mapping[str, RankedBoard]) -> str:
+    """What is said of those who are first in these suites. A rank range of 1 alone: tests tell it apart from every other model."""
+    numbers = ", ".join(f"{suite_title(suite)} {show(ranked[suite].models[0].score, 'score')}" for suite in suites)
+    of = f"{len(suites)} of {counted(len(ranked), 'suite')}" if len(ranked) > 1 else "the only suite"
+    if len(names) > 1:
+        return f"{' and '.join(names)} share the first place in {of} ({numbers})"
+    ahead = sum(ranked[suite].models[0].rank_high == 1 for suite in suites if len(ranked[suite].models) > 1)
+    tested = ", not told apart from the next" if not ahead else ", ahead of every other model"
+    where = "" if ahead in (0, len(suites)) else f" in {ahead} of these"
+    return f"{names[0]} is best in {of} ({numbers}){tested}{where}"
+
+
+def _number(row: BoardRow) -> str:
+    interval = show_interval(row.score, "score")
+    return show(row.score, "score") + (f" ({interval})" if interval else "")
+
+
+def unscored(scores: QaScores) -> Iterator[str]:
+    """Sentences on the boards of which no model has a score."""
+    found = scores.board[scores.board["cut"] == "overall"] if len(scores.board) else scores.board
+    for key, rows in found.groupby(list(OF_ONE_BOARD), sort=True) if len(found) else ():
+        if rows["score"].isna().all():
+            notes = "; ".join(dict.fromkeys(filter(None, rows["note"])))
+            yield f"{suite_title(key[0])}, {metric_words(key[2])}: no score{': ' if notes else ''}{notes}."

@@ -1,0 +1,125 @@
+"""The data of the item explorer: an index of all items of a suite, their words, and what an opened item shows, in files of some items each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from dtef_pipeline.identity import digest
+from dtef_pipeline.qa.site.explorer_items import OTHER_CHARACTERS, RESPONSE_CHARACTERS, ItemReader
+from dtef_pipeline.qa.site.shown_runs import RUN_OF_A_PART
+from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, QaScores, Scores, SuiteScores
+from dtef_pipeline.qa.site.words import metric_words, part_title, way_words
+from dtef_pipeline.site.content import DataFile
+
+KEPT_CHARACTERS = 60_000_000
+"""Of texts of responses and judges on the site; of more, a sample of the items has them."""
+FILE_ITEMS, FILE_BYTES = 100, 400_000
+"""Items of one file at most, and bytes from which another is begun."""
+_BATCH_ITEMS = 500
+
+
+def kept_share(scores: QaScores, most: int = KEPT_CHARACTERS) -> float:
+    """The share of the items whose responses are kept, 0-1: 1 where their texts have at most `most` characters."""
+    total = 0
+    for table, text, limit in (
+        ("qa_responses", "response", RESPONSE_CHARACTERS),
+        ("qa_judgements", "explanation", OTHER_CHARACTERS),
+    ):
+        if scores.rows.has(table):
+            source = f"{table} SEMI JOIN {SHOWN_RUNS} USING ({', '.join(RUN_OF_A_PART)})"
+            total += scores.connection.sql(f"SELECT coalesce(sum(least(length({text}), {limit})), 0) FROM {source}").fetchall()[
+                0
+            ][0]
+    return min(1.0, most / total) if total else 1.0
+
+
+def is_kept(suite: str, item: str, share: float) -> bool:
+    """Whether an item is in the sample: the same ones for any order of the rows, and all at a share of 1."""
+    return share >= 1 or int(digest("qa site", suite, item)[:8], 16) / 16**8 < share
+
+
+def explorer_files(scores: QaScores, suite: SuiteScores, share: float) -> Iterator[DataFile]:
+    """Every data file of a suite's explorer."""
+    folder = f"qa/suites/{suite.file}"
+    ways = _ways(scores, suite)
+    firsts, first = [], 0
+    for number, (entries, documents) in enumerate(_filled(_entries(scores, suite, ways, share)), 1):
+        yield DataFile(f"{folder}/items-{number}.js", {"items": entries, "documents": documents})
+        firsts.append(first)
+        first += len(entries)
+    options = [() if one is None else list(one) for one in suite.items["options"]]
+    texts = [" ".join([text or "", *own]) for text, own in zip(suite.items["text"], options, strict=True)]
+    yield DataFile(f"{folder}/words.js", texts)
+    yield DataFile(f"{folder}/index.js", _index(scores, suite, ways, firsts))
+
+
+def _ways(scores: QaScores, suite: SuiteScores) -> list[str]:
+    found = scores.connection.execute(f"SELECT DISTINCT condition FROM {SHOWN_RUNS} WHERE suite = ?", [suite.suite]).fetchall()
+    return sorted({str(row[0] or "") for row in found} | {measure.condition for measure in suite.scores})
+
+
+def _entries(
+    scores: QaScores, suite: SuiteScores, ways: Sequence[str], share: float
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each item in order as it is opened, and the passages that were shown with it."""
+    reader = ItemReader(scores, suite, ways)
+    named = zip(suite.items["part"], suite.items["item_id"], strict=True)
+    for part, rows in groupby(named, key=lambda row: row[0]):
+        items = [str(item) for _, item in rows]
+        for begin in range(0, len(items), _BATCH_ITEMS):
+            batch = items[begin : begin + _BATCH_ITEMS]
+            entries = reader.read(part, batch, [item for item in batch if is_kept(suite.suite, item, share)])
+            documents = reader.documents(part, entries.values())
+            for entry in entries.values():
+                shown = {chunk["doc_id"] for asked in entry.get("asked", ()) for chunk in asked.get("chunks", ())}
+                yield entry, {name: documents[name] for name in sorted(shown & {*documents})}
+
+
+def _filled(
+    entries: Iterator[tuple[dict[str, Any], dict[str, Any]]],
+) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
+    """The entries in groups of FILE_ITEMS, or of fewer where these have FILE_BYTES; a passage stands in a group once."""
+    held: list[dict[str, Any]] = []
+    documents: dict[str, Any] = {}
+    size = 0
+    for entry, shown in entries:
+        held.append(entry)
+        new = {name: text for name, text in shown.items() if name not in documents}
+        documents |= new
+        size += len(json.dumps([entry, new], default=str))
+        if len(held) == FILE_ITEMS or size >= FILE_BYTES:
+            yield held, documents
+            held, documents, size = [], {}, 0
+    if held:
+        yield held, documents
+
+
+def _index(scores: QaScores, suite: SuiteScores, ways: Sequence[str], firsts: Sequence[int]) -> dict[str, Any]:
+    parts = list(dict.fromkeys(suite.items["part"]))
+    place = {part: at for at, part in enumerate(parts)}
+    return {
+        "models": [scores.names[variant] for variant in suite.models],
+        "ways": [way_words(way) for way in ways],
+        "parts": [[part, part_title(part)] for part in parts],
+        "measures": [
+            {"metric": metric_words(one.metric), "key": one.metric, "way": ways.index(one.condition), "by": one.measured_by}
+            for one in suite.scores
+        ],
+        "ids": list(suite.items["item_id"]),
+        "part": [place[part] for part in suite.items["part"]],
+        "lines": suite.lines,
+        "scores": [[_compact(row) for row in grid] for grid in suite.scores.values()],
+        "firsts": list(firsts),
+    }
+
+
+def _compact(row: Scores) -> list[float | None] | None:
+    """The scores of a model, whole numbers without decimals; None: it was asked nothing."""
+    if np.isnan(row).all():
+        return None
+    return [None if one != one else int(one) if one == int(one) else one for one in row.tolist()]

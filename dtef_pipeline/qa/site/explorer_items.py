@@ -1,0 +1,248 @@
+"""Items as the explorer opens them: question, expected answer, what was shown beside it, and every response with how it was read and scored.
+
+Plain data, which the page's script shows as text. What is null, empty or as usual is left out. Long texts are cut and end in an ellipsis; a
+response that is cut has its length in `length`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from dtef_pipeline.qa.score_rows import ANSWERED_CALL
+from dtef_pipeline.qa.site.shown_runs import RUN_OF_A_PART
+from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, Measure, QaScores, SuiteScores
+from dtef_pipeline.report.stored_rows import StoredRow
+
+RESPONSE_CHARACTERS, ITEM_CHARACTERS, CHUNK_CHARACTERS, OTHER_CHARACTERS = 2_000, 8_000, 6_000, 800
+"""Of a response; of a question, options and expected answer; of a passage; of any other text."""
+_BATCH = "batch_of_qa_items"
+_RESPONSE = ("item_id", "condition", "model_variant", "draw", "snapshot")
+
+
+def _cut(name: str, most: int = OTHER_CHARACTERS) -> str:
+    """A wanted column whose text is cut."""
+    return f"{name}=CASE WHEN length({name}) > {most} THEN left({name}, {most - 1}) || '…' ELSE {name} END"
+
+
+class _Rows(NamedTuple):
+    """Rows that belong to an item or to a response of it."""
+
+    table: str
+    wanted: tuple[str, ...]
+    order: tuple[str, ...] = ()
+    is_large: bool = True
+    """Whether they are read of the items alone whose responses are kept."""
+
+
+_ITEMS = _Rows(
+    "qa_items",
+    (
+        "item_id",
+        "type",
+        _cut("text", ITEM_CHARACTERS),
+        "options",
+        "reference",
+        _cut("solution"),
+        "quotes",
+        "flags",
+        "source_line",
+    ),
+    ("position",),
+    is_large=False,
+)
+_ASKED = _Rows("qa_prompts", ("item_id", "condition", "option_order", "n_examples"), ("condition",), is_large=False)
+_CONTEXT = _Rows(
+    "qa_context",
+    ("item_id", "condition", "rank", "doc_id", "holds_quote", "problem", _cut("page_content", CHUNK_CHARACTERS)),
+    ("condition", "rank"),
+)
+_SAID = _Rows(
+    "qa_responses",
+    (
+        *(*_RESPONSE, "call_status", "finish_reason", _cut("error"), "length=length(response)"),
+        f"text=CASE WHEN is_kept THEN left(response, {RESPONSE_CHARACTERS}) END",
+    ),
+    _RESPONSE,
+    is_large=False,
+)
+_SCORES = _Rows(
+    "qa_scores",
+    (*_RESPONSE, "scorer", "metric", "measured_by", "status", "score", "how", "flags", _cut("detail"), _cut("reason")),
+    ("metric", "measured_by"),
+    is_large=False,
+)
+_BESIDE = {
+    "judged": _Rows(
+        "qa_judgements",
+        (
+            *(*_RESPONSE, "evaluator", "judge_model", "score", "reason", _cut("explanation"), "attempts", _cut("error")),
+            f"raw=CASE WHEN score IS NULL THEN [left(one, {OTHER_CHARACTERS}) FOR one IN raw] END",
+            "self_judged",
+        ),
+        ("evaluator", "judge_variant"),
+    ),
+    "run": _Rows(
+        "qa_executions", (*_RESPONSE, "verdict", _cut("message", RESPONSE_CHARACTERS), "wall_s", "isolation", "python", "flags")
+    ),
+    "quoted": _Rows(
+        "qa_citations",
+        (*_RESPONSE, "position", _cut("source_index"), "doc_id", _cut("quote"), "exact", "relaxed", "reason", "begin", "end"),
+        ("position",),
+    ),
+}
+_DOCUMENTS = ("doc_id", _cut("page_content", CHUNK_CHARACTERS), "name", "project", "geography", "country", "month", "year")
+
+
+@dataclass(frozen=True)
+class _Places:
+    """What responses have in common: each stands in the index once, and is named by its place after that."""
+
+    models: Mapping[str, int]
+    ways: Mapping[str, int]
+    measures: Mapping[Measure, int]
+
+
+class ItemReader:
+    """Reads items of one suite."""
+
+    def __init__(self, scores: QaScores, suite: SuiteScores, ways: Sequence[str]) -> None:
+        self._scores, self._suite = scores, suite
+        self._places = _Places(_placed(suite.models), _placed(ways), _placed(suite.scores))
+
+    def read(self, part: str, items: Sequence[str], kept: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """The entries of items of a part, by id; `kept`: those with the texts of their responses."""
+        held = set(kept)
+        batch = pa.table({"item_id": list(items), "is_kept": [item in held for item in items]})
+        self._scores.connection.register(_BATCH, batch)
+        scores = _grouped(self._rows(_SCORES, part))
+        beside = {name: _grouped(self._rows(rows, part)) for name, rows in _BESIDE.items()}
+        said: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for row in self._rows(_SAID, part):
+            named = tuple(row[name] for name in _RESPONSE)
+            own = {name: [_plain_row(one) for one in rows.get(named, ())] for name, rows in beside.items()}
+            said[row["item_id"]].append(self._response(row, scores.get(named, ()), own))
+        asked = self._asked(part)
+        found = {row["item_id"]: row for row in self._rows(_ITEMS, part)}
+        self._scores.connection.unregister(_BATCH)
+        return {item: _entry(item, found.get(item, {}), item in held, asked[item], self._sorted(said[item])) for item in items}
+
+    def documents(self, part: str, entries: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """The passages that were shown with these entries and stand in the part's documents, by id."""
+        shown = {chunk["doc_id"] for entry in entries for asked in entry.get("asked", ()) for chunk in asked.get("chunks", ())}
+        if not shown:
+            return {}
+        found = self._scores.rows.rows("qa_documents", _DOCUMENTS, {"suite": self._suite.suite, "part": part}, ("doc_id",))
+        return {row["doc_id"]: _document(row) for row in found if row["doc_id"] in shown}
+
+    def _rows(self, rows: _Rows, part: str) -> list[StoredRow]:
+        """The rows of the batch, of responses those of the runs that are shown."""
+        columns = self._scores.rows.columns(rows.table)
+        if not columns:
+            return []
+        runs = f"SEMI JOIN {SHOWN_RUNS} USING ({', '.join(RUN_OF_A_PART)})" if {*RUN_OF_A_PART} <= columns else ""
+        source = f"(SELECT * FROM {rows.table} JOIN {_BATCH} USING (item_id) {runs} {'WHERE is_kept' if rows.is_large else ''})"
+        return self._scores.rows.rows(source, rows.wanted, {"suite": self._suite.suite, "part": part}, rows.order)
+
+    def _asked(self, part: str) -> dict[str, list[dict[str, Any]]]:
+        """By item each way in which it was asked: the order of its options, and the passages that were shown."""
+        chunks = defaultdict(list)
+        for row in self._rows(_CONTEXT, part):
+            chunks[row["item_id"], row["condition"]].append(row)
+        found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for row in self._rows(_ASKED, part):
+            own = chunks.get((row["item_id"], row["condition"]), [])
+            if (row["condition"] or "") in self._places.ways:
+                found[row["item_id"]].append(
+                    _without_empty(
+                        way=self._places.ways[row["condition"] or ""],
+                        order=row["option_order"],
+                        examples=row["n_examples"] or None,
+                        problem=next((one["problem"] for one in own if one["problem"]), None),
+                        chunks=[_plain_row(one, "condition", "problem") for one in own if one["doc_id"] is not None],
+                    )
+                )
+        return found
+
+    def _response(
+        self, row: StoredRow, scores: Sequence[StoredRow], beside: Mapping[str, list[dict[str, Any]]]
+    ) -> dict[str, Any]:
+        length = row["length"] or 0
+        return _without_empty(
+            model=self._places.models[row["model_variant"]],
+            way=self._places.ways[row["condition"] or ""],
+            draw=row["draw"] or None,
+            snapshot=row["snapshot"],
+            text=row["text"],
+            length=length if length > RESPONSE_CHARACTERS else None,
+            state=None if row["call_status"] == ANSWERED_CALL else row["call_status"],
+            ended=None if row["finish_reason"] == "stop" else row["finish_reason"],
+            error=row["error"],
+            scores=sorted((self._score(one) for one in scores), key=lambda one: int(one["measure"])),
+            **beside,
+        )
+
+    def _score(self, row: StoredRow) -> dict[str, Any]:
+        measure = Measure(*(row[name] or "" for name in Measure._fields))
+        known = _plain_row(row, "metric", "measured_by", "status")
+        return {
+            "measure": self._places.measures[measure],
+            **({} if row["status"] == "ok" else {"status": row["status"]}),
+            **known,
+        }
+
+    def _sorted(self, said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return sorted(said, key=lambda one: (one["model"], one["way"], one.get("draw", 0)))
+
+
+def _placed(names: Iterable[Any]) -> dict[Any, int]:
+    return {name: at for at, name in enumerate(names)}
+
+
+def _grouped(rows: Iterable[StoredRow]) -> dict[tuple[Any, ...], list[StoredRow]]:
+    held = defaultdict(list)
+    for row in rows:
+        held[tuple(row[name] for name in _RESPONSE)].append(row)
+    return held
+
+
+def _entry(item: str, row: StoredRow, is_kept: bool, asked: list[dict[str, Any]], said: list[dict[str, Any]]) -> dict[str, Any]:
+    known = _plain_row(row, "item_id", "reference", *(() if is_kept else ("solution", "quotes")))
+    return _without_empty(id=item, expected=_expected(row), asked=asked, said=said, **known) | (
+        {} if is_kept else {"left_out": True}
+    )
+
+
+def _expected(row: StoredRow) -> str | None:
+    """The expected answer for people: of a program its tests, which are kept as JSON."""
+    reference = row.get("reference")
+    if row.get("type") != "code" or not reference:
+        return None if reference is None else str(reference)[:ITEM_CHARACTERS]
+    try:
+        held = json.loads(reference)
+    except ValueError:
+        held = None
+    tests = held.get("test") if isinstance(held, dict) else None
+    return (tests if isinstance(tests, str) else str(reference))[:ITEM_CHARACTERS]
+
+
+def _document(row: StoredRow) -> dict[str, Any]:
+    about = ", ".join(str(row[name]) for name in ("name", "project", "geography", "country", "month", "year") if row[name])
+    return _without_empty(about=about[:OTHER_CHARACTERS], text=row["page_content"])
+
+
+def _plain_row(row: StoredRow, *without: str) -> dict[str, Any]:
+    """What a row says beside its names and `without`."""
+    return _without_empty(**{name: value for name, value in row.items() if name not in _RESPONSE and name not in without})
+
+
+def _without_empty(**fields: Any) -> dict[str, Any]:
+    """The fields that say something; 0 does, and false does not."""
+    return {
+        name: value for name, value in fields.items() if value is not None and value is not False and value not in ("", [], {})
+    }

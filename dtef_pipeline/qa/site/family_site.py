@@ -1,0 +1,145 @@
+"""Questions with an expected answer on the site: models ranked in each suite, a page per suite with every item, and where models differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.qa.qa_paired import QA_PAIRED
+from dtef_pipeline.qa.site.boards import SuiteBoard, main_boards, suite_boards, unscored, verdict
+from dtef_pipeline.qa.site.checked import pass_section, validity_section
+from dtef_pipeline.qa.site.explorer import explorer_files, kept_share
+from dtef_pipeline.qa.site.model_sections import ModelSections
+from dtef_pipeline.qa.site.suite_page import item_page, suite_page, suites_section
+from dtef_pipeline.qa.site.suite_scores import QaScores, SuiteScores
+from dtef_pipeline.qa.site.words import part_title, suite_title
+from dtef_pipeline.qa.tables import QA_TABLES
+from dtef_pipeline.qa.watched_scores import QA_WATCHED
+from dtef_pipeline.site.content import Column, DataFile, Link, Page, Prose, Section, Table, table_rows
+from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
+from dtef_pipeline.text.counted import counted
+
+_METHOD = (
+    "Each response to an item is read by the scorer of its type: a letter or an option, a number, the tests of a program, the words of a metric "
+    "with their weights, or quotations that are looked up in the passages. A score is 0-1, higher is better. A response that cannot be read "
+    "counts 0; one without a score for another reason (a failed call, judge or sandbox) is left out of every mean and counted.",
+    "The score of a model is the mean over items of the mean over its draws, `mean_i(mean_d(s_id))`. Its 95% interval takes whole subjects or "
+    "transcripts as clusters; of fewer than 5 clusters, or of none, items. The mean of groups is the mean over these clusters.",
+    "A model is ranked from nine tenths of the items on. Every two models are compared by the t test of the paired differences of cluster "
+    "means, adjusted over all pairs of a board (Holm); the range of ranks counts those that are significantly better or worse.",
+    "`pass@k = mean_i(1 - C(n_i - c_i, k) / C(n_i, k))` for n draws of an item of which c pass; items with fewer than k draws are left out.",
+    "Of each part the latest snapshot counts that scored at least half of its items. What was asked in another way, scored by another metric, "
+    "judge or version stands on a board of its own and is never averaged with this one.",
+)
+_FINDINGS = (
+    Column("where", "Part"),
+    Column("level", "Level"),
+    Column("text", "What was found", "long"),
+    Column("file", "File", "code"),
+    Column("line", "Line", "count", more=True),
+    Column("item_id", "Item", more=True),
+    Column("allowed", "Allowed", "long", more=True),
+)
+_SHOWN_FINDINGS = 500
+
+
+def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
+    """What questions show. `connection` has `qa_scores` and perhaps the family's other tables."""
+    scores = QaScores(connection)
+    boards = suite_boards(scores)
+    main = main_boards(boards)
+    missing = list(unscored(scores))
+    return FamilyView(
+        verdict(boards)
+        if len(scores.board)
+        else "Answers are scored, but there is no board yet: `dtef qa board --refresh` makes it.",
+        [one.board for one in boards],
+        sections=[
+            suites_section(scores.suites, main),
+            pass_section(scores),
+            validity_section(scores),
+            Section("unscored", "Without a score", [Prose(missing)]),
+        ],
+        of_model=ModelSections(scores, main).of_model,
+        item_scores=item_scores(scores),
+        pages=lambda: _pages(scores, boards),
+        data=[_items(scores), _findings(scores)],
+        method=_METHOD,
+        variants={name: variant for variant, name in scores.names.items()},
+    )
+
+
+def _pages(scores: QaScores, boards: list[SuiteBoard]) -> Iterator[Page | DataFile]:
+    share = kept_share(scores)
+    for name, suite in scores.suites.items():
+        yield suite_page(scores, suite, [one for one in boards if one.suite == name], share)
+        yield from explorer_files(scores, suite, share)
+
+
+def item_scores(scores: QaScores) -> pd.DataFrame:
+    """ITEM_COLUMNS: every score of the main measure of each suite."""
+    frames = [_suite_items(scores, suite) for suite in scores.suites.values() if suite.scores]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(ITEM_COLUMNS))
+
+
+def _suite_items(scores: QaScores, suite: SuiteScores) -> pd.DataFrame:
+    grid = suite.main
+    model, item = np.nonzero(~np.isnan(grid))
+    ids = [str(one) for one in suite.items["item_id"]]
+    texts = {
+        "item": [f"{suite.suite}/{part}/{one}" for part, one in zip(suite.items["part"], ids, strict=True)],
+        "label": [f"{suite_title(suite.suite)}: {line}" for line in suite.lines],
+        "page": [item_page(suite, one) for one in ids],
+    }
+    names = np.array([scores.names[variant] for variant in suite.models], dtype=object)
+    columns = {name: np.array(values, dtype=object)[item] for name, values in texts.items()}
+    return pd.DataFrame({"model": names[model], **columns, "score": grid[model, item]})
+
+
+def _items(scores: QaScores) -> Section:
+    """What was asked: the parts of every suite, and whether its answers are public."""
+    columns = (
+        Column("suite", "Suite"),
+        Column("parts", "Parts", "count", always=True),
+        Column("items", "Items", "count", always=True),
+        Column("models", "Models", "count", always=True),
+        Column("exposure", "Exposure", "long"),
+    )
+    overall = scores.board[scores.board["cut"] == "overall"] if len(scores.board) else scores.board
+    exposure = dict(zip(overall["suite"], overall["exposure"], strict=True)) if len(overall) else {}
+    rows = [
+        {
+            "suite": Link(suite_title(name), suite.page),
+            "parts": suite.items["part"].nunique(),
+            "items": len(suite.items),
+            "models": len(suite.models),
+            "exposure": exposure.get(name, ""),
+        }
+        for name, suite in scores.suites.items()
+    ]
+    exposed = sum(bool(row["exposure"]) for row in rows)
+    answer = f"{counted(sum(row['items'] for row in rows), 'item')} in {counted(len(rows), 'suite')}."
+    known = f" Answers of {exposed} may be in training data." if exposed else ""
+    return Section("items", "what was asked", [Table("Suites, and what may be known of them", columns, rows)], answer + known)
+
+
+def _findings(scores: QaScores) -> Section:
+    """Rows of files that were set aside, and warnings."""
+    found = scores.rows.frame("qa_findings")
+    if not len(found):
+        return Section("findings", "rows set aside", [])
+    ordered = found.sort_values(["level", "suite", "part", "file", "line"], kind="stable")
+    errors = int((found["level"] == "error").sum())
+    rows = [
+        {**one, "where": f"{suite_title(str(one['suite']))}, {part_title(str(one['part']))}"}
+        for one in table_rows(ordered.head(_SHOWN_FINDINGS))
+    ]
+    answer = f"{counted(errors, 'row')} of files left out, {counted(len(found) - errors, 'warning')}."
+    more = "" if len(found) <= _SHOWN_FINDINGS else f" The first {_SHOWN_FINDINGS} are shown; the table qa_findings has all."
+    return Section("findings", "rows set aside", [Table("Findings, errors first", _FINDINGS, rows, first=10)], answer + more)
+
+
+SITE = FamilySite("qa", "Questions", "part", tuple(QA_TABLES), "qa_scores", read, QA_WATCHED, QA_PAIRED.metrics)

@@ -1,0 +1,156 @@
+"""What the qa family says of a model: where it is stronger or weaker than others, and items that it gets wrong and others right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.qa.site.boards import SuiteBoard
+from dtef_pipeline.qa.site.shown_runs import RUN_OF_A_PART
+from dtef_pipeline.qa.site.suite_page import item_page
+from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, SHOWN_RUNS, QaScores, SuiteScores
+from dtef_pipeline.qa.site.words import part_title, suite_title
+from dtef_pipeline.site.content import Column, Link, Section, Table, is_unknown, table_rows
+from dtef_pipeline.site.numbers import show
+
+WORST_OF_A_SUITE, WORST_CHARACTERS = 3, 600
+"""Items of each suite on a model's page, and characters of each text."""
+_WANTED = "worst_items_of_qa"
+_PARTS = (
+    Column("place", "Where"),
+    Column("score", "Score", "score", always=True),
+    Column("others", "Others' mean", "score"),
+    Column("difference", "Difference", "signed", "Score less the mean of the other models"),
+    Column("rank", "Rank", "count", always=True),
+    Column("n_items", "Items", "count", more=True),
+)
+_WORST = (
+    Column("item", "Item"),
+    Column("question", "Question", "long"),
+    Column("expected", "Expected", "long"),
+    Column("response", "Response", "long"),
+    Column("others", "Others' mean", "score"),
+)
+
+
+class WorstItem(NamedTuple):
+    """An item that a model gets wrong."""
+
+    suite: SuiteScores
+    item: str
+    part: str
+    variant: str
+    others: float
+    """Mean score of the other models; NaN: there are none."""
+
+
+class ModelSections:
+    """Sections on each model; texts of all models are read at once."""
+
+    def __init__(self, scores: QaScores, main: Mapping[str, SuiteBoard]) -> None:
+        self._scores, self._main = scores, main
+
+    def of_model(self, name: str) -> list[Section]:
+        """The sections on one model, by its name on the boards."""
+        return [self._by_part(name), self._worst_section(name)]
+
+    @cached_property
+    def _parts(self) -> pd.DataFrame:
+        """Every part of every suite on its main board, with the mean of the other models; a suite of one part is called by its name."""
+        board = self._scores.board
+        frames = [own for one in self._main.values() if len(own := one.of_cut(board[board["cut"] == "part"]))]
+        if not frames:
+            return pd.DataFrame()
+        found = pd.concat(frames, ignore_index=True)
+        groups = found.groupby(["suite", "part"])["score"]
+        total, count = groups.transform("sum"), groups.transform("count")
+        others = (total - found["score"]) / (count - 1).where(count > 1)
+        return found.assign(others=others, difference=found["score"] - others)
+
+    def _by_part(self, name: str) -> Section:
+        found = self._parts
+        own = found[(found["model"] == name) & found["score"].notna()] if len(found) else found
+        own = own.sort_values(["difference", "score"], ascending=False, kind="stable") if len(own) else own
+        single = {suite for suite, one in self._scores.suites.items() if len({*one.items["part"]}) == 1}
+        rows = [{**one, "place": self._place(one, one["suite"] in single)} for one in table_rows(own)]
+        known = [row for row in rows if not is_unknown(row["difference"])]
+        answer = ""
+        if known:
+            ends = [f"{row['place'].text} ({show(row['difference'], 'signed')})" for row in (known[0], known[-1])]
+            answer = f"Against the mean of the others, best in {ends[0]}" + (
+                f", worst in {ends[1]}." if len(known) > 1 else "."
+            )
+        return Section("parts", "by suite and part", [Table("Scores, the greatest lead first", _PARTS, rows, first=15)], answer)
+
+    def _place(self, one: Mapping[str, Any], is_single: bool) -> Link:
+        suite = self._scores.suites[one["suite"]]
+        title = suite_title(one["suite"])
+        return Link(title if is_single else f"{title}: {part_title(one['part'])}", suite.page)
+
+    @cached_property
+    def _worst(self) -> list[WorstItem]:
+        """Of each model and suite the items on which it is wrong, and the others score most."""
+        return [one for suite in self._scores.suites.values() for one in _worst_of_suite(suite)]
+
+    @cached_property
+    def _texts(self) -> dict[tuple[str, str, str, str], dict[str, Any]]:
+        """Question, expected answer and response of all these items, by suite, part, item and variant."""
+        rows = [
+            {"suite": one.suite.suite, "part": one.part, "item_id": one.item, "model_variant": one.variant}
+            for one in self._worst
+        ]
+        if not rows or not self._scores.rows.has("qa_responses") or not self._scores.rows.has("qa_items"):
+            return {}
+        connection = self._scores.connection
+        main = [{"suite": name, "condition": one.condition} for name, one in self._main.items()]
+        connection.register(_WANTED, pa.Table.from_pylist(rows))
+        connection.register(f"{_WANTED}_main", pa.Table.from_pylist(main or [{"suite": "", "condition": ""}]))
+        found = connection.sql(_TEXTS).df()
+        return {(row["suite"], row["part"], row["item_id"], row["model_variant"]): row for row in table_rows(found)}
+
+    def _worst_section(self, name: str) -> Section:
+        rows = list(self._worst_rows(name))
+        others = [row["others"] for row in rows if not is_unknown(row["others"])]
+        answer = f"Wrong where the other models score {show(max(others), 'score')} on average." if others else ""
+        return Section(
+            "worst", "items that it gets wrong", [Table("The most of each suite that others get right", _WORST, rows)], answer
+        )
+
+    def _worst_rows(self, name: str) -> Iterator[dict[str, Any]]:
+        for one in self._worst:
+            if self._scores.names[one.variant] == name:
+                texts = self._texts.get((one.suite.suite, one.part, one.item, one.variant), {})
+                link = Link(f"{suite_title(one.suite.suite)} {one.item}", item_page(one.suite, one.item))
+                yield {"item": link, **texts, "others": one.others}
+
+
+_CUT = f"left({{}}, {WORST_CHARACTERS}) || CASE WHEN length({{}}) > {WORST_CHARACTERS} THEN '…' ELSE '' END"
+_TEXTS = f"""
+    SELECT r.suite::VARCHAR AS suite, r.part::VARCHAR AS part, r.item_id, r.model_variant, {_CUT.format("i.text", "i.text")} AS question,
+        CASE WHEN i.type = 'code' THEN NULL ELSE {_CUT.format("i.reference", "i.reference")} END AS expected,
+        {_CUT.format("r.response", "r.response")} AS response
+    FROM qa_responses r SEMI JOIN {SHOWN_RUNS} s ON {" AND ".join(f"r.{name} = s.{name}" for name in RUN_OF_A_PART)}
+    SEMI JOIN {_WANTED} w ON {" AND ".join(f"r.{name} = w.{name}" for name in ("suite", "part", "item_id", "model_variant"))}
+    SEMI JOIN {_WANTED}_main m ON r.suite = m.suite AND r.condition = m.condition
+    LEFT JOIN qa_items i ON i.suite = r.suite AND i.part = r.part AND i.item_id = r.item_id
+    WHERE r.draw = 0 ORDER BY ALL
+"""
+
+
+def _worst_of_suite(suite: SuiteScores) -> Iterator[WorstItem]:
+    grid = suite.main
+    known = ~np.isnan(grid)
+    total, count = np.nansum(grid, axis=0), known.sum(axis=0)
+    for row, variant in enumerate(suite.models):
+        wrong = np.flatnonzero(known[row] & (grid[row] < RIGHT_FROM))
+        n = count[wrong] - 1
+        others = np.divide(total[wrong] - grid[row, wrong], n, out=np.full(len(wrong), np.nan), where=n > 0)
+        order = np.lexsort((wrong, -np.nan_to_num(others, nan=-1.0)))[:WORST_OF_A_SUITE]
+        for at in order:
+            place = suite.items.iloc[int(wrong[at])]
+            yield WorstItem(suite, str(place["item_id"]), str(place["part"]), variant, float(others[at]))

@@ -1,0 +1,172 @@
+"""The page of a suite: models by part and by transcript, its hardest items, and every item to open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.qa.site.boards import SuiteBoard
+from dtef_pipeline.qa.site.checked import compared_section, retrieval_section
+from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, QaScores, SuiteScores
+from dtef_pipeline.qa.site.words import part_title, suite_title
+from dtef_pipeline.site.content import Column, Link, Page, Part, Section, Table
+from dtef_pipeline.site.numbers import show
+from dtef_pipeline.site.paths import board_page
+from dtef_pipeline.site.verdict import best_of_models
+from dtef_pipeline.text.counted import counted
+
+MODELS_SHOWN, HARDEST = 5, 40
+"""Models in a table until the reader asks for all; items in the list of the hardest."""
+_HARDEST = (
+    Column("item", "Item"),
+    Column("part", "Part"),
+    Column("line", "Question", "long"),
+    Column("right", "Right", always=True, meaning="Models with a score of 0.5 or more"),
+    Column("score", "Mean", "score"),
+)
+
+
+def item_page(suite: SuiteScores, item: str) -> str:
+    """The address of an item in the explorer of its suite."""
+    return f"{suite.page}#item={quote(item, safe='')}"
+
+
+def suite_page(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard], share: float) -> Page:
+    """The page. `boards`: those of the suite, the main one first; `share`: of the items whose responses are kept."""
+    title = suite_title(suite.suite)
+    main = boards[0] if boards else None
+    exposure = (
+        next((words for words in scores.board["exposure"][scores.board["suite"] == suite.suite] if words), "") if main else ""
+    )
+    answer = best_of_models(main.board) if main else f"{counted(len(suite.items), 'item')}; no model is on a board yet."
+    sections = [
+        *_cuts(scores, suite, main),
+        hardest_section(suite),
+        _explorer(suite, share),
+        retrieval_section(scores, suite.suite),
+    ]
+    return Page(
+        suite.page,
+        title,
+        answer,
+        [*sections, compared_section(scores, suite.suite)],
+        [Link("Questions", board_page("qa"))],
+        introduction=f"{exposure[:1].upper()}{exposure[1:]}." if exposure else "",
+        scripts=("qa.js",),
+    )
+
+
+def _cuts(scores: QaScores, suite: SuiteScores, main: SuiteBoard | None) -> list[Section]:
+    if main is None:
+        return []
+    found = main.of_cut(scores.board)
+    parts, clusters = (found[found["cut"] == cut] for cut in ("part", "cluster"))
+    sections = []
+    if len({*parts["part"]}) > 1:
+        sections.append(_heat(suite, main, parts, "part", "By part"))
+    if len({*clusters["cluster"]}) > 1 and not {*clusters["cluster"]} <= {*parts["part"]}:
+        sections.append(_heat(suite, main, clusters, "cluster", "By transcript"))
+    return sections
+
+
+def _heat(suite: SuiteScores, main: SuiteBoard, found: pd.DataFrame, by: str, title: str) -> Section:
+    """Parts down, models across, the best model first; cells are shaded by their score."""
+    names = [row.model for row in main.board.rows]
+    columns = [Column("place", title.removeprefix("By ").capitalize()), Column("n", "Items", "count")]
+    columns += [
+        Column(f"m{at}", name, "score", heat=True, more=at >= MODELS_SHOWN, always=True) for at, name in enumerate(names)
+    ]
+    rows = [_heat_row(suite, names, str(place), own, by) for place, own in found.groupby(by, sort=True)]
+    means = {row["_name"]: row["_mean"] for row in rows if row["_mean"] is not None}
+    ordered = sorted(means, key=lambda place: means[place])
+    answer = (
+        f"Hardest: {ordered[0]}, {show(means[ordered[0]], 'score')} on average; easiest: {ordered[-1]}, {show(means[ordered[-1]], 'score')}."
+        if ordered
+        else ""
+    )
+    return Section(f"by-{by}", title, [Table(main.board.measure, columns, rows)], answer)
+
+
+def _heat_row(suite: SuiteScores, names: Sequence[str], place: str, own: pd.DataFrame, by: str) -> dict[str, Any]:
+    known = dict(zip(own["model"], own["score"], strict=True))
+    title = part_title(place) if by == "part" else place
+    mean = own["score"].mean()
+    link = Link(title, f"{suite.page}#part={quote(place, safe='')}") if by == "part" else title
+    cells = {f"m{at}": known.get(name) for at, name in enumerate(names)}
+    return {
+        "place": link,
+        "n": int(own["n_items"].max()),
+        **cells,
+        "_name": title,
+        "_mean": None if pd.isna(mean) else float(mean),
+    }
+
+
+def hardest_section(suite: SuiteScores) -> Section:
+    """The items on which models score least, of those that several have a score for."""
+    grid = suite.main
+    known = (~np.isnan(grid)).sum(axis=0)
+    several = np.flatnonzero(known > 1)
+    if not len(several):
+        return Section("hardest", "Hardest items", [])
+    means, right = np.nanmean(grid[:, several], axis=0), (grid >= RIGHT_FROM).sum(axis=0)
+    order = several[np.lexsort((several, right[several], means))]
+    rows = [_hard_row(suite, int(at), int(right[at]), int(known[at]), float(np.nanmean(grid[:, at]))) for at in order[:HARDEST]]
+    none = int((right[several] == 0).sum())
+    every = int((right[several] == known[several]).sum())
+    answer = f"No model is right on {none:,} of {counted(len(several), 'item')}; every model is right on {every:,}."
+    return Section("hardest", "Hardest items", [Table("Items with the lowest mean score", _HARDEST, rows, first=10)], answer)
+
+
+def _hard_row(suite: SuiteScores, at: int, right: int, known: int, mean: float) -> dict[str, Any]:
+    item = str(suite.items["item_id"].iloc[at])
+    return {
+        "item": Link(item, item_page(suite, item)),
+        "part": part_title(str(suite.items["part"].iloc[at])),
+        "line": suite.lines[at],
+        "right": f"{right} of {known}",
+        "score": mean,
+    }
+
+
+def _explorer(suite: SuiteScores, share: float) -> Section:
+    n = counted(len(suite.items), "item")
+    kept = (
+        ""
+        if share >= 1
+        else f" Texts of responses are kept for a random sample of {show(share, 'percent')} of the items; scores for all."
+    )
+    values = {"folder": f"qa/suites/{suite.file}", "kept": kept}
+    return Section(
+        "items", "Every item", [Part("qa/explorer.html.j2", values)], f"{n}: open one to see what each model answered.{kept}"
+    )
+
+
+def suites_section(suites: Mapping[str, SuiteScores], main: Mapping[str, SuiteBoard]) -> Section:
+    """The list of suites, which leads to their pages."""
+    columns = (
+        Column("suite", "Suite"),
+        Column("parts", "Parts", "count", always=True),
+        Column("items", "Items", "count", always=True),
+        Column("best", "Best model", always=True),
+        Column("score", "Its score", "score"),
+    )
+    rows = []
+    for name, suite in suites.items():
+        first = next(iter(main[name].board.models), None) if name in main else None
+        rows.append(
+            {
+                "suite": Link(suite_title(name), suite.page),
+                "parts": suite.items["part"].nunique(),
+                "items": len(suite.items),
+                "best": first.model if first else None,
+                "score": first.score if first else None,
+            }
+        )
+    total = counted(sum(len(one.items) for one in suites.values()), "item")
+    answer = f"{counted(len(rows), 'suite')} with {total}: each page opens every item."
+    return Section("suites", "Suites", [Table("Suites", columns, rows)], answer)

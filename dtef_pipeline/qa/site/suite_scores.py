@@ -1,0 +1,156 @@
+"""What the pages of the qa family are made of: boards, and of each suite its items with what every model scored on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
+from dtef_pipeline.qa.site.shown_runs import shown_runs
+from dtef_pipeline.qa.site.words import metric_place
+from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.report.terminal import named_apart
+from dtef_pipeline.site.paths import file_names
+
+Scores = npt.NDArray[np.float64]
+UNREAD, NO_SCORE = -1.0, -2.0
+"""In place of a score: the response could not be read (it counts 0), or has no score for another reason."""
+RIGHT_FROM = 0.5
+"""A score from which an answer counts as right, where a score may be partial."""
+LATEST, SHOWN_RUNS = "latest_scores_of_qa", "shown_runs_of_qa"
+"""Tables of the connection: the scores that boards are made of, and the runs whose responses are shown."""
+LINE_CHARACTERS, SEARCHED_CHARACTERS = 90, 1_000
+"""Of a question in lists, and of one that is searched."""
+
+
+class Measure(NamedTuple):
+    """What tells the boards of a suite apart."""
+
+    condition: str
+    metric: str
+    measured_by: str
+
+
+@dataclass(frozen=True)
+class SuiteScores:
+    """The items of a suite in their order, and what each model scored on them."""
+
+    suite: str
+    file: str
+    """What its files are called."""
+    items: pd.DataFrame
+    """`part`, `item_id`, `text` (its beginning) and `options`; an item that is no more has no text."""
+    models: Sequence[str]
+    """Model variants, the best first."""
+    scores: Mapping[Measure, Scores]
+    """(models, items) mean score over draws, UNREAD, NO_SCORE, or NaN where the item was not asked; the first is the main measure."""
+
+    @property
+    def page(self) -> str:
+        return f"qa/suites/{self.file}.html"
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The beginning of each question in one line; without a text, its id."""
+        texts = (
+            " ".join(str(text or "").split()) or str(item)
+            for text, item in zip(self.items["text"], self.items["item_id"], strict=True)
+        )
+        return [text if len(text) <= LINE_CHARACTERS else f"{text[: LINE_CHARACTERS - 1]}…" for text in texts]
+
+    @property
+    def main(self) -> Scores:
+        """(models, items) of the main measure, as numbers: NaN where there is no score."""
+        first = next(iter(self.scores.values()), np.full((len(self.models), len(self.items)), np.nan))
+        return np.where(first == NO_SCORE, np.nan, np.where(first == UNREAD, 0.0, first))
+
+
+class QaScores:
+    """The scores that all pages show. `connection` has `qa_scores` and views named as the family's other tables."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.rows = StoredRows(connection)
+        self.connection = connection
+        latest = latest_scores(connection)
+        connection.register(LATEST, latest)
+        connection.register(SHOWN_RUNS, shown_runs(self.rows, latest, qa_snapshot_order(connection)))
+        found = named_apart(self._variants())
+        self.names: dict[str, str] = dict(zip(found["model_variant"], found["model"], strict=True))
+        self.board = self._board()
+
+    def _variants(self) -> pd.DataFrame:
+        """Every model variant with its model."""
+        query = f"SELECT DISTINCT model::VARCHAR AS model, model_variant::VARCHAR AS model_variant FROM {LATEST}"
+        if self.rows.has("qa_responses"):
+            query += " UNION SELECT DISTINCT model::VARCHAR, model_variant::VARCHAR FROM qa_responses"
+        return self.connection.sql(f"FROM ({query}) ORDER BY ALL").df()
+
+    def _board(self) -> pd.DataFrame:
+        """`qa_board` with models by their names on the site; empty without the table."""
+        board = self.rows.frame("qa_board")
+        if not len(board):
+            return board
+        texts = {
+            name: board[name].fillna("").astype(str) for name in ("condition", "metric", "measured_by", "note", "exposure")
+        }
+        return board.assign(**texts, model=board["model_variant"].map(self.names).fillna(board["model"]))
+
+    @cached_property
+    def suites(self) -> dict[str, SuiteScores]:
+        """Every suite that was read or scored, by name."""
+        names: set[str] = set()
+        for table in (LATEST, "qa_items"):
+            if self.rows.has(table):
+                names |= {str(row[0]) for row in self.connection.sql(f"SELECT DISTINCT suite FROM {table}").fetchall()}
+        return {name: self._suite(name, file) for name, file in file_names(sorted(names)).items()}
+
+    def _suite(self, name: str, file: str) -> SuiteScores:
+        means = self.connection.execute(_MEANS, [name]).df()
+        items = self._items(name, means)
+        place = pd.MultiIndex.from_frame(items[["part", "item_id"]])
+        means = means.assign(at=place.get_indexer(pd.MultiIndex.from_frame(means[["part", "item_id"]])))
+        groups = {Measure(*map(str, key)): own for key, own in means.groupby(["condition", "metric", "measured_by"])}
+        first = sorted(groups, key=lambda one: (metric_place(one.metric), -groups[one]["model_variant"].nunique(), one))
+        asked = self.connection.execute(f"SELECT DISTINCT model_variant FROM {SHOWN_RUNS} WHERE suite = ?", [name]).fetchall()
+        models = _ordered({str(row[0]) for row in asked} | {*means["model_variant"]}, groups[first[0]] if first else means)
+        return SuiteScores(name, file, items, models, {one: _grid(groups[one], models, len(items)) for one in first})
+
+    def _items(self, suite: str, means: pd.DataFrame) -> pd.DataFrame:
+        wanted = ("part=part::VARCHAR", "item_id", f"text=left(text, {SEARCHED_CHARACTERS})", "options")
+        items = self.rows.table("qa_items", wanted, {"suite": suite}, ("part", "position", "item_id")).to_pandas()
+        gone = means[["part", "item_id"]].drop_duplicates().sort_values(["part", "item_id"])
+        both = pd.concat([items, gone], ignore_index=True).drop_duplicates(["part", "item_id"])
+        return (
+            both.sort_values("part", kind="stable", ignore_index=True)
+            .astype({"text": object})
+            .replace({"text": {np.nan: None}})
+        )
+
+
+_MEANS = f"""
+    SELECT part::VARCHAR AS part, item_id::VARCHAR AS item_id, condition::VARCHAR AS condition, metric::VARCHAR AS metric,
+        measured_by::VARCHAR AS measured_by, model_variant::VARCHAR AS model_variant,
+        CASE WHEN count(score) = 0 THEN {NO_SCORE} WHEN bool_and(status = 'unparseable') THEN {UNREAD} ELSE round(avg(score), 4) END AS score
+    FROM {LATEST} WHERE suite::VARCHAR = ? GROUP BY ALL
+"""
+
+
+def _ordered(models: set[str], main: pd.DataFrame) -> list[str]:
+    """The variants by their mean in the main measure, the best first, then by name."""
+    known = main[main["score"] != NO_SCORE]
+    best = known["score"].clip(lower=0).groupby(known["model_variant"]).mean().to_dict()
+    return sorted(models, key=lambda one: (-best.get(one, -1.0), one))
+
+
+def _grid(own: pd.DataFrame, models: Sequence[str], n_items: int) -> Scores:
+    grid = np.full((len(models), n_items), np.nan)
+    row = {model: at for at, model in enumerate(models)}
+    grid[own["model_variant"].map(row).to_numpy(), own["at"].to_numpy()] = own["score"].to_numpy(dtype=np.float64)
+    return grid

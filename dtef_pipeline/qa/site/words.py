@@ -1,0 +1,83 @@
+"""Names of the qa family's tables in words for people: suites, parts, ways of asking, metrics and checks."""
+
+from __future__ import annotations
+
+import re
+
+from dtef_pipeline.text.counted import counted
+
+METRICS_FIRST = ("correct", "passed", "score", "judged", "existence", "existence_relaxed")
+"""Metrics in the order in which they are shown; others follow by name."""
+_SUITES = {"mmlu": "MMLU", "gsm8k": "GSM8K", "humaneval": "HumanEval", "socioscope": "Socioscope"}
+_WAYS = {
+    "letters": "letters",
+    "parens": "letters in brackets",
+    "cot": "step by step",
+    "plain": "",
+    "bm25": "BM25",
+    "remote": "passages of a server",
+}
+_METRICS = {
+    "correct": ("correct answers", "Share of correct answers, 0-1, higher is better"),
+    "passed": ("programs that pass", "Share of programs that pass their tests, 0-1, higher is better"),
+    "score": ("score", "Mean score of the answers, 0-1, higher is better"),
+    "judged": ("judged", "Mean score that judges give, 0-1, higher is better"),
+    "existence": ("exact quotations", "Share of quotations found to the letter, 0-1, higher is better"),
+    "existence_relaxed": (
+        "quotations",
+        "Share of quotations found but for case, marks and white space, 0-1, higher is better",
+    ),
+}
+CHECKS = {
+    "position_bias": "Order of the options moves the mean",
+    "judge_against_numeric": "Judge disagrees with the number",
+    "self_judged": "Judged by a model of the same maker",
+    "judge_failures": "Judgements that failed",
+    "length_and_semantic": "Longer answers score higher",
+}
+
+
+def suite_title(name: str) -> str:
+    """`mmlu` is MMLU, `demo-mmlu` Demo MMLU; other names stay as they are."""
+    pieces = name.split("-")
+    if not {*pieces} & {*_SUITES}:
+        return name
+    title = " ".join(_SUITES.get(piece, piece) for piece in pieces)
+    return f"{title[:1].upper()}{title[1:]}"
+
+
+def part_title(name: str) -> str:
+    """`college_physics` is College physics."""
+    words = name.replace("_", " ").strip()
+    return f"{words[:1].upper()}{words[1:]}" or "(no name)"
+
+
+def way_words(condition: str) -> str:
+    """`cot,5-shot,rotated-1` is step by step, 5 examples, options rotated by 1; the plain way is empty."""
+    return ", ".join(filter(None, (_piece_words(piece) for piece in condition.split(","))))
+
+
+def _piece_words(piece: str) -> str:
+    if piece in _WAYS:
+        return _WAYS[piece]
+    if found := re.fullmatch(r"([0-9]{1,6})-(shot|chunks)(-turns)?", piece):
+        number, what, turns = found.groups()
+        return counted(int(number), "example" if what == "shot" else "passage") + (" as turns" if turns else "")
+    if found := re.fullmatch(r"rotated-([0-9])", piece):
+        return f"options rotated by {found[1]}"
+    return piece
+
+
+def metric_words(metric: str) -> str:
+    """What a metric is called on a board."""
+    return _METRICS[metric][0] if metric in _METRICS else metric.replace("_", " ")
+
+
+def measure_words(metric: str) -> str:
+    """What a score of a metric is, with its range."""
+    return _METRICS[metric][1] if metric in _METRICS else f"Mean {metric_words(metric)}, 0-1, higher is better"
+
+
+def metric_place(metric: str) -> tuple[int, str]:
+    """The place of a metric among others."""
+    return METRICS_FIRST.index(metric) if metric in METRICS_FIRST else len(METRICS_FIRST), metric
