@@ -19,8 +19,8 @@ _VALIDITY_HOW = (
     "judge and the number in the answer disagree. Same maker: judgements by a model of the maker of the judged one. Length: the rank "
     "correlation of a judge's score with the length of the answer."
 )
-_PROGRAMS_HOW = "The chance that of k programs for an item at least one passes its tests: a mean over items. Items with fewer draws are left out."
-_RETRIEVAL_HOW = "How well passages with the evidence that items name were found, before any model was asked: means over items, 0-1, higher is better."
+_PROGRAMS_HOW = "The chance that of k programs for an item at least one passes its tests: a mean over items. Items of fewer draws are left out."
+_RETRIEVAL_HOW = "How well passages with evidence were found, before any model was asked: means over items, 0-1, higher is better."
 _COMPARED_HOW = (
     "The better model first, on the items that both have a score for. The test takes subjects or transcripts whole; p is adjusted over all "
     "pairs of the board (Holm)."
