@@ -14,7 +14,7 @@ from dtef_pipeline.qa.tables import OF_ONE_BOARD
 from dtef_pipeline.site.content import Column, Estimate, is_unknown, table_rows
 from dtef_pipeline.site.contents import is_reference
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
-from dtef_pipeline.site.numbers import show, show_interval
+from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.text.counted import counted
 
 _FURTHER = (
@@ -130,7 +130,8 @@ def verdict(boards: Sequence[SuiteBoard]) -> str:
 def _best_in(names: Sequence[str], suites: Sequence[str], ranked: Mapping[str, RankedBoard]) -> str:
     """What is said of those who are first in these suites. A rank range of 1 alone: tests tell it apart from every other model."""
     numbers = ", ".join(f"{suite_title(suite)} {show(ranked[suite].models[0].score, 'score')}" for suite in suites)
-    of = f"{len(suites)} of {counted(len(ranked), 'suite')}" if len(ranked) > 1 else "the only suite"
+    suites_words = counted(len(ranked), "suite")
+    of = f"all {suites_words}" if len(suites) == len(ranked) > 1 else f"{len(suites)} of {suites_words}"
     if len(names) > 1:
         return f"{' and '.join(names)} share the first place in {of} ({numbers})"
     ahead = sum(ranked[suite].models[0].rank_high == 1 for suite in suites if len(ranked[suite].models) > 1)

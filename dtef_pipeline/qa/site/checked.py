@@ -11,7 +11,7 @@ from dtef_pipeline.qa.site.suite_scores import QaScores
 from dtef_pipeline.qa.site.words import CHECKS, metric_words, part_title, suite_title, way_words
 from dtef_pipeline.qa.suite_boards import RETRIEVAL_COUNT, retrieval_means
 from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, table_rows
-from dtef_pipeline.site.numbers import show
+from dtef_pipeline.site.number_text import show
 from dtef_pipeline.text.counted import and_more, counted
 
 _VALIDITY_HOW = (
@@ -20,7 +20,9 @@ _VALIDITY_HOW = (
     "correlation of a judge's score with the length of the answer."
 )
 _PROGRAMS_HOW = "The chance that of k programs for an item at least one passes its tests: a mean over items. Items of fewer draws are left out."
-_RETRIEVAL_HOW = "How well passages with evidence were found, before any model was asked: means over items, 0-1, higher is better."
+_RETRIEVAL_HOW = (
+    "How well passages with evidence were found, before any model was asked: means over items, 0-1, higher is better."
+)
 _COMPARED_HOW = (
     "The better model first, on the items that both have a score for. The test takes subjects or transcripts whole; p is adjusted over all "
     "pairs of the board (Holm)."

@@ -16,7 +16,7 @@ from dtef_pipeline.qa.site.suite_page import item_page
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, SHOWN_RUNS, QaScores, SuiteScores
 from dtef_pipeline.qa.site.words import part_title, suite_title
 from dtef_pipeline.site.content import Column, Link, Section, Table, is_unknown, table_rows
-from dtef_pipeline.site.numbers import show
+from dtef_pipeline.site.number_text import show
 
 WORST_OF_A_SUITE, WORST_CHARACTERS = 3, 600
 """Items of each suite on a model's page, and characters of each text."""

@@ -13,10 +13,10 @@ from dtef_pipeline.qa.site.boards import SuiteBoard
 from dtef_pipeline.qa.site.checked import compared_section, retrieval_section
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, QaScores, SuiteScores
 from dtef_pipeline.qa.site.words import part_title, suite_title
-from dtef_pipeline.site.content import Column, Link, Page, Part, Section, Table
-from dtef_pipeline.site.numbers import show
+from dtef_pipeline.site.content import Column, Link, Page, Section, Table, TemplateBlock
+from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page
-from dtef_pipeline.site.verdict import best_of_models
+from dtef_pipeline.site.verdict_sentences import best_of_models
 from dtef_pipeline.text.counted import counted
 
 MODELS_SHOWN, HARDEST = 5, 40
@@ -83,11 +83,9 @@ def _heat(suite: SuiteScores, main: SuiteBoard, found: pd.DataFrame, by: str, ti
     rows = [_heat_row(suite, names, str(place), own, by) for place, own in found.groupby(by, sort=True)]
     means = {row["_name"]: row["_mean"] for row in rows if row["_mean"] is not None}
     ordered = sorted(means, key=lambda place: means[place])
-    answer = (
-        f"Hardest: {ordered[0]}, {show(means[ordered[0]], 'score')} on average; easiest: {ordered[-1]}, {show(means[ordered[-1]], 'score')}."
-        if ordered
-        else ""
-    )
+    ends = [f"{place}, {show(means[place], 'score')}" for place in (ordered[0], ordered[-1])] if ordered else []
+    differ = bool(ends) and means[ordered[0]] < means[ordered[-1]]
+    answer = f"Hardest: {ends[0]} on average; easiest: {ends[1]}." if differ else ""
     return Section(f"by-{by}", title, [Table(main.board.measure, columns, rows)], answer)
 
 
@@ -142,7 +140,10 @@ def _explorer(suite: SuiteScores, share: float) -> Section:
     )
     values = {"folder": f"qa/suites/{suite.file}", "kept": kept}
     return Section(
-        "items", "Every item", [Part("qa/explorer.html.j2", values)], f"{n}: open one to see what each model answered.{kept}"
+        "items",
+        "Every item",
+        [TemplateBlock("qa/explorer.html.j2", values)],
+        f"{n}: open one to see what each model answered.{kept}",
     )
 
 

@@ -7,7 +7,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const byId = (name) => document.getElementById(`item-${name}`), list = byId("list"), more = byId("more"), article = document.getElementById("item");
   const field = Object.fromEntries(["q", "part", "model", "outcome", "measure"].map((name) => [name, byId(name)]));
   const index = await dtef.load(`${folder}/index.js`);
-  const plain = (word) => String(word).replace(/_/g, " "), soft = (...parts) => make("span", {class: "soft"}, ...parts);
+  const plain = (word) => String(word).replace(/_/g, " "), bdi = (text) => make("bdi", {}, text), soft = (...parts) => make("span", {class: "soft"}, ...parts);
   const STATES = {unparseable: "could not be read", missing: "nothing to score", no_call: "does not call it", judge_failed: "the judge failed"};
   const state = (word) => STATES[word] || plain(word);
   const number = (value) => value === undefined || value === null ? "–" : Number(value.toFixed(3)).toString();
@@ -56,7 +56,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   function row(at) {
     const button = make("button", {type: "button", "data-at": at, "aria-current": at === chosen ? "true" : null, onclick: () => open(at, true)},
-      make("bdi", {}, index.lines[at]), make("span", {class: "soft"}, make("bdi", {}, index.ids[at]), ` · ${verdict(at)}`));
+      bdi(index.lines[at]), make("span", {class: "soft"}, bdi(index.ids[at]), ` · ${verdict(at)}`));
     return make("li", {}, button);
   }
   function showList() {
@@ -86,10 +86,10 @@ document.addEventListener("DOMContentLoaded", async () => {
     const several = new Set(responses.map((one) => one.snapshot)).size > 1;
     article.replaceChildren(...[
       make("p", {class: "tools"}, step("Previous", wanted[place - 1]), step("Next", place < 0 ? undefined : wanted[place + 1])),
-      make("h3", {}, make("bdi", {}, item.id)), make("p", {class: "soft"}, facts.filter(Boolean).join(" · ")),
+      make("h3", {}, bdi(item.id)), make("p", {class: "soft"}, facts.filter(Boolean).join(" · ")),
       said(item.text, item.type), options(item), make("h4", {}, "Expected"), expected(item),
       item.solution ? fold("Worked answer of the file", said(item.solution, item.type)) : null,
-      item.quotes ? fold("Evidence that the file names", ...item.quotes.map((one) => make("p", {}, make("q", {}, one.text), soft(` ${one.file}`)))) : null,
+      item.quotes ? fold("Evidence that the file names", ...item.quotes.map((one) => make("p", {}, make("q", {}, bdi(one.text)), " ", soft(bdi(one.file))))) : null,
       ...(item.asked || []).map((asked) => context(asked, responses, documents)),
       make("h4", {}, `Responses (${responses.length})`),
       item.left_out && responses.length ? make("p", {class: "soft"}, "The texts of these responses are not in the sample; the table qa_responses has them.") : null,
@@ -99,7 +99,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   function options(item) {
     const asked = (item.asked || []).filter((one) => one.order);
     const shown = (at) => asked.map((one) => `${LETTERS[one.order.indexOf(at)] ?? "–"} in “${index.ways[one.way]}”`).join(", ");
-    return item.options ? make("ol", {type: "A"}, ...item.options.map((text, at) => make("li", {}, make("bdi", {}, text),
+    return item.options ? make("ol", {type: "A"}, ...item.options.map((text, at) => make("li", {}, bdi(text),
       item.type === "choice" && item.expected === LETTERS[at] ? make("strong", {}, " ✓ expected") : null, asked.length ? soft(` (shown as ${shown(at)})`) : null))) : null;
   }
   function expected(item) {
@@ -123,8 +123,8 @@ document.addEventListener("DOMContentLoaded", async () => {
       const spans = responses.filter((one) => one.way === asked.way).flatMap((one) => (one.quoted || [])
         .filter((quote) => quote.doc_id === chunk.doc_id && quote.begin !== undefined).map((quote) => ({begin: quote.begin, end: quote.end, who: index.models[one.model]})));
       const known = documents[chunk.doc_id] || {}, text = chunk.page_content ?? known.text;
-      const notes = [chunk.holds_quote ? "holds evidence" : "", spans.length ? "quoted" : "", known.about].filter(Boolean).join(" · ");
-      return fold(make("span", {}, `${chunk.rank ?? 0}: `, make("bdi", {}, chunk.doc_id), soft(notes ? ` ${notes}` : "")),
+      const notes = [chunk.holds_quote ? "holds evidence" : "", spans.length ? "quoted" : ""].filter(Boolean).join(" · ");
+      return fold(make("span", {}, `${chunk.rank ?? 0}: `, bdi(chunk.doc_id), soft(notes ? ` ${notes} ` : " ", known.about ? bdi(known.about) : null)),
         text === undefined ? make("p", {class: "soft"}, "Its text is not stored.") : make("div", {class: "said", dir: "auto", tabindex: "0"}, ...marked(text, spans)));
     });
     return make("div", {}, make("h4", {}, "Passages that were shown", index.ways.length > 1 ? soft(` ${index.ways[asked.way]}`) : null),
@@ -144,17 +144,17 @@ document.addEventListener("DOMContentLoaded", async () => {
   function score(one) {
     const of = index.measures[one.measure], notes = [one.status ? state(one.status) : "", one.how ? `read by ${plain(one.how)}` : "", ...(one.flags || []).map(plain)].filter(Boolean).join(" · ");
     return make("li", {}, make("strong", {}, number(one.score)), ` ${plain(of.key)}`, soft(notes ? ` ${notes}` : ""),
-      one.detail ? make("div", {}, make("bdi", {}, readAs(one.detail))) : null, one.reason ? make("div", {class: "soft"}, make("bdi", {}, one.reason)) : null, make("div", {class: "soft"}, of.by));
+      one.detail ? make("div", {}, bdi(readAs(one.detail))) : null, one.reason ? make("div", {class: "soft"}, bdi(one.reason)) : null, make("div", {class: "soft"}, of.by));
   }
   function judge(one) {
     const notes = [one.score === undefined ? `no score: ${plain(one.reason || "unknown")}` : "", one.attempts > 1 ? "asked twice" : "", one.self_judged ? "of the maker of the model" : ""];
-    return make("li", {}, make("strong", {}, number(one.score)), ` ${plain(one.evaluator || "judge")} `, soft(make("bdi", {}, one.judge_model || ""), ` ${notes.filter(Boolean).join(" · ")}`),
-      one.explanation ? make("div", {}, make("bdi", {}, one.explanation)) : null, one.error ? make("div", {class: "soft"}, make("bdi", {}, one.error)) : null,
+    return make("li", {}, make("strong", {}, number(one.score)), ` ${plain(one.evaluator || "judge")} `, soft(bdi(one.judge_model || ""), ` ${notes.filter(Boolean).join(" · ")}`),
+      one.explanation ? make("div", {}, bdi(one.explanation)) : null, one.error ? make("div", {class: "soft"}, bdi(one.error)) : null,
       one.raw ? fold("What the judge wrote", ...one.raw.map((text) => said(text))) : null);
   }
   function quotation(one) {
     const state = one.exact ? "found to the letter" : one.relaxed ? "found but for case, marks or white space" : plain(one.reason || "not found");
-    return make("li", {}, one.quote === undefined ? make("em", {}, "nothing quoted") : make("q", {}, one.quote), soft(` ${state} · source ${one.source_index ?? "none"}`));
+    return make("li", {}, one.quote === undefined ? make("em", {}, "nothing quoted") : make("q", {}, bdi(one.quote)), soft(` ${state} · source ${one.source_index ?? "none"}`));
   }
   function run(one) {
     const facts = [one.isolation, one.python ? `Python ${one.python}` : "", one.wall_s === undefined ? "" : `${number(one.wall_s)} s`, ...(one.flags || []).map(plain)];
@@ -163,7 +163,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   function response(one, item, several) {
     const facts = [index.ways.length > 1 ? index.ways[one.way] : "", several ? one.snapshot : "", one.draw ? `draw ${one.draw}` : "", one.ended ? `ended: ${one.ended}` : ""];
     const rows = (title, values, shown) => values ? make("div", {}, make("h6", {}, title), make("ul", {}, ...values.map(shown))) : null;
-    return make("div", {class: "card"}, make("h5", {}, make("bdi", {}, index.models[one.model])), make("p", {class: "soft"}, facts.filter(Boolean).join(" · ")),
+    return make("div", {class: "card"}, make("h5", {}, bdi(index.models[one.model])), make("p", {class: "soft"}, facts.filter(Boolean).join(" · ")),
       one.state ? make("p", {class: "alarm"}, `${plain(one.state)}: no response`) : said(one.text, item.type),
       one.length && one.text ? make("p", {class: "soft"}, `The first ${[...one.text].length.toLocaleString("en")} of ${one.length.toLocaleString("en")} characters.`) : null,
       one.error ? make("p", {class: "soft"}, one.error) : null, ...(one.run || []).map(run),
