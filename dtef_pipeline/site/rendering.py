@@ -7,7 +7,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
@@ -70,7 +70,11 @@ def script_json(value: Any) -> Markup:
 
 def _json(value: Any) -> str:
     """JSON of a value; NaN, NA and infinities are null."""
-    return json.dumps(plain_value(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    write = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        return write(value)
+    except (TypeError, ValueError):  # something that JSON cannot hold: rare in large data
+        return write(plain_value(value))
 
 
 def _with_code(text: str) -> Markup:
