@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.qa.site.explorer_items import OTHER_CHARACTERS, RESPONSE_CHARACTERS, ItemReader
+from dtef_pipeline.qa.site.explorer_items import OTHER_CHARACTERS, RESPONSE_CHARACTERS, BatchItem, ItemReader, OpenedItem
 from dtef_pipeline.qa.site.shown_runs import RUN_OF_A_PART
 from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, QaScores, Scores, SuiteScores
 from dtef_pipeline.qa.site.words import metric_words, part_title, way_words
 from dtef_pipeline.site.content import DataFile
 
-KEPT_CHARACTERS = 60_000_000
+KEPT_CHARACTERS = 40_000_000
 """Of texts of responses and judges on the site; of more, a sample of the items has them."""
-FILE_ITEMS, FILE_BYTES = 100, 400_000
-"""Items of one file at most, and bytes from which another is begun."""
-_BATCH_ITEMS = 500
+FILE_ITEMS, FILE_RESPONSES = 100, 1_200
+"""Items of one file at most, and responses from which another is begun."""
+_BATCH_ITEMS = 1_000
 
 
 def kept_share(scores: QaScores, most: int = KEPT_CHARACTERS) -> float:
@@ -48,7 +46,7 @@ def explorer_files(scores: QaScores, suite: SuiteScores, share: float) -> Iterat
     folder = f"qa/suites/{suite.file}"
     ways = _ways(scores, suite)
     firsts, first = [], 0
-    for number, (entries, documents) in enumerate(_filled(_entries(scores, suite, ways, share)), 1):
+    for number, (entries, documents) in enumerate(_filled(_opened(scores, suite, ways, share)), 1):
         yield DataFile(f"{folder}/items-{number}.js", {"items": entries, "documents": documents})
         firsts.append(first)
         first += len(entries)
@@ -63,38 +61,27 @@ def _ways(scores: QaScores, suite: SuiteScores) -> list[str]:
     return sorted({str(row[0] or "") for row in found} | {measure.condition for measure in suite.scores})
 
 
-def _entries(
-    scores: QaScores, suite: SuiteScores, ways: Sequence[str], share: float
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Each item in order as it is opened, and the passages that were shown with it."""
+def _opened(scores: QaScores, suite: SuiteScores, ways: Sequence[str], share: float) -> Iterator[OpenedItem]:
+    """Each item in order as it is opened."""
     reader = ItemReader(scores, suite, ways)
-    named = zip(suite.items["part"], suite.items["item_id"], strict=True)
-    for part, rows in groupby(named, key=lambda row: row[0]):
-        items = [str(item) for _, item in rows]
-        for begin in range(0, len(items), _BATCH_ITEMS):
-            batch = items[begin : begin + _BATCH_ITEMS]
-            entries = reader.read(part, batch, [item for item in batch if is_kept(suite.suite, item, share)])
-            documents = reader.documents(part, entries.values())
-            for entry in entries.values():
-                shown = {chunk["doc_id"] for asked in entry.get("asked", ()) for chunk in asked.get("chunks", ())}
-                yield entry, {name: documents[name] for name in sorted(shown & {*documents})}
+    named = zip(suite.items["part"].astype(str), suite.items["item_id"].astype(str), strict=True)
+    items = [BatchItem(at, part, item, is_kept(suite.suite, item, share)) for at, (part, item) in enumerate(named)]
+    for begin in range(0, len(items), _BATCH_ITEMS):
+        yield from reader.read(items[begin : begin + _BATCH_ITEMS])
 
 
-def _filled(
-    entries: Iterator[tuple[dict[str, Any], dict[str, Any]]],
-) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
-    """The entries in groups of FILE_ITEMS, or of fewer where these have FILE_BYTES; a passage stands in a group once."""
+def _filled(opened: Iterator[OpenedItem]) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
+    """The items in groups of FILE_ITEMS, or of fewer where these have FILE_RESPONSES; a passage stands in a group once."""
     held: list[dict[str, Any]] = []
     documents: dict[str, Any] = {}
-    size = 0
-    for entry, shown in entries:
-        held.append(entry)
-        new = {name: text for name, text in shown.items() if name not in documents}
-        documents |= new
-        size += len(json.dumps([entry, new], default=str))
-        if len(held) == FILE_ITEMS or size >= FILE_BYTES:
+    responses = 0
+    for item in opened:
+        held.append(item.entry)
+        documents |= item.documents
+        responses += len(item.entry.get("said", ()))
+        if len(held) == FILE_ITEMS or responses >= FILE_RESPONSES:
             yield held, documents
-            held, documents, size = [], {}, 0
+            held, documents, responses = [], {}, 0
     if held:
         yield held, documents
 

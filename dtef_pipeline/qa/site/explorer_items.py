@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -22,7 +23,8 @@ from dtef_pipeline.report.stored_rows import StoredRow
 RESPONSE_CHARACTERS, ITEM_CHARACTERS, CHUNK_CHARACTERS, OTHER_CHARACTERS = 2_000, 8_000, 6_000, 800
 """Of a response; of a question, options and expected answer; of a passage; of any other text."""
 _BATCH = "batch_of_qa_items"
-_RESPONSE = ("item_id", "condition", "model_variant", "draw", "snapshot")
+_RESPONSE = ("at", "condition", "model_variant", "draw", "snapshot")
+"""What a response is found by; `at`: the place of its item in the suite."""
 
 
 def _cut(name: str, most: int = OTHER_CHARACTERS) -> str:
@@ -43,8 +45,7 @@ class _Rows(NamedTuple):
 _ITEMS = _Rows(
     "qa_items",
     (
-        "item_id",
-        "type",
+        *("at", "type"),
         _cut("text", ITEM_CHARACTERS),
         "options",
         "reference",
@@ -56,10 +57,10 @@ _ITEMS = _Rows(
     ("position",),
     is_large=False,
 )
-_ASKED = _Rows("qa_prompts", ("item_id", "condition", "option_order", "n_examples"), ("condition",), is_large=False)
+_ASKED = _Rows("qa_prompts", ("at", "condition", "option_order", "n_examples"), ("condition",), is_large=False)
 _CONTEXT = _Rows(
     "qa_context",
-    ("item_id", "condition", "rank", "doc_id", "holds_quote", "problem", _cut("page_content", CHUNK_CHARACTERS)),
+    ("at", "part", "condition", "rank", "doc_id", "holds_quote", "problem", _cut("page_content", CHUNK_CHARACTERS)),
     ("condition", "rank"),
 )
 _SAID = _Rows(
@@ -96,7 +97,17 @@ _BESIDE = {
         ("position",),
     ),
 }
-_DOCUMENTS = ("doc_id", _cut("page_content", CHUNK_CHARACTERS), "name", "project", "geography", "country", "month", "year")
+_DOCUMENTS = (
+    "part",
+    "doc_id",
+    _cut("page_content", CHUNK_CHARACTERS),
+    "name",
+    "project",
+    "geography",
+    "country",
+    "month",
+    "year",
+)
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,22 @@ class _Places:
     measures: Mapping[Measure, int]
 
 
+class BatchItem(NamedTuple):
+    """An item to read: its place in the suite, its part and id, and whether the texts of its responses are kept."""
+
+    at: int
+    part: str
+    item_id: str
+    is_kept: bool
+
+
+class OpenedItem(NamedTuple):
+    """What the explorer shows of an item, and the passages that were shown with it, by id."""
+
+    entry: dict[str, Any]
+    documents: dict[str, dict[str, Any]]
+
+
 class ItemReader:
     """Reads items of one suite."""
 
@@ -115,59 +142,69 @@ class ItemReader:
         self._scores, self._suite = scores, suite
         self._places = _Places(_placed(suite.models), _placed(ways), _placed(suite.scores))
 
-    def read(self, part: str, items: Sequence[str], kept: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """The entries of items of a part, by id; `kept`: those with the texts of their responses."""
-        held = set(kept)
-        batch = pa.table({"item_id": list(items), "is_kept": [item in held for item in items]})
-        self._scores.connection.register(_BATCH, batch)
-        scores = _grouped(self._rows(_SCORES, part))
-        beside = {name: _grouped(self._rows(rows, part)) for name, rows in _BESIDE.items()}
-        said: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for row in self._rows(_SAID, part):
-            named = tuple(row[name] for name in _RESPONSE)
-            own = {name: [_plain_row(one) for one in rows.get(named, ())] for name, rows in beside.items()}
-            said[row["item_id"]].append(self._response(row, scores.get(named, ()), own))
-        asked = self._asked(part)
-        found = {row["item_id"]: row for row in self._rows(_ITEMS, part)}
+    def read(self, batch: Sequence[BatchItem]) -> Iterator[OpenedItem]:
+        """The items of a batch, in their order."""
+        columns = zip(BatchItem._fields, zip(*batch, strict=True), strict=True)
+        self._scores.connection.register(_BATCH, pa.table({name: list(values) for name, values in columns}))
+        said, asked, chunks = self._said(), defaultdict(list), defaultdict(list)
+        for row in self._rows(_CONTEXT):
+            chunks[row["at"], row["condition"]].append(row)
+        for row in self._rows(_ASKED):
+            if (row["condition"] or "") in self._places.ways:
+                asked[row["at"]].append(self._asked(row, chunks[row["at"], row["condition"]]))
+        found = {row["at"]: row for row in self._rows(_ITEMS)}
         self._scores.connection.unregister(_BATCH)
-        return {item: _entry(item, found.get(item, {}), item in held, asked[item], self._sorted(said[item])) for item in items}
+        for item in batch:
+            entry = _entry(item, found.get(item.at, {}), asked[item.at], said[item.at])
+            shown = {chunk["doc_id"] for one in asked[item.at] for chunk in one.get("chunks", ())}
+            yield OpenedItem(
+                entry,
+                {name: self._documents[item.part, name] for name in sorted(shown) if (item.part, name) in self._documents},
+            )
 
-    def documents(self, part: str, entries: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """The passages that were shown with these entries and stand in the part's documents, by id."""
-        shown = {chunk["doc_id"] for entry in entries for asked in entry.get("asked", ()) for chunk in asked.get("chunks", ())}
-        if not shown:
+    @cached_property
+    def _documents(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """The passages of the suite that were shown with any item, by part and id."""
+        source = "qa_documents"
+        if self._scores.rows.has("qa_context"):
+            source = "(SELECT * FROM qa_documents SEMI JOIN qa_context USING (suite, part, doc_id))"
+        if not self._scores.rows.has("qa_documents"):
             return {}
-        found = self._scores.rows.rows("qa_documents", _DOCUMENTS, {"suite": self._suite.suite, "part": part}, ("doc_id",))
-        return {row["doc_id"]: _document(row) for row in found if row["doc_id"] in shown}
+        found = self._scores.rows.rows(source, _DOCUMENTS, {"suite": self._suite.suite}, ("part", "doc_id"))
+        return {(str(row["part"]), row["doc_id"]): _document(row) for row in found}
 
-    def _rows(self, rows: _Rows, part: str) -> list[StoredRow]:
+    def _rows(self, rows: _Rows) -> list[StoredRow]:
         """The rows of the batch, of responses those of the runs that are shown."""
         columns = self._scores.rows.columns(rows.table)
         if not columns:
             return []
         runs = f"SEMI JOIN {SHOWN_RUNS} USING ({', '.join(RUN_OF_A_PART)})" if {*RUN_OF_A_PART} <= columns else ""
-        source = f"(SELECT * FROM {rows.table} JOIN {_BATCH} USING (item_id) {runs} {'WHERE is_kept' if rows.is_large else ''})"
-        return self._scores.rows.rows(source, rows.wanted, {"suite": self._suite.suite, "part": part}, rows.order)
+        kept = "WHERE is_kept" if rows.is_large else ""
+        source = f"(SELECT * FROM {rows.table} JOIN {_BATCH} USING (part, item_id) {runs} {kept})"
+        return self._scores.rows.rows(source, rows.wanted, {"suite": self._suite.suite}, rows.order)
 
-    def _asked(self, part: str) -> dict[str, list[dict[str, Any]]]:
-        """By item each way in which it was asked: the order of its options, and the passages that were shown."""
-        chunks = defaultdict(list)
-        for row in self._rows(_CONTEXT, part):
-            chunks[row["item_id"], row["condition"]].append(row)
-        found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for row in self._rows(_ASKED, part):
-            own = chunks.get((row["item_id"], row["condition"]), [])
-            if (row["condition"] or "") in self._places.ways:
-                found[row["item_id"]].append(
-                    _without_empty(
-                        way=self._places.ways[row["condition"] or ""],
-                        order=row["option_order"],
-                        examples=row["n_examples"] or None,
-                        problem=next((one["problem"] for one in own if one["problem"]), None),
-                        chunks=[_plain_row(one, "condition", "problem") for one in own if one["doc_id"] is not None],
-                    )
-                )
-        return found
+    def _said(self) -> dict[int, list[dict[str, Any]]]:
+        """By item the responses, those of the best model first."""
+        scores = _grouped(self._rows(_SCORES))
+        beside = {name: _grouped(self._rows(rows)) for name, rows in _BESIDE.items()}
+        said: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        for row in self._rows(_SAID):
+            named = tuple(row[name] for name in _RESPONSE)
+            own = {name: [_plain_row(one) for one in rows.get(named, ())] for name, rows in beside.items()}
+            said[row["at"]].append(self._response(row, scores.get(named, ()), own))
+        for own_said in said.values():
+            own_said.sort(key=lambda one: (one["model"], one["way"], one.get("draw", 0)))
+        return said
+
+    def _asked(self, row: StoredRow, chunks: Sequence[StoredRow]) -> dict[str, Any]:
+        """How an item was asked: the order of its options, and the passages that were shown."""
+        return _without_empty(
+            way=self._places.ways[row["condition"] or ""],
+            order=row["option_order"],
+            examples=row["n_examples"] or None,
+            problem=next((one["problem"] for one in chunks if one["problem"]), None),
+            chunks=[_plain_row(one, "part", "problem") for one in chunks if one["doc_id"] is not None],
+        )
 
     def _response(
         self, row: StoredRow, scores: Sequence[StoredRow], beside: Mapping[str, list[dict[str, Any]]]
@@ -196,9 +233,6 @@ class ItemReader:
             **known,
         }
 
-    def _sorted(self, said: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return sorted(said, key=lambda one: (one["model"], one["way"], one.get("draw", 0)))
-
 
 def _placed(names: Iterable[Any]) -> dict[Any, int]:
     return {name: at for at, name in enumerate(names)}
@@ -211,11 +245,10 @@ def _grouped(rows: Iterable[StoredRow]) -> dict[tuple[Any, ...], list[StoredRow]
     return held
 
 
-def _entry(item: str, row: StoredRow, is_kept: bool, asked: list[dict[str, Any]], said: list[dict[str, Any]]) -> dict[str, Any]:
-    known = _plain_row(row, "item_id", "reference", *(() if is_kept else ("solution", "quotes")))
-    return _without_empty(id=item, expected=_expected(row), asked=asked, said=said, **known) | (
-        {} if is_kept else {"left_out": True}
-    )
+def _entry(item: BatchItem, row: StoredRow, asked: list[dict[str, Any]], said: list[dict[str, Any]]) -> dict[str, Any]:
+    known = _plain_row(row, "reference", *(() if item.is_kept else ("solution", "quotes")))
+    entry = _without_empty(id=item.item_id, expected=_expected(row), asked=asked, said=said, **known)
+    return entry if item.is_kept else {**entry, "left_out": True}
 
 
 def _expected(row: StoredRow) -> str | None:
