@@ -57,6 +57,8 @@ class Table:
     """Whether the reader may filter it; a table of more than SEARCH_FROM rows always has the field."""
     first: int = 0
     """Rows that are shown until the reader asks for all; 0: all."""
+    shades: tuple[float, float] = (0.0, 1.0)
+    """The values of the palest and of the deepest cell of columns with `heat`."""
 
 
 @dataclass(frozen=True)
