@@ -15,6 +15,7 @@ from dtef_pipeline.site.content import Column, Estimate, is_unknown, table_rows
 from dtef_pipeline.site.contents import is_reference
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.verdict_sentences import best_of_models
 from dtef_pipeline.text.counted import counted
 
 _FURTHER = (
@@ -120,6 +121,10 @@ def verdict(boards: Sequence[SuiteBoard]) -> str:
     if len(models) == 1:
         numbers = "; ".join(f"{suite_title(suite)} {_number(board.models[0])}" for suite, board in ranked.items())
         return f"{models.pop()} is the only model: {numbers}."
+    if len(ranked) == 1:
+        ((suite, board),) = ranked.items()
+        words = best_of_models(board)
+        return f"On {suite_title(suite)}, {words[:1].lower()}{words[1:]}"
     firsts: dict[tuple[str, ...], list[str]] = {}
     for suite, board in ranked.items():
         firsts.setdefault(tuple(row.model for row in board.models if row.rank == board.models[0].rank), []).append(suite)
@@ -131,7 +136,7 @@ def _best_in(names: Sequence[str], suites: Sequence[str], ranked: Mapping[str, R
     """What is said of those who are first in these suites. A rank range of 1 alone: tests tell it apart from every other model."""
     numbers = ", ".join(f"{suite_title(suite)} {show(ranked[suite].models[0].score, 'score')}" for suite in suites)
     suites_words = counted(len(ranked), "suite")
-    of = f"all {suites_words}" if len(suites) == len(ranked) > 1 else f"{len(suites)} of {suites_words}"
+    of = f"all {suites_words}" if len(suites) == len(ranked) else f"{len(suites)} of {suites_words}"
     if len(names) > 1:
         return f"{' and '.join(names)} share the first place in {of} ({numbers})"
     ahead = sum(ranked[suite].models[0].rank_high == 1 for suite in suites if len(ranked[suite].models) > 1)

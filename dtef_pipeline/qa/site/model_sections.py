@@ -18,7 +18,7 @@ from dtef_pipeline.qa.site.words import part_title, suite_title
 from dtef_pipeline.site.content import Column, Link, Section, Table, is_unknown, table_rows
 from dtef_pipeline.site.number_text import show
 
-WORST_OF_A_SUITE, WORST_CHARACTERS = 3, 600
+WORST_OF_A_SUITE, WORST_CHARACTERS = 3, 400
 """Items of each suite on a model's page, and characters of each text."""
 _WANTED = "worst_items_of_qa"
 _PARTS = (

@@ -86,7 +86,10 @@ def _heat(suite: SuiteScores, main: SuiteBoard, found: pd.DataFrame, by: str, ti
     ends = [f"{place}, {show(means[place], 'score')}" for place in (ordered[0], ordered[-1])] if ordered else []
     differ = bool(ends) and means[ordered[0]] < means[ordered[-1]]
     answer = f"Hardest: {ends[0]} on average; easiest: {ends[1]}." if differ else ""
-    return Section(f"by-{by}", title, [Table(main.board.measure, columns, rows)], answer)
+    rows.sort(key=lambda row: means.get(row["_name"], 2.0))
+    known = found["score"].dropna()
+    shades = (float(known.min()), float(known.max())) if len(known) and known.min() < known.max() else (0.0, 1.0)
+    return Section(f"by-{by}", title, [Table(main.board.measure, columns, rows, first=15, shades=shades)], answer)
 
 
 def _heat_row(suite: SuiteScores, names: Sequence[str], place: str, own: pd.DataFrame, by: str) -> dict[str, Any]:
