@@ -8,9 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.qa.site.suite_scores import QaScores
+from dtef_pipeline.qa.site.suite_scores import Measure, QaScores
 from dtef_pipeline.qa.site.words import measure_words, metric_place, metric_words, suite_title, way_words
-from dtef_pipeline.qa.tables import OF_ONE_BOARD
 from dtef_pipeline.site.content import Column, Estimate, is_unknown, table_rows
 from dtef_pipeline.site.contents import is_reference
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
@@ -40,16 +39,14 @@ class SuiteBoard:
     """A leaderboard, and what it is of."""
 
     suite: str
-    condition: str
-    metric: str
-    measured_by: str
+    measure: Measure
     board: RankedBoard
 
     def of_cut(self, found: pd.DataFrame) -> pd.DataFrame:
         """The rows of `qa_board` that are measured alike."""
-        kept = pd.Series(True, found.index)
-        for name in OF_ONE_BOARD:
-            kept &= found[name] == getattr(self, name)
+        kept = found["suite"] == self.suite
+        for name, value in self.measure._asdict().items():
+            kept &= found[name] == value
         return found[kept]
 
 
@@ -60,28 +57,33 @@ def suite_boards(scores: QaScores) -> list[SuiteBoard]:
     found = scores.board[scores.board["cut"] == "overall"]
     boards = []
     for suite, own in found.groupby("suite", sort=True):
-        groups = [(key, rows) for key, rows in own.groupby(list(OF_ONE_BOARD[1:]), sort=True) if rows["score"].notna().any()]
-        groups.sort(key=lambda one: (metric_place(one[0][1]), -one[1]["rank"].notna().sum(), one[0]))
-        titles = [_title(str(suite), *key) for key, _ in groups]
+        groups = [(key, rows) for key, rows in _by_measure(own) if rows["score"].notna().any()]
+        groups.sort(key=lambda one: (metric_place(one[0].metric), -one[1]["rank"].notna().sum(), one[0]))
+        titles = [_title(str(suite), key) for key, _ in groups]
         for at, (key, rows) in enumerate(groups):
-            title = titles[at] if titles.count(titles[at]) == 1 else f"{titles[at]}, by {key[2].removeprefix('by ')}"
+            title = titles[at] if titles.count(titles[at]) == 1 else f"{titles[at]}, by {key.measured_by.removeprefix('by ')}"
             name = scores.suites[str(suite)].file if str(suite) in scores.suites else "suite"
-            board = _ranked(rows, f"{name}-{at + 1}" if at else name, title, key[1], key[2])
-            boards.append(SuiteBoard(str(suite), *key, board))
+            board = _ranked(rows, f"{name}-{at + 1}" if at else name, title, key)
+            boards.append(SuiteBoard(str(suite), key, board))
     return boards
 
 
-def _title(suite: str, condition: str, metric: str, measured_by: str) -> str:
-    way = way_words(condition)
-    what = "" if metric in ("correct", "passed", "score") else f": {metric_words(metric)}"
+def _by_measure(rows: pd.DataFrame) -> Iterator[tuple[Measure, pd.DataFrame]]:
+    for key, own in rows.groupby(list(Measure._fields), sort=True):
+        yield Measure(*map(str, key)), own
+
+
+def _title(suite: str, measure: Measure) -> str:
+    way = way_words(measure.condition)
+    what = "" if measure.metric in ("correct", "passed", "score") else f": {metric_words(measure.metric)}"
     return f"{suite_title(suite)}{', ' if way else ''}{way}{what}"
 
 
-def _ranked(rows: pd.DataFrame, id: str, title: str, metric: str, measured_by: str) -> RankedBoard:
+def _ranked(rows: pd.DataFrame, id: str, title: str, of: Measure) -> RankedBoard:
     ordered = rows.sort_values(["rank", "score", "model"], ascending=[True, False, True], na_position="last", kind="stable")
     exposure = next((words for words in ordered["exposure"] if words), "")
-    measure = f"{measure_words(metric)}{'; ' if exposure else ''}{exposure}"
-    how = f"{_HOW} Measured by {measured_by.removeprefix('by ')}." if measured_by else _HOW
+    measure = f"{measure_words(of.metric)}{'; ' if exposure else ''}{exposure}"
+    how = f"{_HOW} Measured by {of.measured_by.removeprefix('by ')}." if of.measured_by else _HOW
     found = table_rows(ordered)
     columns = [column for column in _FURTHER if _says_something(column.name, ordered)]
     return RankedBoard(id, title, measure, [_row(one, columns) for one in found], columns=columns, how=how)
@@ -102,9 +104,8 @@ def _row(one: Mapping[str, Any], columns: Sequence[Column]) -> BoardRow:
     score = Estimate(one["score"], one["score_low"], one["score_high"])
     known = {**one, "macro": Estimate(one["macro_score"], one["macro_low"], one["macro_high"])}
     more = {column.name: known[column.name] for column in columns}
-    ranks = [None if is_unknown(one[name]) else int(one[name]) for name in ("rank", "rank_low", "rank_high")]
-    reference = is_reference(one["model_variant"])
-    return BoardRow(one["model"], score, *ranks, is_reference=reference, note=one["note"], more=more)
+    rank, low, high = (None if is_unknown(one[name]) else int(one[name]) for name in ("rank", "rank_low", "rank_high"))
+    return BoardRow(one["model"], score, rank, low, high, is_reference(one["model_variant"]), one["note"], more)
 
 
 def main_boards(boards: Sequence[SuiteBoard]) -> dict[str, SuiteBoard]:
@@ -153,7 +154,8 @@ def _number(row: BoardRow) -> str:
 def unscored(scores: QaScores) -> Iterator[str]:
     """Sentences on the boards of which no model has a score."""
     found = scores.board[scores.board["cut"] == "overall"] if len(scores.board) else scores.board
-    for key, rows in found.groupby(list(OF_ONE_BOARD), sort=True) if len(found) else ():
-        if rows["score"].isna().all():
-            notes = "; ".join(dict.fromkeys(filter(None, rows["note"])))
-            yield f"{suite_title(key[0])}, {metric_words(key[2])}: no score{': ' if notes else ''}{notes}."
+    for suite, own in found.groupby("suite", sort=True) if len(found) else ():
+        for key, rows in _by_measure(own):
+            if rows["score"].isna().all():
+                notes = "; ".join(dict.fromkeys(filter(None, rows["note"])))
+                yield f"{_title(str(suite), key)}: no score{', ' if notes else ''}{notes}."

@@ -145,7 +145,7 @@ def _row(scores: QaScores, one: Mapping[str, Any], ends: tuple[str, str, str] | 
     row = {str(name): None if value is pd.NA else value for name, value in one.items()}
     for who, variant in (("model", "model_variant"), ("other_model", "other_variant")):
         if variant in row:
-            row[who] = scores.names.get(row[variant], row[who])
+            row[who] = scores.names.get(str(row[variant]), row[who])
     words = {"suite": suite_title, "part": lambda part: "" if part == "all" else part_title(part), "metric": metric_words}
     row |= {name: make(str(row[name])) for name, make in words.items() if row.get(name)}
     return {

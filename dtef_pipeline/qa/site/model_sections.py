@@ -107,7 +107,7 @@ class ModelSections:
         if not rows or not self._scores.rows.has("qa_responses") or not self._scores.rows.has("qa_items"):
             return {}
         connection = self._scores.connection
-        main = [{"suite": name, "condition": one.condition} for name, one in self._main.items()]
+        main = [{"suite": name, "condition": one.measure.condition} for name, one in self._main.items()]
         connection.register(_WANTED, pa.Table.from_pylist(rows))
         connection.register(f"{_WANTED}_main", pa.Table.from_pylist(main or [{"suite": "", "condition": ""}]))
         found = connection.sql(_TEXTS).df()
