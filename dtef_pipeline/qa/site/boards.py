@@ -51,10 +51,10 @@ class SuiteBoard:
 
 
 def suite_boards(scores: QaScores) -> list[SuiteBoard]:
-    """Every board with a score, suite by suite, the main one of each first."""
+    """Every board with a score, suite by suite, the main one of each first. Boards of suites that have no scores any more are left out."""
     if not len(scores.board):
         return []
-    found = scores.board[scores.board["cut"] == "overall"]
+    found = scores.board[(scores.board["cut"] == "overall") & scores.board["suite"].astype(str).isin(list(scores.suites))]
     boards = []
     for suite, own in found.groupby("suite", sort=True):
         groups = [(key, rows) for key, rows in _by_measure(own) if rows["score"].notna().any()]
@@ -62,7 +62,7 @@ def suite_boards(scores: QaScores) -> list[SuiteBoard]:
         titles = [_title(str(suite), key) for key, _ in groups]
         for at, (key, rows) in enumerate(groups):
             title = titles[at] if titles.count(titles[at]) == 1 else f"{titles[at]}, by {key.measured_by.removeprefix('by ')}"
-            name = scores.suites[str(suite)].file if str(suite) in scores.suites else "suite"
+            name = scores.suites[str(suite)].file
             board = _ranked(rows, f"{name}-{at + 1}" if at else name, title, key)
             boards.append(SuiteBoard(str(suite), key, board))
     return boards

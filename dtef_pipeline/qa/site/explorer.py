@@ -50,9 +50,7 @@ def explorer_files(scores: QaScores, suite: SuiteScores, share: float) -> Iterat
         yield DataFile(f"{folder}/items-{number}.js", {"items": entries, "documents": documents})
         firsts.append(first)
         first += len(entries)
-    options = [() if one is None else list(one) for one in suite.items["options"]]
-    texts = [" ".join([text or "", *own]) for text, own in zip(suite.items["text"], options, strict=True)]
-    yield DataFile(f"{folder}/words.js", texts)
+    yield DataFile(f"{folder}/words.js", list(suite.items["words"]))
     yield DataFile(f"{folder}/index.js", _index(scores, suite, ways, firsts))
 
 

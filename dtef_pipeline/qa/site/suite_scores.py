@@ -26,8 +26,8 @@ RIGHT_FROM = 0.5
 """A score from which an answer counts as right, where a score may be partial."""
 LATEST, SHOWN_RUNS = "latest_scores_of_qa", "shown_runs_of_qa"
 """Tables of the connection: the scores that boards are made of, and the runs whose responses are shown."""
-LINE_CHARACTERS, SEARCHED_CHARACTERS = 90, 1_000
-"""Of a question in lists, and of one that is searched."""
+LINE_CHARACTERS, SEARCHED_CHARACTERS = 90, 1_500
+"""Of a question in lists, and of one with its options that is searched."""
 
 
 class Measure(NamedTuple):
@@ -46,7 +46,7 @@ class SuiteScores:
     file: str
     """What its files are called."""
     items: pd.DataFrame
-    """`part`, `item_id`, `text` (its beginning) and `options`; an item that is no more has no text."""
+    """`part`, `item_id`, `text` (its beginning) and `words`, which are searched; both are empty of an item that is no more."""
     models: Sequence[str]
     """Model variants, the best first."""
     scores: Mapping[Measure, Scores]
@@ -60,8 +60,7 @@ class SuiteScores:
     def lines(self) -> list[str]:
         """The beginning of each question in one line; without a text, its id."""
         texts = (
-            " ".join(str(text or "").split()) or str(item)
-            for text, item in zip(self.items["text"], self.items["item_id"], strict=True)
+            " ".join(text.split()) or str(item) for text, item in zip(self.items["text"], self.items["item_id"], strict=True)
         )
         return [text if len(text) <= LINE_CHARACTERS else f"{text[: LINE_CHARACTERS - 1]}…" for text in texts]
 
@@ -90,7 +89,8 @@ class QaScores:
         query = f"SELECT DISTINCT model::VARCHAR AS model, model_variant::VARCHAR AS model_variant FROM {LATEST}"
         if self.rows.has("qa_responses"):
             query += " UNION SELECT DISTINCT model::VARCHAR, model_variant::VARCHAR FROM qa_responses"
-        return self.connection.sql(f"FROM ({query}) ORDER BY ALL").df()
+        found: pd.DataFrame = self.connection.sql(f"FROM ({query}) ORDER BY ALL").df()
+        return found
 
     def _board(self) -> pd.DataFrame:
         """`qa_board` with models by their names on the site; empty without the table."""
@@ -123,15 +123,13 @@ class QaScores:
         return SuiteScores(name, file, items, models, {one: _grid(groups[one], models, len(items)) for one in first})
 
     def _items(self, suite: str, means: pd.DataFrame) -> pd.DataFrame:
-        wanted = ("part=part::VARCHAR", "item_id", f"text=left(text, {SEARCHED_CHARACTERS})", "options")
+        words = f"words=left(concat_ws(' ', text, array_to_string(options, ' ')), {SEARCHED_CHARACTERS})"
+        wanted = ("part=part::VARCHAR", "item_id", f"text=left(text, {4 * LINE_CHARACTERS})", words)
         items = self.rows.table("qa_items", wanted, {"suite": suite}, ("part", "position", "item_id")).to_pandas()
         gone = means[["part", "item_id"]].drop_duplicates().sort_values(["part", "item_id"])
         both = pd.concat([items, gone], ignore_index=True).drop_duplicates(["part", "item_id"])
-        return (
-            both.sort_values("part", kind="stable", ignore_index=True)
-            .astype({"text": object})
-            .replace({"text": {np.nan: None}})
-        )
+        ordered = both.sort_values("part", kind="stable", ignore_index=True)
+        return ordered.assign(**{name: ordered[name].astype(object).fillna("") for name in ("text", "words")})
 
 
 _MEANS = f"""
