@@ -86,8 +86,8 @@ def validity_section(scores: QaScores) -> Section:
         for one in table_rows(found)
     ]
     warned = [row for row in rows if row["warn"]]
-    names = and_more([f"{row['check'].lower()} ({row['model']}, {show(row['value'], 'number')})" for row in warned], 2, "; ")
-    answer = f"{len(warned)} of {counted(len(rows), 'check')} are worth a look{': ' if warned else ''}{names}."
+    names = and_more([f"{row['check']} ({row['model']}, {show(row['value'], 'number')})" for row in warned], 2, "; ")
+    answer = f"Worth a look: {len(warned)} of {counted(len(rows), 'check')}.{f' {names}.' if warned else ''}"
     return Section(
         "validity",
         "Validity of the scores",

@@ -1,0 +1,44 @@
+"""Names in words: of suites, parts and ways of asking."""
+
+from __future__ import annotations
+
+import pytest
+
+from dtef_pipeline.qa.conditions import ITEM_TEMPLATES, QaCondition
+from dtef_pipeline.qa.score_validity import QA_VALIDITY_CHECKS
+from dtef_pipeline.qa.site.words import CHECKS, metric_place, metric_words, part_title, suite_title, way_words
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("mmlu", "MMLU"), ("demo-mmlu", "Demo MMLU"), ("gsm8k", "GSM8K"), ("my_exam-2", "my_exam-2"), ("", "")],
+)
+def test_known_suites_have_their_names(name: str, title: str) -> None:
+    assert suite_title(name) == title
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("letters", "letters"),
+        ("plain", ""),
+        ("cot,5-shot-turns,rotated-1", "step by step, 5 examples as turns, options rotated by 1"),
+        ("parens,1-shot", "letters in brackets, 1 example"),
+        ("bm25,10-chunks", "BM25, 10 passages"),
+        ("bm25,1-chunks,country=Kenya", "BM25, 1 passage, country=Kenya"),
+        ("", ""),
+    ],
+)
+def test_ways_of_asking_are_words(condition: str, words: str) -> None:
+    assert way_words(condition) == words
+
+
+def test_every_template_and_check_has_words() -> None:
+    assert all(way_words(str(QaCondition(template))) != template or template == "letters" for template in ITEM_TEMPLATES)
+    assert set(CHECKS) == set(QA_VALIDITY_CHECKS)
+
+
+def test_parts_and_metrics_are_words() -> None:
+    assert [part_title(name) for name in ("college_physics", "all", "")] == ["College physics", "All", "(no name)"]
+    assert metric_words("my_metric") == "my metric"
+    assert sorted(["zeta", "judged", "correct"], key=metric_place) == ["correct", "judged", "zeta"]
