@@ -156,7 +156,7 @@ def test_the_key_is_found_nowhere(kept: QaPipeline) -> None:
     looks = f"    import os\n    raise ValueError(str(dict(os.environ)))\n    # {PLANTED}\n"
     kept.players.known = {"def ": looks}
     assert kept.run(qa_responses={"models": ["honest"], "limit": 5}).failures == ()
-    kept.roll_up("qa_board", "qa_report")
+    kept.roll_up("qa_board", "report")
     assert {call.key for call in kept.server.calls} == {PLANTED}
     holding = [path for path in kept.folder.rglob("*") if path.is_file() and PLANTED.encode() in path.read_bytes()]
     assert holding == []

@@ -279,9 +279,7 @@ def test_a_metric_without_any_score_is_said_once_and_has_no_board() -> None:
     view = view_of(made)
     assert not [board for board in view.boards if "quotations" in board.title]
     (prose,) = section(view.sections, "unscored").blocks
-    assert prose.paragraphs == [
-        "Socioscope, BM25, 2 passages: exact quotations: no score, no answer cites anything."
-    ]
+    assert prose.paragraphs == ["Socioscope, BM25, 2 passages: exact quotations: no score, no answer cites anything."]
 
 
 def test_hostile_text_of_models_and_files_stays_text() -> None:
