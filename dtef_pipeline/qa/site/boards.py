@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.qa.site.suite_scores import Measure, QaScores
-from dtef_pipeline.qa.site.words import measure_words, metric_place, metric_words, suite_title, way_words
+from dtef_pipeline.qa.site.human_names import measure_words, metric_place, metric_words, suite_title, way_words
+from dtef_pipeline.qa.site.suite_scores import BoardMeasure, QaScores
 from dtef_pipeline.site.content import Column, Estimate, is_unknown, table_rows
 from dtef_pipeline.site.contents import is_reference
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
@@ -17,7 +17,7 @@ from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.site.verdict_sentences import best_of_models
 from dtef_pipeline.text.counted import counted
 
-_FURTHER = (
+_BOARD_FURTHER = (
     Column("n_items", "Items", "count", "Items with a scored response", always=True),
     Column("coverage", "Coverage", "percent", "Share of the items that were to be scored that the model has a score for"),
     Column("parse_rate", "Read", "percent", "Share of the scored responses that could be read"),
@@ -28,7 +28,7 @@ _FURTHER = (
     Column("n_skipped", "Not judged", "count", "Responses that are not in the sample, or over the budget", more=True),
     Column("n_sampled_out", "Left out", "count", "Items that the random sample of judged responses leaves out", more=True),
 )
-_HOW = (
+_BOARD_MEANING = (
     "A score is the mean over items, with its 95% interval. A response that cannot be read counts 0; one without a score for another reason "
     "is left out and counted. What was asked in another way, or measured by something else, stands on another board."
 )
@@ -39,7 +39,7 @@ class SuiteBoard:
     """A leaderboard, and what it is of."""
 
     suite: str
-    measure: Measure
+    measure: BoardMeasure
     board: RankedBoard
 
     def of_cut(self, found: pd.DataFrame) -> pd.DataFrame:
@@ -68,24 +68,24 @@ def suite_boards(scores: QaScores) -> list[SuiteBoard]:
     return boards
 
 
-def _by_measure(rows: pd.DataFrame) -> Iterator[tuple[Measure, pd.DataFrame]]:
-    for key, own in rows.groupby(list(Measure._fields), sort=True):
-        yield Measure(*map(str, key)), own
+def _by_measure(rows: pd.DataFrame) -> Iterator[tuple[BoardMeasure, pd.DataFrame]]:
+    for key, own in rows.groupby(list(BoardMeasure._fields), sort=True):
+        yield BoardMeasure(*map(str, key)), own
 
 
-def _title(suite: str, measure: Measure) -> str:
+def _title(suite: str, measure: BoardMeasure) -> str:
     way = way_words(measure.condition)
     what = "" if measure.metric in ("correct", "passed", "score") else f": {metric_words(measure.metric)}"
     return f"{suite_title(suite)}{', ' if way else ''}{way}{what}"
 
 
-def _ranked(rows: pd.DataFrame, id: str, title: str, of: Measure) -> RankedBoard:
+def _ranked(rows: pd.DataFrame, id: str, title: str, of: BoardMeasure) -> RankedBoard:
     ordered = rows.sort_values(["rank", "score", "model"], ascending=[True, False, True], na_position="last", kind="stable")
     exposure = next((words for words in ordered["exposure"] if words), "")
     measure = f"{measure_words(of.metric)}{'; ' if exposure else ''}{exposure}"
-    how = f"{_HOW} Measured by {of.measured_by.removeprefix('by ')}." if of.measured_by else _HOW
+    how = f"{_BOARD_MEANING} Measured by {of.measured_by.removeprefix('by ')}." if of.measured_by else _BOARD_MEANING
     found = table_rows(ordered)
-    columns = [column for column in _FURTHER if _says_something(column.name, ordered)]
+    columns = [column for column in _BOARD_FURTHER if _says_something(column.name, ordered)]
     return RankedBoard(id, title, measure, [_row(one, columns) for one in found], columns=columns, how=how)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.qa.site.human_names import CHECK_WORDS, metric_words, part_title, suite_title, way_words
 from dtef_pipeline.qa.site.suite_scores import QaScores
-from dtef_pipeline.qa.site.words import CHECKS, metric_words, part_title, suite_title, way_words
 from dtef_pipeline.qa.suite_boards import RETRIEVAL_COUNT, retrieval_means
 from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, table_rows
 from dtef_pipeline.site.number_text import show
@@ -27,19 +27,19 @@ _COMPARED_HOW = (
     "The better model first, on the items that both have a score for. The test takes subjects or transcripts whole; p is adjusted over all "
     "pairs of the board (Holm)."
 )
-_WAY = (Column("way", "Asked as"), Column("metric", "Metric"))
-_VALIDITY = (
+_ASKED_AS = (Column("way", "Asked as"), Column("metric", "Metric"))
+_VALIDITY_COLUMNS = (
     Column("check", "Check"),
     Column("suite", "Suite"),
     Column("model", "Model"),
     Column("value", "Value", "number", "A range of means, a share, or a rank correlation"),
     Column("warn", "Look into it", always=True),
     Column("n", "Rests on", "count", "Items, judgements or responses", more=True),
-    *_WAY,
+    *_ASKED_AS,
     Column("measured_by", "Measured by", more=True),
     Column("note", "Note", "note"),
 )
-_PROGRAMS = (
+_PROGRAM_COLUMNS = (
     Column("model", "Model"),
     Column("suite", "Suite"),
     Column("part", "Part"),
@@ -49,7 +49,7 @@ _PROGRAMS = (
     Column("n_too_few", "Too few draws", "count", "Items with fewer scored draws than k", more=True),
     Column("way", "Asked as"),
 )
-_RETRIEVAL = (
+_RETRIEVAL_COLUMNS = (
     Column("part", "Part"),
     Column("way", "Asked as"),
     Column("hit", "Hit", "score", "Share of the items with evidence among the passages"),
@@ -59,14 +59,14 @@ _RETRIEVAL = (
     Column("ndcg", "nDCG at 10", "score", "How early evidence stands, as a share of the best order", more=True),
     Column(RETRIEVAL_COUNT, "Items", "count", more=True),
 )
-_COMPARED = (
+_PAIR_COLUMNS = (
     Column("model", "Model"),
     Column("other_model", "Compared with"),
     Column("verdict", "Verdict", always=True),
     Column("value", "Difference", "signed"),
     Column("p_adjusted", "p (adjusted)", "p"),
     Column("n_items", "Items", "count", more=True),
-    *_WAY,
+    *_ASKED_AS,
     Column("note", "Note", "note"),
 )
 
@@ -80,7 +80,7 @@ def validity_section(scores: QaScores) -> Section:
     rows = [
         {
             **_row(scores, one, ("value", "low", "high")),
-            "check": CHECKS.get(one["check"], one["check"]),
+            "check": CHECK_WORDS.get(one["check"], one["check"]),
             "warn": bool(one["warn"]),
         }
         for one in table_rows(found)
@@ -91,7 +91,7 @@ def validity_section(scores: QaScores) -> Section:
     return Section(
         "validity",
         "Validity of the scores",
-        [Table("Checks, those to look into first", _VALIDITY, rows, first=15)],
+        [Table("Checks, those to look into first", _VALIDITY_COLUMNS, rows, first=15)],
         answer,
         _VALIDITY_HOW,
     )
@@ -109,7 +109,7 @@ def pass_section(scores: QaScores) -> Section:
         return Section("pass-at-k", "pass@k", [])
     best = max(rows, key=lambda row: (row["k"], row["value"].value))
     answer = f"Best at k = {best['k']}: {best['model']}, {show(best['value'], 'score')}."
-    return Section("pass-at-k", "pass@k", [Table("Programs that pass", _PROGRAMS, rows, first=15)], answer, _PROGRAMS_HOW)
+    return Section("pass-at-k", "pass@k", [Table("Programs that pass", _PROGRAM_COLUMNS, rows, first=15)], answer, _PROGRAMS_HOW)
 
 
 def retrieval_section(scores: QaScores, suite: str) -> Section:
@@ -120,7 +120,9 @@ def retrieval_section(scores: QaScores, suite: str) -> Section:
         return Section("retrieval", "Retrieval", [])
     best = max(rows, key=lambda row: row["recall"])
     answer = f"{show(best['hit'], 'percent')} of the questions were asked with a passage that holds the evidence."
-    return Section("retrieval", "Retrieval", [Table("Passages with evidence", _RETRIEVAL, rows)], answer, _RETRIEVAL_HOW)
+    return Section(
+        "retrieval", "Retrieval", [Table("Passages with evidence", _RETRIEVAL_COLUMNS, rows)], answer, _RETRIEVAL_HOW
+    )
 
 
 def compared_section(scores: QaScores, suite: str) -> Section:
@@ -130,7 +132,7 @@ def compared_section(scores: QaScores, suite: str) -> Section:
     if not rows:
         return Section("compared", "Every two models", [])
     apart = sum(row["verdict"] in ("better", "worse") for row in rows)
-    blocks: list[Block] = [Fold("All comparisons", [Table("Differences of mean scores", _COMPARED, rows, first=25)])]
+    blocks: list[Block] = [Fold("All comparisons", [Table("Differences of mean scores", _PAIR_COLUMNS, rows, first=25)])]
     return Section(
         "compared",
         "Every two models",

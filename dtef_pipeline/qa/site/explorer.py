@@ -9,9 +9,9 @@ import numpy as np
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.site.explorer_items import OTHER_CHARACTERS, RESPONSE_CHARACTERS, BatchItem, ItemReader, OpenedItem
+from dtef_pipeline.qa.site.human_names import metric_words, part_title, way_words
 from dtef_pipeline.qa.site.shown_runs import RUN_OF_A_PART
 from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, QaScores, Scores, SuiteScores
-from dtef_pipeline.qa.site.words import metric_words, part_title, way_words
 from dtef_pipeline.site.content import DataFile
 
 KEPT_CHARACTERS = 40_000_000

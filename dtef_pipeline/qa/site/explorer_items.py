@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from dtef_pipeline.qa.score_rows import ANSWERED_CALL
 from dtef_pipeline.qa.site.shown_runs import RUN_OF_A_PART
-from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, Measure, QaScores, SuiteScores
+from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, BoardMeasure, QaScores, SuiteScores
 from dtef_pipeline.report.stored_rows import StoredRow
 
 RESPONSE_CHARACTERS, ITEM_CHARACTERS, CHUNK_CHARACTERS, OTHER_CHARACTERS = 2_000, 8_000, 6_000, 800
 """Of a response; of a question, options and expected answer; of a passage; of any other text."""
 _BATCH = "batch_of_qa_items"
-_RESPONSE = ("at", "condition", "model_variant", "draw", "snapshot")
+_RESPONSE_NAME = ("at", "condition", "model_variant", "draw", "snapshot")
 """What a response is found by; `at`: the place of its item in the suite."""
 
 
@@ -32,7 +32,7 @@ def _cut(name: str, most: int = OTHER_CHARACTERS) -> str:
     return f"{name}=CASE WHEN length({name}) > {most} THEN left({name}, {most - 1}) || '…' ELSE {name} END"
 
 
-class _Rows(NamedTuple):
+class _StoredPart(NamedTuple):
     """Rows that belong to an item or to a response of it."""
 
     table: str
@@ -42,7 +42,7 @@ class _Rows(NamedTuple):
     """Whether they are read of the items alone whose responses are kept."""
 
 
-_ITEMS = _Rows(
+_ITEM_ROWS = _StoredPart(
     "qa_items",
     (
         *("at", "type"),
@@ -57,47 +57,59 @@ _ITEMS = _Rows(
     ("position",),
     is_large=False,
 )
-_ASKED = _Rows("qa_prompts", ("at", "condition", "option_order", "n_examples"), ("condition",), is_large=False)
-_CONTEXT = _Rows(
+_ASKED_ROWS = _StoredPart("qa_prompts", ("at", "condition", "option_order", "n_examples"), ("condition",), is_large=False)
+_CONTEXT_ROWS = _StoredPart(
     "qa_context",
     ("at", "part", "condition", "rank", "doc_id", "holds_quote", "problem", _cut("page_content", CHUNK_CHARACTERS)),
     ("condition", "rank"),
 )
-_SAID = _Rows(
+_RESPONSE_ROWS = _StoredPart(
     "qa_responses",
     (
-        *(*_RESPONSE, "call_status", "finish_reason", _cut("error"), "length=length(response)"),
+        *(*_RESPONSE_NAME, "call_status", "finish_reason", _cut("error"), "length=length(response)"),
         f"text=CASE WHEN is_kept THEN left(response, {RESPONSE_CHARACTERS}) END",
     ),
-    _RESPONSE,
+    _RESPONSE_NAME,
     is_large=False,
 )
-_SCORES = _Rows(
+_SCORE_ROWS = _StoredPart(
     "qa_scores",
-    (*_RESPONSE, "scorer", "metric", "measured_by", "status", "score", "how", "flags", _cut("detail"), _cut("reason")),
+    (*_RESPONSE_NAME, "scorer", "metric", "measured_by", "status", "score", "how", "flags", _cut("detail"), _cut("reason")),
     ("metric", "measured_by"),
     is_large=False,
 )
-_BESIDE = {
-    "judged": _Rows(
+_BESIDE_RESPONSES = {
+    "judged": _StoredPart(
         "qa_judgements",
         (
-            *(*_RESPONSE, "evaluator", "judge_model", "score", "reason", _cut("explanation"), "attempts", _cut("error")),
+            *(*_RESPONSE_NAME, "evaluator", "judge_model", "score", "reason", _cut("explanation"), "attempts", _cut("error")),
             f"raw=CASE WHEN score IS NULL THEN [left(one, {OTHER_CHARACTERS}) FOR one IN raw] END",
             "self_judged",
         ),
         ("evaluator", "judge_variant"),
     ),
-    "run": _Rows(
-        "qa_executions", (*_RESPONSE, "verdict", _cut("message", RESPONSE_CHARACTERS), "wall_s", "isolation", "python", "flags")
+    "run": _StoredPart(
+        "qa_executions",
+        (*_RESPONSE_NAME, "verdict", _cut("message", RESPONSE_CHARACTERS), "wall_s", "isolation", "python", "flags"),
     ),
-    "quoted": _Rows(
+    "quoted": _StoredPart(
         "qa_citations",
-        (*_RESPONSE, "position", _cut("source_index"), "doc_id", _cut("quote"), "exact", "relaxed", "reason", "begin", "end"),
+        (
+            *_RESPONSE_NAME,
+            "position",
+            _cut("source_index"),
+            "doc_id",
+            _cut("quote"),
+            "exact",
+            "relaxed",
+            "reason",
+            "begin",
+            "end",
+        ),
         ("position",),
     ),
 }
-_DOCUMENTS = (
+_DOCUMENT_COLUMNS = (
     "part",
     "doc_id",
     _cut("page_content", CHUNK_CHARACTERS),
@@ -116,7 +128,7 @@ class _Places:
 
     models: Mapping[str, int]
     ways: Mapping[str, int]
-    measures: Mapping[Measure, int]
+    measures: Mapping[BoardMeasure, int]
 
 
 class BatchItem(NamedTuple):
@@ -147,12 +159,12 @@ class ItemReader:
         columns = zip(BatchItem._fields, zip(*batch, strict=True), strict=True)
         self._scores.connection.register(_BATCH, pa.table({name: list(values) for name, values in columns}))
         said, asked, chunks = self._said(), defaultdict(list), defaultdict(list)
-        for row in self._rows(_CONTEXT):
+        for row in self._rows(_CONTEXT_ROWS):
             chunks[row["at"], row["condition"]].append(row)
-        for row in self._rows(_ASKED):
+        for row in self._rows(_ASKED_ROWS):
             if (row["condition"] or "") in self._places.ways:
                 asked[row["at"]].append(self._asked(row, chunks[row["at"], row["condition"]]))
-        found = {row["at"]: row for row in self._rows(_ITEMS)}
+        found = {row["at"]: row for row in self._rows(_ITEM_ROWS)}
         self._scores.connection.unregister(_BATCH)
         for item in batch:
             entry = _entry(item, found.get(item.at, {}), asked[item.at], said[item.at])
@@ -170,10 +182,10 @@ class ItemReader:
             source = "(SELECT * FROM qa_documents SEMI JOIN qa_context USING (suite, part, doc_id))"
         if not self._scores.rows.has("qa_documents"):
             return {}
-        found = self._scores.rows.rows(source, _DOCUMENTS, {"suite": self._suite.suite}, ("part", "doc_id"))
+        found = self._scores.rows.rows(source, _DOCUMENT_COLUMNS, {"suite": self._suite.suite}, ("part", "doc_id"))
         return {(str(row["part"]), row["doc_id"]): _document(row) for row in found}
 
-    def _rows(self, rows: _Rows) -> list[StoredRow]:
+    def _rows(self, rows: _StoredPart) -> list[StoredRow]:
         """The rows of the batch, of responses those of the runs that are shown."""
         columns = self._scores.rows.columns(rows.table)
         if not columns:
@@ -185,11 +197,11 @@ class ItemReader:
 
     def _said(self) -> dict[int, list[dict[str, Any]]]:
         """By item the responses, those of the best model first."""
-        scores = _grouped(self._rows(_SCORES))
-        beside = {name: _grouped(self._rows(rows)) for name, rows in _BESIDE.items()}
+        scores = _grouped(self._rows(_SCORE_ROWS))
+        beside = {name: _grouped(self._rows(rows)) for name, rows in _BESIDE_RESPONSES.items()}
         said: dict[int, list[dict[str, Any]]] = defaultdict(list)
-        for row in self._rows(_SAID):
-            named = tuple(row[name] for name in _RESPONSE)
+        for row in self._rows(_RESPONSE_ROWS):
+            named = tuple(row[name] for name in _RESPONSE_NAME)
             own = {name: [_plain_row(one) for one in rows.get(named, ())] for name, rows in beside.items()}
             said[row["at"]].append(self._response(row, scores.get(named, ()), own))
         for own_said in said.values():
@@ -225,7 +237,7 @@ class ItemReader:
         )
 
     def _score(self, row: StoredRow) -> dict[str, Any]:
-        measure = Measure(*(row[name] or "" for name in Measure._fields))
+        measure = BoardMeasure(*(row[name] or "" for name in BoardMeasure._fields))
         known = _plain_row(row, "metric", "measured_by", "status")
         return {
             "measure": self._places.measures[measure],
@@ -241,7 +253,7 @@ def _placed(names: Iterable[Any]) -> dict[Any, int]:
 def _grouped(rows: Iterable[StoredRow]) -> dict[tuple[Any, ...], list[StoredRow]]:
     held = defaultdict(list)
     for row in rows:
-        held[tuple(row[name] for name in _RESPONSE)].append(row)
+        held[tuple(row[name] for name in _RESPONSE_NAME)].append(row)
     return held
 
 
@@ -271,7 +283,7 @@ def _document(row: StoredRow) -> dict[str, Any]:
 
 def _plain_row(row: StoredRow, *without: str) -> dict[str, Any]:
     """What a row says beside its names and `without`."""
-    return _without_empty(**{name: value for name, value in row.items() if name not in _RESPONSE and name not in without})
+    return _without_empty(**{name: value for name, value in row.items() if name not in _RESPONSE_NAME and name not in without})
 
 
 def _without_empty(**fields: Any) -> dict[str, Any]:

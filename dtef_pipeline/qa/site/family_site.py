@@ -12,17 +12,17 @@ from dtef_pipeline.qa.qa_paired import QA_PAIRED
 from dtef_pipeline.qa.site.boards import SuiteBoard, main_boards, suite_boards, unscored, verdict
 from dtef_pipeline.qa.site.checked import pass_section, validity_section
 from dtef_pipeline.qa.site.explorer import explorer_files, kept_share
+from dtef_pipeline.qa.site.human_names import part_title, suite_title
 from dtef_pipeline.qa.site.model_sections import ModelSections
 from dtef_pipeline.qa.site.suite_page import item_page, suite_page, suites_section
 from dtef_pipeline.qa.site.suite_scores import QaScores, SuiteScores
-from dtef_pipeline.qa.site.words import part_title, suite_title
 from dtef_pipeline.qa.tables import QA_TABLES
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from dtef_pipeline.site.content import Column, DataFile, Link, Page, Prose, Section, Table, table_rows
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
 from dtef_pipeline.text.counted import counted
 
-_METHOD = (
+_QA_METHOD = (
     "Each response to an item is read by the scorer of its type: a letter or an option, a number, the tests of a program, the words of a metric "
     "with their weights, or quotations that are looked up in the passages. A score is 0-1, higher is better. A response that cannot be read "
     "counts 0; one without a score for another reason (a failed call, judge or sandbox) is left out of every mean and counted.",
@@ -67,7 +67,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
         item_scores=item_scores(scores),
         pages=lambda: _pages(scores, boards),
         data=[_items(scores), _findings(scores)],
-        method=_METHOD,
+        method=_QA_METHOD,
         variants={name: variant for variant, name in scores.names.items()},
     )
 

@@ -11,17 +11,17 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.qa.site.boards import SuiteBoard
+from dtef_pipeline.qa.site.human_names import part_title, suite_title
 from dtef_pipeline.qa.site.shown_runs import RUN_OF_A_PART
 from dtef_pipeline.qa.site.suite_page import item_page
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, SHOWN_RUNS, QaScores, SuiteScores
-from dtef_pipeline.qa.site.words import part_title, suite_title
 from dtef_pipeline.site.content import Column, Link, Section, Table, is_unknown, table_rows
 from dtef_pipeline.site.number_text import show
 
 WORST_OF_A_SUITE, WORST_CHARACTERS = 3, 400
 """Items of each suite on a model's page, and characters of each text."""
 _WANTED = "worst_items_of_qa"
-_PARTS = (
+_PART_SCORES = (
     Column("place", "Where"),
     Column("score", "Score", "score", always=True),
     Column("others", "Others' mean", "score"),
@@ -85,7 +85,9 @@ class ModelSections:
             answer = f"Against the mean of the others, best in {ends[0]}" + (
                 f", worst in {ends[1]}." if len(known) > 1 else "."
             )
-        return Section("parts", "by suite and part", [Table("Scores, the greatest lead first", _PARTS, rows, first=15)], answer)
+        return Section(
+            "parts", "by suite and part", [Table("Scores, the greatest lead first", _PART_SCORES, rows, first=15)], answer
+        )
 
     def _place(self, one: Mapping[str, Any], is_single: bool) -> Link:
         suite = self._scores.suites[one["suite"]]
@@ -110,7 +112,7 @@ class ModelSections:
         main = [{"suite": name, "condition": one.measure.condition} for name, one in self._main.items()]
         connection.register(_WANTED, pa.Table.from_pylist(rows))
         connection.register(f"{_WANTED}_main", pa.Table.from_pylist(main or [{"suite": "", "condition": ""}]))
-        found = connection.sql(_TEXTS).df()
+        found = connection.sql(_WORST_TEXTS).df()
         return {(row["suite"], row["part"], row["item_id"], row["model_variant"]): row for row in table_rows(found)}
 
     def _worst_section(self, name: str) -> Section:
@@ -129,11 +131,11 @@ class ModelSections:
                 yield {"item": link, **texts, "others": one.others}
 
 
-_CUT = f"left({{}}, {WORST_CHARACTERS}) || CASE WHEN length({{}}) > {WORST_CHARACTERS} THEN '…' ELSE '' END"
-_TEXTS = f"""
-    SELECT r.suite::VARCHAR AS suite, r.part::VARCHAR AS part, r.item_id, r.model_variant, {_CUT.format("i.text", "i.text")} AS question,
-        CASE WHEN i.type = 'code' THEN NULL ELSE {_CUT.format("i.reference", "i.reference")} END AS expected,
-        {_CUT.format("r.response", "r.response")} AS response
+_TEXT_BEGINNING = f"left({{}}, {WORST_CHARACTERS}) || CASE WHEN length({{}}) > {WORST_CHARACTERS} THEN '…' ELSE '' END"
+_WORST_TEXTS = f"""
+    SELECT r.suite::VARCHAR AS suite, r.part::VARCHAR AS part, r.item_id, r.model_variant, {_TEXT_BEGINNING.format("i.text", "i.text")} AS question,
+        CASE WHEN i.type = 'code' THEN NULL ELSE {_TEXT_BEGINNING.format("i.reference", "i.reference")} END AS expected,
+        {_TEXT_BEGINNING.format("r.response", "r.response")} AS response
     FROM qa_responses r SEMI JOIN {SHOWN_RUNS} s ON {" AND ".join(f"r.{name} = s.{name}" for name in RUN_OF_A_PART)}
     SEMI JOIN {_WANTED} w ON {" AND ".join(f"r.{name} = w.{name}" for name in ("suite", "part", "item_id", "model_variant"))}
     SEMI JOIN {_WANTED}_main m ON r.suite = m.suite AND r.condition = m.condition

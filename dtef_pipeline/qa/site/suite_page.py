@@ -11,17 +11,17 @@ import pandas as pd
 
 from dtef_pipeline.qa.site.boards import SuiteBoard
 from dtef_pipeline.qa.site.checked import compared_section, retrieval_section
+from dtef_pipeline.qa.site.human_names import part_title, suite_title
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, QaScores, SuiteScores
-from dtef_pipeline.qa.site.words import part_title, suite_title
 from dtef_pipeline.site.content import Column, Link, Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page
 from dtef_pipeline.site.verdict_sentences import best_of_models
 from dtef_pipeline.text.counted import counted
 
-MODELS_SHOWN, HARDEST = 5, 40
+MODELS_SHOWN, HARDEST_LISTED = 5, 40
 """Models in a table until the reader asks for all; items in the list of the hardest."""
-_HARDEST = (
+_HARDEST_COLUMNS = (
     Column("item", "Item"),
     Column("part", "Part"),
     Column("line", "Question", "long"),
@@ -116,11 +116,16 @@ def hardest_section(suite: SuiteScores) -> Section:
         return Section("hardest", "Hardest items", [])
     means, right = np.nanmean(grid[:, several], axis=0), (grid >= RIGHT_FROM).sum(axis=0)
     order = several[np.lexsort((several, right[several], means))]
-    rows = [_hard_row(suite, int(at), int(right[at]), int(known[at]), float(np.nanmean(grid[:, at]))) for at in order[:HARDEST]]
+    rows = [
+        _hard_row(suite, int(at), int(right[at]), int(known[at]), float(np.nanmean(grid[:, at])))
+        for at in order[:HARDEST_LISTED]
+    ]
     none = int((right[several] == 0).sum())
     every = int((right[several] == known[several]).sum())
     answer = f"No model is right on {none:,} of {counted(len(several), 'item')}; every model is right on {every:,}."
-    return Section("hardest", "Hardest items", [Table("Items with the lowest mean score", _HARDEST, rows, first=10)], answer)
+    return Section(
+        "hardest", "Hardest items", [Table("Items with the lowest mean score", _HARDEST_COLUMNS, rows, first=10)], answer
+    )
 
 
 def _hard_row(suite: SuiteScores, at: int, right: int, known: int, mean: float) -> dict[str, Any]:

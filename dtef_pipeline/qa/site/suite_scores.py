@@ -13,24 +13,24 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
+from dtef_pipeline.qa.site.human_names import metric_place
 from dtef_pipeline.qa.site.shown_runs import shown_runs
-from dtef_pipeline.qa.site.words import metric_place
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.site.paths import file_names
 
 Scores = npt.NDArray[np.float64]
-UNREAD, NO_SCORE = -1.0, -2.0
+UNREAD_SCORE, NO_SCORE = -1.0, -2.0
 """In place of a score: the response could not be read (it counts 0), or has no score for another reason."""
 RIGHT_FROM = 0.5
 """A score from which an answer counts as right, where a score may be partial."""
-LATEST, SHOWN_RUNS = "latest_scores_of_qa", "shown_runs_of_qa"
+QA_LATEST, SHOWN_RUNS = "latest_scores_of_qa", "shown_runs_of_qa"
 """Tables of the connection: the scores that boards are made of, and the runs whose responses are shown."""
 LINE_CHARACTERS, SEARCHED_CHARACTERS = 90, 1_500
 """Of a question in lists, and of one with its options that is searched."""
 
 
-class Measure(NamedTuple):
+class BoardMeasure(NamedTuple):
     """What tells the boards of a suite apart."""
 
     condition: str
@@ -49,8 +49,8 @@ class SuiteScores:
     """`part`, `item_id`, `text` (its beginning) and `words`, which are searched; both are empty of an item that is no more."""
     models: Sequence[str]
     """Model variants, the best first."""
-    scores: Mapping[Measure, Scores]
-    """(models, items) mean score over draws, UNREAD, NO_SCORE, or NaN where the item was not asked; the first is the main measure."""
+    scores: Mapping[BoardMeasure, Scores]
+    """(models, items) mean score over draws, UNREAD_SCORE, NO_SCORE, or NaN where the item was not asked; the first is the main measure."""
 
     @property
     def page(self) -> str:
@@ -68,7 +68,7 @@ class SuiteScores:
     def main(self) -> Scores:
         """(models, items) of the main measure, as numbers: NaN where there is no score."""
         first = next(iter(self.scores.values()), np.full((len(self.models), len(self.items)), np.nan))
-        return np.where(first == NO_SCORE, np.nan, np.where(first == UNREAD, 0.0, first))
+        return np.where(first == NO_SCORE, np.nan, np.where(first == UNREAD_SCORE, 0.0, first))
 
 
 class QaScores:
@@ -78,7 +78,7 @@ class QaScores:
         self.rows = StoredRows(connection)
         self.connection = connection
         latest = latest_scores(connection)
-        connection.register(LATEST, latest)
+        connection.register(QA_LATEST, latest)
         connection.register(SHOWN_RUNS, shown_runs(self.rows, latest, qa_snapshot_order(connection)))
         found = named_apart(self._variants())
         self.names: dict[str, str] = dict(zip(found["model_variant"], found["model"], strict=True))
@@ -86,7 +86,7 @@ class QaScores:
 
     def _variants(self) -> pd.DataFrame:
         """Every model variant with its model."""
-        query = f"SELECT DISTINCT model::VARCHAR AS model, model_variant::VARCHAR AS model_variant FROM {LATEST}"
+        query = f"SELECT DISTINCT model::VARCHAR AS model, model_variant::VARCHAR AS model_variant FROM {QA_LATEST}"
         if self.rows.has("qa_responses"):
             query += " UNION SELECT DISTINCT model::VARCHAR, model_variant::VARCHAR FROM qa_responses"
         found: pd.DataFrame = self.connection.sql(f"FROM ({query}) ORDER BY ALL").df()
@@ -106,17 +106,17 @@ class QaScores:
     def suites(self) -> dict[str, SuiteScores]:
         """Every suite that was read or scored, by name."""
         names: set[str] = set()
-        for table in (LATEST, "qa_items"):
+        for table in (QA_LATEST, "qa_items"):
             if self.rows.has(table):
                 names |= {str(row[0]) for row in self.connection.sql(f"SELECT DISTINCT suite FROM {table}").fetchall()}
         return {name: self._suite(name, file) for name, file in file_names(sorted(names)).items()}
 
     def _suite(self, name: str, file: str) -> SuiteScores:
-        means = self.connection.execute(_MEANS, [name]).df()
+        means = self.connection.execute(_MEAN_SCORES, [name]).df()
         items = self._items(name, means)
         place = pd.MultiIndex.from_frame(items[["part", "item_id"]])
         means = means.assign(at=place.get_indexer(pd.MultiIndex.from_frame(means[["part", "item_id"]])))
-        groups = {Measure(*map(str, key)): own for key, own in means.groupby(["condition", "metric", "measured_by"])}
+        groups = {BoardMeasure(*map(str, key)): own for key, own in means.groupby(["condition", "metric", "measured_by"])}
         first = sorted(groups, key=lambda one: (metric_place(one.metric), -groups[one]["model_variant"].nunique(), one))
         asked = self.connection.execute(f"SELECT DISTINCT model_variant FROM {SHOWN_RUNS} WHERE suite = ?", [name]).fetchall()
         models = _ordered({str(row[0]) for row in asked} | {*means["model_variant"]}, groups[first[0]] if first else means)
@@ -128,15 +128,16 @@ class QaScores:
         items = self.rows.table("qa_items", wanted, {"suite": suite}, ("part", "position", "item_id")).to_pandas()
         gone = means[["part", "item_id"]].drop_duplicates().sort_values(["part", "item_id"])
         both = pd.concat([items, gone], ignore_index=True).drop_duplicates(["part", "item_id"])
-        ordered = both.sort_values("part", kind="stable", ignore_index=True)
+        ordered: pd.DataFrame = both.sort_values("part", kind="stable", ignore_index=True)
         return ordered.assign(**{name: ordered[name].astype(object).fillna("") for name in ("text", "words")})
 
 
-_MEANS = f"""
+_MEAN_SCORES = f"""
     SELECT part::VARCHAR AS part, item_id::VARCHAR AS item_id, condition::VARCHAR AS condition, metric::VARCHAR AS metric,
         measured_by::VARCHAR AS measured_by, model_variant::VARCHAR AS model_variant,
-        CASE WHEN count(score) = 0 THEN {NO_SCORE} WHEN bool_and(status = 'unparseable') THEN {UNREAD} ELSE round(avg(score), 4) END AS score
-    FROM {LATEST} WHERE suite::VARCHAR = ? GROUP BY ALL
+        CASE WHEN count(score) = 0 THEN {NO_SCORE} WHEN bool_and(status = 'unparseable') THEN {UNREAD_SCORE}
+            ELSE round(avg(score), 4) END AS score
+    FROM {QA_LATEST} WHERE suite::VARCHAR = ? GROUP BY ALL
 """
 
 

@@ -8,8 +8,8 @@ from dtef_pipeline.text.counted import counted
 
 METRICS_FIRST = ("correct", "passed", "score", "judged", "existence", "existence_relaxed")
 """Metrics in the order in which they are shown; others follow by name."""
-_SUITES = {"mmlu": "MMLU", "gsm8k": "GSM8K", "humaneval": "HumanEval", "socioscope": "Socioscope"}
-_WAYS = {
+_SUITE_TITLES = {"mmlu": "MMLU", "gsm8k": "GSM8K", "humaneval": "HumanEval", "socioscope": "Socioscope"}
+_WAY_WORDS = {
     "letters": "letters",
     "parens": "letters in brackets",
     "cot": "step by step",
@@ -17,7 +17,7 @@ _WAYS = {
     "bm25": "BM25",
     "remote": "passages of a server",
 }
-_METRICS = {
+_METRIC_WORDS = {
     "correct": ("correct answers", "Share of correct answers, 0-1, higher is better"),
     "passed": ("programs that pass", "Share of programs that pass their tests, 0-1, higher is better"),
     "score": ("score", "Mean score of the answers, 0-1, higher is better"),
@@ -28,7 +28,7 @@ _METRICS = {
         "Share of quotations found but for case, marks and white space, 0-1, higher is better",
     ),
 }
-CHECKS = {
+CHECK_WORDS = {
     "position_bias": "Order of the options moves the mean",
     "judge_against_numeric": "Judge disagrees with the number",
     "self_judged": "Judged by a model of the same maker",
@@ -40,9 +40,9 @@ CHECKS = {
 def suite_title(name: str) -> str:
     """`mmlu` is MMLU, `demo-mmlu` Demo MMLU; other names stay as they are."""
     pieces = name.split("-")
-    if not {*pieces} & {*_SUITES}:
+    if not {*pieces} & {*_SUITE_TITLES}:
         return name
-    title = " ".join(_SUITES.get(piece, piece) for piece in pieces)
+    title = " ".join(_SUITE_TITLES.get(piece, piece) for piece in pieces)
     return f"{title[:1].upper()}{title[1:]}"
 
 
@@ -58,8 +58,8 @@ def way_words(condition: str) -> str:
 
 
 def _piece_words(piece: str) -> str:
-    if piece in _WAYS:
-        return _WAYS[piece]
+    if piece in _WAY_WORDS:
+        return _WAY_WORDS[piece]
     if found := re.fullmatch(r"([0-9]{1,6})-(shot|chunks)(-turns)?", piece):
         number, what, turns = found.groups()
         return counted(int(number), "example" if what == "shot" else "passage") + (" as turns" if turns else "")
@@ -70,12 +70,12 @@ def _piece_words(piece: str) -> str:
 
 def metric_words(metric: str) -> str:
     """What a metric is called on a board."""
-    return _METRICS[metric][0] if metric in _METRICS else metric.replace("_", " ")
+    return _METRIC_WORDS[metric][0] if metric in _METRIC_WORDS else metric.replace("_", " ")
 
 
 def measure_words(metric: str) -> str:
     """What a score of a metric is, with its range."""
-    return _METRICS[metric][1] if metric in _METRICS else f"Mean {metric_words(metric)}, 0-1, higher is better"
+    return _METRIC_WORDS[metric][1] if metric in _METRIC_WORDS else f"Mean {metric_words(metric)}, 0-1, higher is better"
 
 
 def metric_place(metric: str) -> tuple[int, str]:

@@ -6,7 +6,7 @@ import pytest
 
 from dtef_pipeline.qa.conditions import ITEM_TEMPLATES, QaCondition
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_CHECKS
-from dtef_pipeline.qa.site.words import CHECKS, metric_place, metric_words, part_title, suite_title, way_words
+from dtef_pipeline.qa.site.human_names import CHECK_WORDS, metric_place, metric_words, part_title, suite_title, way_words
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_ways_of_asking_are_words(condition: str, words: str) -> None:
 
 def test_every_template_and_check_has_words() -> None:
     assert all(way_words(str(QaCondition(template))) != template or template == "letters" for template in ITEM_TEMPLATES)
-    assert set(CHECKS) == set(QA_VALIDITY_CHECKS)
+    assert set(CHECK_WORDS) == set(QA_VALIDITY_CHECKS)
 
 
 def test_parts_and_metrics_are_words() -> None:
