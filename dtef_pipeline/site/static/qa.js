@@ -6,7 +6,8 @@ document.addEventListener("DOMContentLoaded", async () => {
   const {make, remember, recall} = dtef, folder = box.dataset.folder, LISTED = 100, LETTERS = "ABCDEFGHIJ";
   const byId = (name) => document.getElementById(`item-${name}`), list = byId("list"), more = byId("more"), article = document.getElementById("item");
   const field = Object.fromEntries(["q", "part", "model", "outcome", "measure"].map((name) => [name, byId(name)]));
-  const index = await dtef.load(`${folder}/index.js`);
+  const index = await dtef.load(`${folder}/index.js`).catch((error) => { box.replaceWith(make("p", {class: "alarm"}, String(error.message))); });
+  if (!index) return;
   const plain = (word) => String(word).replace(/_/g, " "), bdi = (text) => make("bdi", {}, text), soft = (...parts) => make("span", {class: "soft"}, ...parts);
   const STATES = {unparseable: "could not be read", missing: "nothing to score", no_call: "does not call it", judge_failed: "the judge failed"};
   const state = (word) => STATES[word] || plain(word);
@@ -80,7 +81,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   function show(item, at, documents) {
     const place = wanted.indexOf(at);
     const step = (words, other) => make("button", {type: "button", disabled: other === undefined, onclick: () => open(other, true)}, words);
-    const facts = [index.parts[index.part[at]][1], item.type, item.source_line ? `line ${item.source_line} of the file` : "", ...(item.flags || []).map(plain)];
+    const facts = [index.parts.length > 1 ? index.parts[index.part[at]][1] : "", item.type, item.source_line ? `line ${item.source_line} of the file` : "", ...(item.flags || []).map(plain)];
     const first = index.models.indexOf(field.model.value);
     const responses = [...(item.said || [])].sort((a, b) => (b.model === first) - (a.model === first));
     const several = new Set(responses.map((one) => one.snapshot)).size > 1;
@@ -141,10 +142,10 @@ document.addEventListener("DOMContentLoaded", async () => {
     } catch { /* shown as it is */ }
     return detail;
   }
-  function score(one) {
-    const of = index.measures[one.measure], notes = [one.status ? state(one.status) : "", one.how ? `read by ${plain(one.how)}` : "", ...(one.flags || []).map(plain)].filter(Boolean).join(" · ");
+  function score(one, isRun) {  // what a program did stands above its score
+    const of = index.measures[one.measure], notes = [one.status ? state(one.status) : "", one.how && !isRun ? `read by ${plain(one.how)}` : "", ...(one.flags || []).map(plain)].filter(Boolean).join(" · ");
     return make("li", {}, make("strong", {}, number(one.score)), ` ${plain(of.key)}`, soft(notes ? ` ${notes}` : ""),
-      one.detail ? make("div", {}, bdi(readAs(one.detail))) : null, one.reason ? make("div", {class: "soft"}, bdi(one.reason)) : null, make("div", {class: "soft"}, of.by));
+      one.detail && !isRun ? make("div", {}, bdi(readAs(one.detail))) : null, one.reason && !isRun ? make("div", {class: "soft"}, bdi(one.reason)) : null, make("div", {class: "soft"}, of.by));
   }
   function judge(one) {
     const notes = [one.score === undefined ? `no score: ${plain(one.reason || "unknown")}` : "", one.attempts > 1 ? "asked twice" : "", one.self_judged ? "of the maker of the model" : ""];
@@ -167,7 +168,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       one.state ? make("p", {class: "alarm"}, `${plain(one.state)}: no response`) : said(one.text, item.type),
       one.length && one.text ? make("p", {class: "soft"}, `The first ${[...one.text].length.toLocaleString("en")} of ${one.length.toLocaleString("en")} characters.`) : null,
       one.error ? make("p", {class: "soft"}, one.error) : null, ...(one.run || []).map(run),
-      one.scores ? make("ul", {}, ...one.scores.map(score)) : make("p", {class: "soft"}, "Not scored."), rows("Quotations", one.quoted, quotation), rows("Judges", one.judged, judge));
+      one.scores ? make("ul", {}, ...one.scores.map((own) => score(own, Boolean(one.run) && own.scorer === "code_execution"))) : make("p", {class: "soft"}, "Not scored."), rows("Quotations", one.quoted, quotation), rows("Judges", one.judged, judge));
   }
 
   // --- start: the address says what is shown
