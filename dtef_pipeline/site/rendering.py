@@ -52,7 +52,7 @@ def environment() -> Environment:
     )
     found.filters.update(show=show, interval=show_interval, json=script_json, shown_columns=shown_columns, footnotes=footnotes)
     found.filters.update(constants=constant_columns)
-    found.filters.update(ticks=_with_code)
+    found.filters.update(ticks=_with_code, closed=close_isolates)
     found.tests.update(
         unknown=is_unknown,
         link=lambda value: isinstance(value, Link),
@@ -75,6 +75,15 @@ def _json(value: Any) -> str:
         return write(value)
     except (TypeError, ValueError):  # something that JSON cannot hold: rare in large data
         return write(plain_value(value))
+
+
+def close_isolates(value: Any) -> str:
+    """The text with every isolate of direction closed that it opens: one left open takes the end of its element for its own, and the
+    direction of what follows turns."""
+    depth = 0
+    for mark in re.findall("[\u2066-\u2069]", text := str(value)):
+        depth = max(0, depth - 1) if mark == "\u2069" else depth + 1
+    return text + "\u2069" * depth
 
 
 def _with_code(text: str) -> Markup:

@@ -37,6 +37,13 @@ const dtef = (() => {
     return waiting.get(path);
   }
 
+  // an isolate of direction that a text leaves open takes the end of its element for its own
+  function closed(text) {
+    let depth = 0;
+    for (const [mark] of text.matchAll(/[\u2066-\u2069]/g)) depth = mark === "\u2069" ? Math.max(0, depth - 1) : depth + 1;
+    return text + "\u2069".repeat(depth);
+  }
+
   // --- elements: make("p", {class: "soft"}, "text", child); texts are never read as HTML
   function make(name, attributes = {}, ...children) {
     const element = document.createElement(name);
@@ -44,7 +51,7 @@ const dtef = (() => {
       if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
       else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, value === true ? "" : value);
     }
-    element.append(...children.filter((one) => one !== null && one !== undefined));
+    element.append(...children.filter((one) => one !== null && one !== undefined).map((one) => typeof one === "string" ? closed(one) : one));
     return element;
   }
 

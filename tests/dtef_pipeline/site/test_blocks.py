@@ -34,7 +34,7 @@ from dtef_pipeline.site.content import (
 )
 from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.site.paths import file_names
-from dtef_pipeline.site.rendering import environment, render_data, script_json
+from dtef_pipeline.site.rendering import close_isolates, environment, render_data, script_json
 
 COLUMNS = (
     Column("name", "Name"),
@@ -148,3 +148,19 @@ def test_plain_names_stay() -> None:
 def test_unknown_is_what_has_no_value() -> None:
     assert all(map(is_unknown, (None, "", [], float("nan"), pd.NaT, Estimate(float("nan")))))
     assert not any(map(is_unknown, (0, False, 0.0, "0", Estimate(0.0), np.float64(0))))
+
+
+@pytest.mark.parametrize(
+    ("text", "closed"),
+    [
+        ("plain", "plain"),
+        ("\u2066a", "\u2066a\u2069"),
+        ("\u2066\u2067a\u2069", "\u2066\u2067a\u2069\u2069"),
+        ("\u2069\u2068a", "\u2069\u2068a\u2069"),
+        ("\u2066a\u2069", "\u2066a\u2069"),
+        (7, "7"),
+    ],
+)
+def test_a_text_closes_every_isolate_that_it_opens(text: object, closed: str) -> None:
+    """An isolate left open took the end of its element for its own, and turned the texts behind it."""
+    assert close_isolates(text) == closed
