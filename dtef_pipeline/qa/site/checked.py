@@ -109,7 +109,9 @@ def pass_section(scores: QaScores) -> Section:
         return Section("pass-at-k", "pass@k", [])
     best = max(rows, key=lambda row: (row["k"], row["value"].value))
     answer = f"Best at k = {best['k']}: {best['model']}, {show(best['value'], 'score')}."
-    return Section("pass-at-k", "pass@k", [Table("Programs that pass", _PROGRAM_COLUMNS, rows, first=15)], answer, _PROGRAMS_HOW)
+    return Section(
+        "pass-at-k", "pass@k", [Table("Programs that pass", _PROGRAM_COLUMNS, rows, first=15)], answer, _PROGRAMS_HOW
+    )
 
 
 def retrieval_section(scores: QaScores, suite: str) -> Section:

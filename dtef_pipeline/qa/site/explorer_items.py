@@ -27,98 +27,72 @@ _RESPONSE_NAME = ("at", "condition", "model_variant", "draw", "snapshot")
 """What a response is found by; `at`: the place of its item in the suite."""
 
 
-def _cut(name: str, most: int = OTHER_CHARACTERS) -> str:
-    """A wanted column whose text is cut."""
-    return f"{name}=CASE WHEN length({name}) > {most} THEN left({name}, {most - 1}) || '…' ELSE {name} END"
-
-
 class _StoredPart(NamedTuple):
     """Rows that belong to an item or to a response of it."""
 
     table: str
-    wanted: tuple[str, ...]
+    columns: str
+    """Names; behind a colon the characters that are kept of a text, or of each text of a list."""
     order: tuple[str, ...] = ()
     is_large: bool = True
     """Whether they are read of the items alone whose responses are kept."""
+    computed: tuple[str, ...] = ()
+    """Further columns: `name=expression`."""
+
+    @property
+    def wanted(self) -> list[str]:
+        """The columns as `StoredRows` takes them."""
+        return [*(_wanted(*column.split(":")) for column in self.columns.split()), *self.computed]
 
 
+def _wanted(name: str, most: str = "", lists: str = "") -> str:
+    if lists:
+        return f"{name}=[left(one, {most}) FOR one IN {name}]"
+    return f"{name}=CASE WHEN length({name}) > {most} THEN left({name}, {most} - 1) || '…' ELSE {name} END" if most else name
+
+
+_NAMED = " ".join(_RESPONSE_NAME)
 _ITEM_ROWS = _StoredPart(
     "qa_items",
-    (
-        *("at", "type"),
-        _cut("text", ITEM_CHARACTERS),
-        "options",
-        "reference",
-        _cut("solution"),
-        "quotes",
-        "flags",
-        "source_line",
-    ),
+    f"at type text:{ITEM_CHARACTERS} options:{ITEM_CHARACTERS}:list reference solution:800 quotes flags source_line",
     ("position",),
     is_large=False,
 )
-_ASKED_ROWS = _StoredPart("qa_prompts", ("at", "condition", "option_order", "n_examples"), ("condition",), is_large=False)
+_ASKED_ROWS = _StoredPart("qa_prompts", "at condition option_order", ("condition",), is_large=False)
 _CONTEXT_ROWS = _StoredPart(
     "qa_context",
-    ("at", "part", "condition", "rank", "doc_id", "holds_quote", "problem", _cut("page_content", CHUNK_CHARACTERS)),
+    f"at part condition rank doc_id holds_quote problem page_content:{CHUNK_CHARACTERS}",
     ("condition", "rank"),
 )
 _RESPONSE_ROWS = _StoredPart(
     "qa_responses",
-    (
-        *(*_RESPONSE_NAME, "call_status", "finish_reason", _cut("error"), "length=length(response)"),
-        f"text=CASE WHEN is_kept THEN left(response, {RESPONSE_CHARACTERS}) END",
-    ),
+    f"{_NAMED} call_status finish_reason error:800",
     _RESPONSE_NAME,
     is_large=False,
+    computed=("length=length(response)", f"text=CASE WHEN is_kept THEN left(response, {RESPONSE_CHARACTERS}) END"),
 )
 _SCORE_ROWS = _StoredPart(
     "qa_scores",
-    (*_RESPONSE_NAME, "scorer", "metric", "measured_by", "status", "score", "how", "flags", _cut("detail"), _cut("reason")),
+    f"{_NAMED} scorer metric measured_by status score how flags detail:800 reason:800",
     ("metric", "measured_by"),
     is_large=False,
 )
 _BESIDE_RESPONSES = {
     "judged": _StoredPart(
         "qa_judgements",
-        (
-            *(*_RESPONSE_NAME, "evaluator", "judge_model", "score", "reason", _cut("explanation"), "attempts", _cut("error")),
-            f"raw=CASE WHEN score IS NULL THEN [left(one, {OTHER_CHARACTERS}) FOR one IN raw] END",
-            "self_judged",
-        ),
+        f"{_NAMED} evaluator judge_model score reason explanation:800 attempts error:800 self_judged",
         ("evaluator", "judge_variant"),
+        computed=("raw=CASE WHEN score IS NULL THEN [left(one, 800) FOR one IN raw] END",),
     ),
-    "run": _StoredPart(
-        "qa_executions",
-        (*_RESPONSE_NAME, "verdict", _cut("message", RESPONSE_CHARACTERS), "wall_s", "isolation", "python", "flags"),
-    ),
+    "run": _StoredPart("qa_executions", f"{_NAMED} verdict message:{RESPONSE_CHARACTERS} wall_s isolation python flags"),
     "quoted": _StoredPart(
         "qa_citations",
-        (
-            *_RESPONSE_NAME,
-            "position",
-            _cut("source_index"),
-            "doc_id",
-            _cut("quote"),
-            "exact",
-            "relaxed",
-            "reason",
-            "begin",
-            "end",
-        ),
+        f"{_NAMED} source_index:800 doc_id quote:800 exact relaxed reason begin end",
         ("position",),
     ),
 }
-_DOCUMENT_COLUMNS = (
-    "part",
-    "doc_id",
-    _cut("page_content", CHUNK_CHARACTERS),
-    "name",
-    "project",
-    "geography",
-    "country",
-    "month",
-    "year",
+_DOCUMENT_ROWS = _StoredPart(
+    "qa_documents", f"part doc_id page_content:{CHUNK_CHARACTERS} name project geography country month year"
 )
 
 
@@ -169,20 +143,17 @@ class ItemReader:
         for item in batch:
             entry = _entry(item, found.get(item.at, {}), asked[item.at], said[item.at])
             shown = {chunk["doc_id"] for one in asked[item.at] for chunk in one.get("chunks", ())}
-            yield OpenedItem(
-                entry,
-                {name: self._documents[item.part, name] for name in sorted(shown) if (item.part, name) in self._documents},
-            )
+            known = [name for name in sorted(shown) if (item.part, name) in self._documents]
+            yield OpenedItem(entry, {name: self._documents[item.part, name] for name in known})
 
     @cached_property
     def _documents(self) -> dict[tuple[str, str], dict[str, Any]]:
         """The passages of the suite that were shown with any item, by part and id."""
-        source = "qa_documents"
-        if self._scores.rows.has("qa_context"):
-            source = "(SELECT * FROM qa_documents SEMI JOIN qa_context USING (suite, part, doc_id))"
-        if not self._scores.rows.has("qa_documents"):
+        rows = self._scores.rows
+        if not rows.has("qa_documents") or not rows.has("qa_context"):
             return {}
-        found = self._scores.rows.rows(source, _DOCUMENT_COLUMNS, {"suite": self._suite.suite}, ("part", "doc_id"))
+        shown = "(SELECT * FROM qa_documents SEMI JOIN qa_context USING (suite, part, doc_id))"
+        found = rows.rows(shown, _DOCUMENT_ROWS.wanted, {"suite": self._suite.suite})
         return {(str(row["part"]), row["doc_id"]): _document(row) for row in found}
 
     def _rows(self, rows: _StoredPart) -> list[StoredRow]:
@@ -213,7 +184,6 @@ class ItemReader:
         return _without_empty(
             way=self._places.ways[row["condition"] or ""],
             order=row["option_order"],
-            examples=row["n_examples"] or None,
             problem=next((one["problem"] for one in chunks if one["problem"]), None),
             chunks=[_plain_row(one, "part", "problem") for one in chunks if one["doc_id"] is not None],
         )

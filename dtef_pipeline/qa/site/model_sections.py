@@ -131,14 +131,17 @@ class ModelSections:
                 yield {"item": link, **texts, "others": one.others}
 
 
-_TEXT_BEGINNING = f"left({{}}, {WORST_CHARACTERS}) || CASE WHEN length({{}}) > {WORST_CHARACTERS} THEN '…' ELSE '' END"
+def _text_beginning(name: str) -> str:
+    return f"left({name}, {WORST_CHARACTERS}) || CASE WHEN length({name}) > {WORST_CHARACTERS} THEN '…' ELSE '' END"
+
+
 _WORST_TEXTS = f"""
-    SELECT r.suite::VARCHAR AS suite, r.part::VARCHAR AS part, r.item_id, r.model_variant, {_TEXT_BEGINNING.format("i.text", "i.text")} AS question,
-        CASE WHEN i.type = 'code' THEN NULL ELSE {_TEXT_BEGINNING.format("i.reference", "i.reference")} END AS expected,
-        {_TEXT_BEGINNING.format("r.response", "r.response")} AS response
-    FROM qa_responses r SEMI JOIN {SHOWN_RUNS} s ON {" AND ".join(f"r.{name} = s.{name}" for name in RUN_OF_A_PART)}
-    SEMI JOIN {_WANTED} w ON {" AND ".join(f"r.{name} = w.{name}" for name in ("suite", "part", "item_id", "model_variant"))}
-    SEMI JOIN {_WANTED}_main m ON r.suite = m.suite AND r.condition = m.condition
+    SELECT r.suite::VARCHAR AS suite, r.part::VARCHAR AS part, r.item_id, r.model_variant, {_text_beginning("i.text")} AS question,
+        CASE WHEN i.type = 'code' THEN NULL ELSE {_text_beginning("i.reference")} END AS expected,
+        {_text_beginning("r.response")} AS response
+    FROM qa_responses r SEMI JOIN {SHOWN_RUNS} USING ({", ".join(RUN_OF_A_PART)})
+    SEMI JOIN {_WANTED} USING (suite, part, item_id, model_variant)
+    SEMI JOIN {_WANTED}_main USING (suite, condition)
     LEFT JOIN qa_items i ON i.suite = r.suite AND i.part = r.part AND i.item_id = r.item_id
     WHERE r.draw = 0 ORDER BY ALL
 """
