@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dtef_pipeline.qa.site.family_site import SITE, read
+from dtef_pipeline.qa.site.family_site import QA_SITE, read
 from dtef_pipeline.qa.suite_boards import qa_boards
 from dtef_pipeline.site.build import site_files
 from dtef_pipeline.site.content import DataFile, Page
@@ -50,4 +50,4 @@ def items_of(data: Mapping[str, Any], suite: str) -> list[dict[str, Any]]:
 
 def qa_site_files(made: QaMade) -> dict[str, str]:
     """Every file of a site of this family alone."""
-    return dict(site_files(connected_qa(made.tables()), [SITE], {}, "Made today."))
+    return dict(site_files(connected_qa(made.tables()), [QA_SITE], {}, "Made today."))
