@@ -13,7 +13,7 @@ from dtef_pipeline.qa.site.boards import SuiteBoard, main_boards, suite_boards, 
 from dtef_pipeline.qa.site.checked import pass_section, validity_section
 from dtef_pipeline.qa.site.explorer import explorer_files, kept_share
 from dtef_pipeline.qa.site.human_names import part_title, suite_title
-from dtef_pipeline.qa.site.model_sections import ModelSections
+from dtef_pipeline.qa.site.model_sections import QaModelSections
 from dtef_pipeline.qa.site.suite_page import item_page, suite_page, suites_section
 from dtef_pipeline.qa.site.suite_scores import QaScores, SuiteScores
 from dtef_pipeline.qa.tables import QA_TABLES
@@ -63,7 +63,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
             validity_section(scores),
             Section("unscored", "Without a score", [Prose(missing)]),
         ],
-        of_model=ModelSections(scores, main).of_model,
+        of_model=QaModelSections(scores, main).of_model,
         item_scores=item_scores(scores),
         pages=lambda: _pages(scores, boards),
         data=[_items(scores), _findings(scores)],

@@ -29,7 +29,7 @@ _PART_SCORES = (
     Column("rank", "Rank", "count", always=True),
     Column("n_items", "Items", "count", more=True),
 )
-_WORST = (
+_WORST_COLUMNS = (
     Column("item", "Item"),
     Column("question", "Question", "long"),
     Column("expected", "Expected", "long"),
@@ -49,7 +49,7 @@ class WorstItem(NamedTuple):
     """Mean score of the other models; NaN: there are none."""
 
 
-class ModelSections:
+class QaModelSections:
     """Sections on each model; texts of all models are read at once."""
 
     def __init__(self, scores: QaScores, main: Mapping[str, SuiteBoard]) -> None:
@@ -120,7 +120,10 @@ class ModelSections:
         others = [row["others"] for row in rows if not is_unknown(row["others"])]
         answer = f"Wrong where the other models score {show(max(others), 'score')} on average." if others else ""
         return Section(
-            "worst", "items that it gets wrong", [Table("The most of each suite that others get right", _WORST, rows)], answer
+            "worst",
+            "items that it gets wrong",
+            [Table("The most of each suite that others get right", _WORST_COLUMNS, rows)],
+            answer,
         )
 
     def _worst_rows(self, name: str) -> Iterator[dict[str, Any]]:
