@@ -51,7 +51,7 @@ def _wanted(name: str, most: str = "", lists: str = "") -> str:
     return f"{name}=CASE WHEN length({name}) > {most} THEN left({name}, {most} - 1) || '…' ELSE {name} END" if most else name
 
 
-_RESPONSE_COLUMNS = " ".join(_RESPONSE_NAME)
+_NAMES_OF_RESPONSE = " ".join(_RESPONSE_NAME)
 _ITEM_ROWS = _StoredPart(
     "qa_items",
     f"at type text:{ITEM_CHARACTERS} options:{ITEM_CHARACTERS}:list reference solution:800 quotes flags source_line",
@@ -66,30 +66,30 @@ _CONTEXT_ROWS = _StoredPart(
 )
 _RESPONSE_ROWS = _StoredPart(
     "qa_responses",
-    f"{_RESPONSE_COLUMNS} call_status finish_reason error:800",
+    f"{_NAMES_OF_RESPONSE} call_status finish_reason error:800",
     _RESPONSE_NAME,
     is_large=False,
     computed=("length=length(response)", f"text=CASE WHEN is_kept THEN left(response, {RESPONSE_CHARACTERS}) END"),
 )
 _SCORE_ROWS = _StoredPart(
     "qa_scores",
-    f"{_RESPONSE_COLUMNS} scorer metric measured_by status score how flags detail:800 reason:800",
+    f"{_NAMES_OF_RESPONSE} scorer metric measured_by status score how flags detail:800 reason:800",
     ("metric", "measured_by"),
     is_large=False,
 )
 _BESIDE_RESPONSES = {
     "judged": _StoredPart(
         "qa_judgements",
-        f"{_RESPONSE_COLUMNS} evaluator judge_model score reason explanation:800 attempts error:800 self_judged",
+        f"{_NAMES_OF_RESPONSE} evaluator judge_model score reason explanation:800 attempts error:800 self_judged",
         ("evaluator", "judge_variant"),
         computed=("raw=CASE WHEN score IS NULL THEN [left(one, 800) FOR one IN raw] END",),
     ),
     "run": _StoredPart(
-        "qa_executions", f"{_RESPONSE_COLUMNS} verdict message:{RESPONSE_CHARACTERS} wall_s isolation python flags"
+        "qa_executions", f"{_NAMES_OF_RESPONSE} verdict message:{RESPONSE_CHARACTERS} wall_s isolation python flags"
     ),
     "quoted": _StoredPart(
         "qa_citations",
-        f"{_RESPONSE_COLUMNS} source_index:800 doc_id quote:800 exact relaxed reason begin end",
+        f"{_NAMES_OF_RESPONSE} source_index:800 doc_id quote:800 exact relaxed reason begin end",
         ("position",),
     ),
 }

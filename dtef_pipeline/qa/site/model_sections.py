@@ -29,7 +29,7 @@ _PART_SCORES = (
     Column("rank", "Rank", "count", always=True),
     Column("n_items", "Items", "count", more=True),
 )
-_WORST_COLUMNS = (
+_MISSED_ITEM_COLUMNS = (
     Column("item", "Item"),
     Column("question", "Question", "long"),
     Column("expected", "Expected", "long"),
@@ -122,7 +122,7 @@ class QaModelSections:
         return Section(
             "worst",
             "items that it gets wrong",
-            [Table("The most of each suite that others get right", _WORST_COLUMNS, rows)],
+            [Table("The most of each suite that others get right", _MISSED_ITEM_COLUMNS, rows)],
             answer,
         )
 
