@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +13,7 @@ from dtef_pipeline.qa.site.boards import SuiteBoard
 from dtef_pipeline.qa.site.checked import compared_section, retrieval_section
 from dtef_pipeline.qa.site.human_names import part_title, suite_title
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, QaScores, SuiteScores
-from dtef_pipeline.site.content import Column, Link, Page, Section, Table, TemplateBlock
+from dtef_pipeline.site.content import Column, Fold, Link, Page, Section, Table, TemplateBlock, is_unknown
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page
 from dtef_pipeline.site.verdict_sentences import best_of_models
@@ -44,7 +44,7 @@ def suite_page(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard
     )
     answer = best_of_models(main.board) if main else f"{counted(len(suite.items), 'item')}; no model is on a board yet."
     sections = [
-        *_cuts(scores, suite, main),
+        *_cuts(scores, suite, boards),
         hardest_section(suite),
         _explorer(suite, share),
         retrieval_section(scores, suite.suite),
@@ -60,36 +60,43 @@ def suite_page(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard
     )
 
 
-def _cuts(scores: QaScores, suite: SuiteScores, main: SuiteBoard | None) -> list[Section]:
-    if main is None:
-        return []
-    found = main.of_cut(scores.board)
-    parts, clusters = (found[found["cut"] == cut] for cut in ("part", "cluster"))
-    sections = []
-    if len({*parts["part"]}) > 1:
-        sections.append(_heat(suite, main, parts, "part", "By part"))
-    if len({*clusters["cluster"]}) > 1 and not {*clusters["cluster"]} <= {*parts["part"]}:
-        sections.append(_heat(suite, main, clusters, "cluster", "By transcript"))
-    return sections
+def _cuts(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard]) -> Iterator[Section]:
+    """Models by part and by transcript: on the main board, and folded on the others."""
+    parts = {*suite.items["part"]}
+    for cut, title in (("part", "By part"), ("cluster", "By transcript")):
+        found = [(board, own) for board in boards if len({*(own := _of_cut(scores, board, cut))[cut]}) > 1]
+        if found and (cut == "part" or not {*found[0][1][cut]} <= parts):
+            (main, own), *others = found
+            folds = [Fold(board.board.title, [_heat(suite, board, rows, cut)]) for board, rows in others]
+            table = _heat(suite, main, own, cut)
+            yield Section(f"by-{cut}", title, [table, *folds], _hardest_and_easiest(table.rows))
 
 
-def _heat(suite: SuiteScores, main: SuiteBoard, found: pd.DataFrame, by: str, title: str) -> Section:
-    """Parts down, models across, the best model first; cells are shaded by their score."""
-    names = [row.model for row in main.board.rows]
-    columns = [Column("place", title.removeprefix("By ").capitalize()), Column("n", "Items", "count")]
+def _of_cut(scores: QaScores, board: SuiteBoard, cut: str) -> pd.DataFrame:
+    return board.of_cut(scores.board[scores.board["cut"] == cut])
+
+
+def _heat(suite: SuiteScores, of: SuiteBoard, found: pd.DataFrame, by: str) -> Table:
+    """Parts down, the hardest first, models across, the best first; cells are shaded by their score."""
+    names = [row.model for row in of.board.rows]
+    columns = [Column("place", "Part" if by == "part" else "Transcript"), Column("n", "Items", "count")]
     columns += [
         Column(f"m{at}", name, "score", heat=True, more=at >= MODELS_SHOWN, always=True) for at, name in enumerate(names)
     ]
     rows = [_heat_row(suite, names, str(place), own, by) for place, own in found.groupby(by, sort=True)]
-    means = {row["_name"]: row["_mean"] for row in rows if row["_mean"] is not None}
-    ordered = sorted(means, key=lambda place: means[place])
-    ends = [f"{place}, {show(means[place], 'score')}" for place in (ordered[0], ordered[-1])] if ordered else []
-    differ = bool(ends) and means[ordered[0]] < means[ordered[-1]]
-    answer = f"Hardest: {ends[0]} on average; easiest: {ends[1]}." if differ else ""
-    rows.sort(key=lambda row: means.get(row["_name"], 2.0))
+    rows.sort(key=lambda row: (is_unknown(row["_mean"]), row["_mean"]))
     known = found["score"].dropna()
     shades = (float(known.min()), float(known.max())) if len(known) and known.min() < known.max() else (0.0, 1.0)
-    return Section(f"by-{by}", title, [Table(main.board.measure, columns, rows, first=15, shades=shades)], answer)
+    return Table(of.board.measure, columns, rows, first=15, shades=shades)
+
+
+def _hardest_and_easiest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What rows of the heat table say, which stand in the order of their means."""
+    known = [row for row in rows if not is_unknown(row["_mean"])]
+    if not known or known[0]["_mean"] == known[-1]["_mean"]:
+        return ""
+    ends = [f"{row['_name']}, {show(row['_mean'], 'score')}" for row in (known[0], known[-1])]
+    return f"Hardest: {ends[0]} on average; easiest: {ends[1]}."
 
 
 def _heat_row(suite: SuiteScores, names: Sequence[str], place: str, own: pd.DataFrame, by: str) -> dict[str, Any]:
@@ -103,7 +110,7 @@ def _heat_row(suite: SuiteScores, names: Sequence[str], place: str, own: pd.Data
         "n": int(own["n_items"].max()),
         **cells,
         "_name": title,
-        "_mean": None if pd.isna(mean) else float(mean),
+        "_mean": float(mean),
     }
 
 
