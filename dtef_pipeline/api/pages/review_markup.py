@@ -6,14 +6,9 @@ from typing import NamedTuple
 
 from dtef_pipeline.api.pages.elements import Content, Html, element, html
 from dtef_pipeline.preference.blinded_pair import BlindedPair
+from dtef_pipeline.preference.vote_words import CONFIDENCE_TITLE, CONFIDENCE_WORDS, JUSTIFICATION_TITLE, PREFERRED_TITLE
 from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
-from dtef_pipeline.report.vote_fields import (
-    CONFIDENCE_TITLE,
-    CONFIDENCE_WORDS,
-    JUSTIFICATION_TITLE,
-    PREFERRED_TITLE,
-    choice_fields,
-)
+from dtef_pipeline.site.vote_page import choice_fields
 from dtef_pipeline.text.counted import counted
 from resources.votes.waiting_pairs import ReviewerProgress
 
@@ -82,11 +77,10 @@ def _written(name: str, text: str) -> Html:
 
 def vote_bar(form: FilledForm, said: Content, is_fault: bool) -> Html:
     """The form of a vote. `said`: what became of the vote before, or is wrong with this one."""
-    needed = " required"
     fields = element(
         "div",
-        Html(choice_fields(PREFERRED_TITLE, "choice", _PREFERRED_WORDS, form.choice, needed)),
-        Html(choice_fields(CONFIDENCE_TITLE, "confidence", CONFIDENCE_WORDS, form.confidence, needed)),
+        Html(choice_fields(PREFERRED_TITLE, "choice", _PREFERRED_WORDS, form.choice)),
+        Html(choice_fields(CONFIDENCE_TITLE, "confidence", CONFIDENCE_WORDS, form.confidence)),
         _reason(form.justification),
         class_="fields",
     )

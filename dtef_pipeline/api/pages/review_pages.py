@@ -33,7 +33,7 @@ from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
 from dtef_pipeline.preference.blinded_pair import BlindedPair
-from dtef_pipeline.report.vote_fields import VOTE_FIELD_TITLES, VOTE_TITLE
+from dtef_pipeline.preference.vote_words import VOTE_FIELD_TITLES, VOTE_TITLE
 from dtef_pipeline.text.counted import counted
 from resources.votes.vote_queries import refuse_judge
 

@@ -12,6 +12,7 @@ from dtef_pipeline.api.etags import tagged_answer, weak_etag
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.report.page import PAGE_SCRIPT
 from dtef_pipeline.report.style import style_sheet
+from dtef_pipeline.site.vote_page import vote_style
 
 STYLE_SHEET = "api.css"
 """Begins with the rules of the reports, so that both look alike."""
@@ -61,4 +62,4 @@ def _static_file(content: str, media_type: str) -> StaticFile:
 def _rules_before(name: str) -> str:
     if name == STYLE_SHEET:
         return f"{style_sheet(())}\n"
-    return files("dtef_pipeline.report").joinpath("vote_page.css").read_text(encoding="utf-8") if name == REVIEW_STYLE else ""
+    return vote_style() if name == REVIEW_STYLE else ""

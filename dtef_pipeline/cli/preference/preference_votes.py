@@ -24,7 +24,7 @@ from dtef_pipeline.preference.paired_csv import read_pairs_csv
 from dtef_pipeline.preference.vote_records import pair_record, response_record
 from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.report.vote_page import vote_page
+from dtef_pipeline.site.vote_page import vote_page
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.printable import printable
 from resources.known_models import known_models

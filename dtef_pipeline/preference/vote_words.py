@@ -1,9 +1,8 @@
-"""The fields of a vote as markup: with the same words on a page without a server and on a server's."""
+"""The words of the fields of a vote, the same on a page without a server and on a server's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 
 from dtef_pipeline.preference.votes import MOST_CONFIDENT
 
@@ -20,12 +19,3 @@ CONFIDENCE_WORDS: Mapping[str, str] = {
     for place in range(1, MOST_CONFIDENT + 1)
 }
 """By value of the field, what stands beside it."""
-
-
-def choice_fields(title: str, name: str, words: Mapping[str, str], chosen: str | None = None, further: str = "") -> str:
-    """One radio button per value under a title. `chosen`: the value that is; `further`: attributes of each button, as markup."""
-    radios = "".join(
-        f'<label><input type="radio" name="{name}" value="{value}"{further}{" checked" if value == chosen else ""}> {escape(said)}</label>'
-        for value, said in words.items()
-    )
-    return f'<div class="choices" role="radiogroup" aria-labelledby="of-{name}"><b id="of-{name}">{escape(title)}</b>{radios}</div>'
