@@ -18,7 +18,7 @@ from dtef_pipeline.games.site.words import per_unit
 from dtef_pipeline.site.content import Column, Estimate, is_unknown, table_rows
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 
 GAME_BOARD_HOW = (
     "A score is the mean reward over all episodes, against all opponents. Its interval goes by seeds: all seats, opponents and draws of one "
@@ -140,7 +140,9 @@ def verdict(played: Sequence[PlayedBoard]) -> str:
     interval = f" ({show_interval(best.score)})" if show_interval(best.score) else ""
     among = f", best of {len(board.models)} models" if len(board.models) > 1 else ""
     score = f"{show(best.score)}{per_unit(found.unit)} per episode{interval}{among}"
-    return f"{board.title}: {best.model} makes {score}{_beside_baselines(found, persona, board)}."
+    lacking = [row.model for row in board.rows if not row.is_reference and row.rank is None]
+    left = f" Not ranked, as they lack games: {and_more(lacking, 3)}." if lacking else ""
+    return f"{board.title}: {best.model} makes {score}{_beside_baselines(found, persona, board)}.{left}"
 
 
 def _beside_baselines(found: ScenarioResults, persona: str, board: RankedBoard) -> str:

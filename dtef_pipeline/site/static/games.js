@@ -40,11 +40,11 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 
   // --- one episode
-  const said = (text) => make("div", {class: "said", dir: "auto"}, text);
+  const said = (text) => make("div", {class: "said", dir: "auto", tabindex: "0"}, text);
   const folded = (title, ...parts) => make("details", {}, make("summary", {}, title), ...parts);
   function written([plan, action, after]) {
     const parts = [plan && plan + "\n", action && make("mark", {}, action), after && "\n" + after].filter(Boolean);
-    return make("div", {class: "said", dir: "auto"}, ...(parts.length ? parts : ["(no text)"]));
+    return make("div", {class: "said", dir: "auto", tabindex: "0"}, ...(parts.length ? parts : ["(no text)"]));
   }
   function moveOf(episode, move, at) {
     const isWrong = !["legal", "baseline"].includes(move.kind);
