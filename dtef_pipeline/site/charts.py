@@ -30,7 +30,9 @@ def intervals() -> dict[str, Any]:
     """A dot and its interval for each row, in their order: `label`, `value`, `low`, `high`."""
     numbers = [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("value", "low", "high")]
     base = alt.Chart(_ROW_DATA).encode(y=alt.Y("label:N", sort=None, axis=_UNTITLED), tooltip=["label:N", *numbers])
-    interval = base.mark_bar(size=3, opacity=0.6, aria=False).encode(x=alt.X("low:Q", scale=_VALUE_SCALE, title=None), x2="high:Q")
+    interval = base.mark_bar(size=3, opacity=0.6, aria=False).encode(
+        x=alt.X("low:Q", scale=_VALUE_SCALE, title=None), x2="high:Q"
+    )
     dot = base.mark_point(filled=True, size=70, opacity=1).encode(x=alt.X("value:Q", scale=_VALUE_SCALE), href="href:N")
     return _definition(alt.layer(interval, dot, _lines()).properties(height=alt.Step(24)))
 

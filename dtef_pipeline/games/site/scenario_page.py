@@ -47,7 +47,8 @@ def scenario_pages(
         episodes_section(found, listed),
         _rules(found),
     ]
-    yield Page(found.path, found.title, _answer(found, boards), sections, CRUMBS, _introduction(found), scripts=("games.js",))
+    described = found.pack.manifest.description if found.pack else "This scenario is not installed any more."
+    yield Page(found.path, found.title, _answer(found, boards), sections, CRUMBS, described, scripts=("games.js",))
     yield from transcript_files(found, listed)
 
 
@@ -63,13 +64,6 @@ def _answer(found: ScenarioResults, boards: Sequence[PlayedBoard]) -> str:
     return f"No model has played yet; the best of {among}, {best['player']}, makes {mean}{per_unit(found.unit)} per episode."
 
 
-def _introduction(found: ScenarioResults) -> str:
-    """What the scenario is, and which version is shown."""
-    described = found.pack.manifest.description if found.pack else "This scenario is not installed any more."
-    older = f" This is version {found.version}; earlier ones are in the tables." if found.older else ""
-    return f"{described}{older}"
-
-
 def _rules(found: ScenarioResults) -> Section:
     if found.pack is None:
         return Section("rules", "Rules", [])
@@ -78,6 +72,7 @@ def _rules(found: ScenarioResults) -> Section:
     illegal = "it forfeits" if manifest.on_illegal == "forfeit" else "a move is made for it"
     facts = {
         "Version": f"{manifest.version}{other}",
+        "Earlier versions, which are never averaged with it": ", ".join(map(str, found.older)),
         "Status": manifest.status,
         "Seats": ", ".join(manifest.seats),
         "Reward": unit_in_words(found.pack.scenario.unit),
