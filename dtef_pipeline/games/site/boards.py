@@ -76,7 +76,6 @@ def board_of(found: ScenarioResults, persona: str) -> RankedBoard:
 
 def _have_same_games(found: ScenarioResults, rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether a row is of a model that has every game which any model of these rows has; without episodes, which any player has."""
-
     if not len(found.episodes):
         return ~rows["is_baseline"] & ~(rows[PLAYED_COVERAGE] < 1)
     games = found.episodes.groupby(PLAYER_KEYS)["item_id"].agg(set).to_dict()
@@ -151,7 +150,6 @@ def _beside_baselines(found: ScenarioResults, persona: str, board: RankedBoard) 
     if not baselines:
         return ""
     best = board.models[0]
-
     player = found.labels.as_persona(best.model, persona)
     words = [in_words(against(found.rewards, player, row.model)) for row in baselines]
     beaten, n = words.count("better"), len(baselines)

@@ -73,7 +73,6 @@ def game_words(found: ScenarioResults, row: dict[Any, Any]) -> str:
     seats = found.pack.manifest.seats if found.pack else ()
     seat = seats[row["seat"]] if row["seat"] < len(seats) else str(row["seat"])
     parts = [f"seed {row['cluster']}", *([f"seat {seat}"] if len(seats) != 1 else [])]
-
     opponent = found.labels.opponent(row["opponent"]).removesuffix(" (baseline)")
     return ", ".join([*parts, *([f"against {opponent}"] if opponent else [])])
 
@@ -87,6 +86,7 @@ def episodes_section(found: ScenarioResults, listed: pd.DataFrame) -> Section:
         "players": sorted(set(listed["player"]), key=str.casefold),
         "outcomes": sorted({row["outcome"] for row in rows}),
         "files": [_file_path(found, at) for at in range(-(-len(rows) // _EPISODES_A_FILE))],
+        "in_file": _EPISODES_A_FILE,
         "games": dict(zip(ids, listed["item_id"], strict=True)),
     }
     played = len(found.episodes)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import duckdb
 import pandas as pd
@@ -60,7 +61,8 @@ _GAME_METHOD = (
     "count of a metric over the sum of what they could count. Its 95% interval takes seeds whole (jackknife of clusters); shares with one "
     "episode a seed have Wilson's. There is none below 5 seeds.",
     "Two players are compared on the games that both played: the mean difference of rewards with its interval by seeds. Better or worse: 0 is "
-    "outside the interval. Rank ranges of boards tell only models apart whose intervals do not overlap, which is careful.",
+    "outside the interval, which is not widened for the number of comparisons. Rank ranges of boards tell only models apart whose intervals "
+    "do not overlap.",
     "Models that lack games which others have are not ranked; the page of a scenario compares all players on the games that all of them have.",
     "The composite score is the arithmetic mean of metrics on 0-1, each turned so that higher is better, with the weights of the manifest. A "
     "missing part makes it missing, except of a player that forfeited every episode, for whom it counts as the worst.",
@@ -121,7 +123,6 @@ def games_site(known: KnownGames) -> FamilySite:
 def _pages(
     scenarios: Sequence[ScenarioResults], boards: Boards, listed: Mapping[str, pd.DataFrame], known: KnownGames
 ) -> Iterator[Page | DataFile]:
-
     for found in scenarios:
         yield from scenario_pages(found, boards[found.name], listed[found.name], known.personas)
 
@@ -195,7 +196,7 @@ def _game_reward(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
         "model": row["name"],
         "item": f"{found.name}/{row['item_id']}/{row['as_persona']}",
         "label": f"{found.title}, {game_words(found, row)}{as_persona}, reward in {found.unit}",
-        "page": f"{found.path}#game={row['item_id']}",
+        "page": f"{found.path}#game={quote(row['item_id'], safe='')}",
         "score": row["reward"],
     }
 

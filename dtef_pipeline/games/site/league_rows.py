@@ -32,6 +32,7 @@ from dtef_pipeline.games.tables import PERSONA_RESULTS
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.site.content import Link
+from dtef_pipeline.site.paths import file_names
 
 FAMILY_ORDER = ("expected value", "composite", "efficacy", "efficiency", "risk", "social", "safety", "form")
 PLAYER_KEYS = ["persona", "model", "model_variant", "snapshot"]
@@ -40,8 +41,6 @@ _STATES = (
     "(SELECT league, scenario, version, persona, model, model_variant, status, reason, count(*) AS n FROM episodes "
     "WHERE status <> 'played' GROUP BY ALL)"
 )
-
-
 _OF_EPISODE = (
     *("league", "scenario", "version", "episode_id", "item_id", *PLAYER_KEYS, "opponent", "cluster", "draw", "seat"),
     *("outcome", "reward", "n_turns", "illegal", "refused", "forfeits", "defaults", "flags"),
@@ -56,6 +55,8 @@ class ScenarioResults:
 
     name: str
     """League and scenario."""
+    path: str
+    """Its page."""
     version: int
     rows: StoredRows
     labels: PlayerLabels
@@ -73,11 +74,6 @@ class ScenarioResults:
     @property
     def title(self) -> str:
         return scenario_title(self.name)
-
-    @property
-    def path(self) -> str:
-        """Its page."""
-        return f"games/scenarios/{self.name.replace('/', '.')}.html"
 
     @property
     def link(self) -> Link:
@@ -160,9 +156,12 @@ def played_scenarios(rows: StoredRows, known: KnownGames) -> list[ScenarioResult
     noted = with_unplayed if all(map(rows.has, UNPLAYED_READS)) else lambda _, found: all_played(found)
     results, shared = (_with_players(ranked_players(noted(connection, one)), labels) for one in (covered, shared))
     met = results[(results["metric"] == EXPECTED_RETURN) & (results["opponent"] != ALL_OPPONENTS)]
+    versions = _versions(rows, results)
+    files = file_names(name.replace("/", ".") for name in versions)
     return [
         ScenarioResults(
             name,
+            f"games/scenarios/{files[name.replace('/', '.')]}.html",
             found[-1],
             rows,
             labels,
@@ -172,7 +171,7 @@ def played_scenarios(rows: StoredRows, known: KnownGames) -> list[ScenarioResult
             found[:-1],
             _of(shared, name),
         )
-        for name, found in sorted(_versions(rows, results).items())
+        for name, found in sorted(versions.items())
     ]
 
 
@@ -184,11 +183,9 @@ def _of_unlike_games(covered: pd.DataFrame) -> pd.DataFrame:
 
 def _versions(rows: StoredRows, results: pd.DataFrame) -> dict[str, list[int]]:
     """Of each scenario the versions that were played, the one that the pages show last."""
-    played: dict[str, set[int]] = {}
+    keys, played = ("league", "scenario", "version"), dict[str, set[int]]()
     for table in filter(rows.has, _TABLES_OF_VERSIONS):
-        for row in rows.rows(
-            f"(SELECT DISTINCT league, scenario, version FROM {table})", ("league", "scenario", "version"), {}
-        ):
+        for row in rows.rows(f"(SELECT DISTINCT {', '.join(keys)} FROM {table})", keys, {}):
             played.setdefault(f"{row['league']}/{row['scenario']}", set()).add(int(row["version"]))
     names = results["league"] + "/" + results["scenario"]
     shown = dict(zip(names, results["version"].astype(int), strict=True))

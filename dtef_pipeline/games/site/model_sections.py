@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -90,20 +91,13 @@ def _rank_words(row: dict[str, Any]) -> str:
 
 
 def _ranks(found: ScenarioResults) -> Iterator[dict[str, Any]]:
-    """The rank of each model by each metric of which one side is better and on which players differ, but for the spread of rewards."""
+    """The rank of each model by each metric that can say it is strong or weak, and on which players differ."""
     for metric in found.metrics:
         rows = found.of_metric(metric)
-        side, family = str(rows["direction"].iloc[0]), str(rows["family"].iloc[0])
-        if (
-            side not in SIDE_WORDS
-            or metric == VOLATILITY
-            or (family == FORM_FAMILY and metric not in _COUNTED_FORMS)
-            or rows["mean"].nunique() < 2
-        ):
+        if not _says_strength(metric, rows):
             continue
-        placed = rows.assign(place=places(rows, pd.Series(True, index=rows.index)))
-        n = int(placed["place"].notna().sum())
-        for row in table_rows(placed[placed["place"].notna() & ~placed["is_baseline"]]):
+        place = places(rows, pd.Series(True, index=rows.index))
+        for row in table_rows(rows.assign(place=place)[place.notna() & ~rows["is_baseline"]]):
             yield {
                 "name": row["name"],
                 "scenario": found.link,
@@ -111,11 +105,22 @@ def _ranks(found: ScenarioResults) -> Iterator[dict[str, Any]]:
                 "persona": row["as_persona"],
                 "value": mean_of(row),
                 "rank": int(row["place"]),
-                "of": n,
-                "side": SIDE_WORDS[side],
+                "of": int(place.notna().sum()),
+                "side": SIDE_WORDS[row["direction"]],
                 "unit": row["unit"],
-                "share": float(((placed["place"] < row["place"]).sum() + (placed["place"] == row["place"]).sum() / 2) / n),
+                "share": float(((place < row["place"]).sum() + (place == row["place"]).sum() / 2) / place.notna().sum()),
             }
+
+
+def _says_strength(metric: str, rows: pd.DataFrame) -> bool:
+    """Whether one side of it is better; neither the spread of rewards nor most of the form of play says what a model can do."""
+    is_form = rows["family"].iloc[0] == FORM_FAMILY and metric not in _COUNTED_FORMS
+    return (
+        rows["direction"].iloc[0] in SIDE_WORDS
+        and metric != VOLATILITY
+        and not is_form
+        and rows["mean"].max() > rows["mean"].min()
+    )
 
 
 def _against_baselines(scenarios: Sequence[ScenarioResults], name: str) -> Section:
@@ -135,22 +140,19 @@ def _against_baselines(scenarios: Sequence[ScenarioResults], name: str) -> Secti
 
 
 def _differences(found: ScenarioResults, name: str) -> Iterator[dict[str, Any]]:
-    baselines = found.of_metric()
-    baselines = baselines[baselines["is_baseline"]]
-
     players = found.of_metric()
-    for row in table_rows(players[players["name"] == name]):
-        for player in baselines["player"]:
-            difference = against(found.rewards, row["player"], player)
-            if difference.value is not None:
-                yield {
-                    "scenario": found.link,
-                    "baseline": player.removesuffix(" (baseline)"),
-                    "persona": row["as_persona"],
-                    "difference": difference,
-                    "verdict": in_words(difference),
-                    "unit": found.unit,
-                }
+    own, baselines = players[players["name"] == name], players[players["is_baseline"]]
+    for row, baseline in product(table_rows(own), baselines["player"]):
+        difference = against(found.rewards, row["player"], baseline)
+        if difference.value is not None:
+            yield {
+                "scenario": found.link,
+                "baseline": baseline.removesuffix(" (baseline)"),
+                "persona": row["as_persona"],
+                "difference": difference,
+                "verdict": in_words(difference),
+                "unit": found.unit,
+            }
 
 
 def _worst(scenarios: Sequence[ScenarioResults], listed: Mapping[str, pd.DataFrame], name: str) -> Section:

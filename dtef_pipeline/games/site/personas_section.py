@@ -22,12 +22,7 @@ _PERSONA_COLUMNS = (
     Column("model", "Model", always=True),
     Column("persona", "Persona", always=True),
     Column("mean", "Mean reward", "score"),
-    Column(
-        "difference",
-        "Change",
-        "signed",
-        "Mean reward as the persona less that as itself, on the same games",
-    ),
+    Column("difference", "Change", "signed", "Mean reward as the persona less that as itself, on the same games"),
     Column("verdict", "Verdict", always=True),
     Column("status", "Status", meaning="What the file of the persona says of it today"),
 )
@@ -40,7 +35,6 @@ def persona_rows(found: ScenarioResults) -> list[dict[str, Any]]:
 
 
 def _persona_row(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
-
     difference = against(found.rewards, row["player"], row["name"])
     return {
         "scenario": found.link,

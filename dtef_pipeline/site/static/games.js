@@ -3,7 +3,7 @@
 document.addEventListener("DOMContentLoaded", () => {
   const {make} = dtef, holder = document.getElementById("episode-files"), place = document.getElementById("episode");
   if (!holder) return;
-  const {files, games} = JSON.parse(holder.textContent), ids = Object.keys(games), A_FILE = Math.ceil(ids.length / files.length);
+  const {files, games, in_file} = JSON.parse(holder.textContent), ids = Object.keys(games);
   const list = document.getElementById("episode-list"), rows = [...list.querySelectorAll("tbody tr")];
   const fields = {player: document.getElementById("choose-player"), outcome: document.getElementById("choose-outcome")};
   const every = document.getElementById("every-game"), idOf = (row) => row.querySelector("a").hash.split("=")[1];
@@ -74,7 +74,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const mine = ++turn;
     if (!(id in games)) return;
     dtef.remember("episode", id);
-    const file = files[Math.floor(ids.indexOf(id) / A_FILE)];
+    const file = files[Math.floor(ids.indexOf(id) / in_file)];
     const found = await dtef.load(file).then((held) => shown(id, held[id]), (error) => make("p", {class: "alarm"}, String(error.message)));
     if (mine !== turn) return;
     place.replaceChildren(found);

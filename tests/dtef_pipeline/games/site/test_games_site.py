@@ -295,12 +295,13 @@ def test_of_many_episodes_a_seeded_sample_is_listed_with_the_extremes_of_each_pl
 
 
 def test_the_list_has_the_file_of_each_episode(files: Mapping[str, str]) -> None:
-    """The page's script finds an episode by its place in the list: 20 to a file."""
-    (holder,) = [json.loads(one) for one in ReadPage(files[KUHN]).scripts if one.startswith('{"files"')]
-    ids = list(holder["games"])
-    for at, path in enumerate(holder["files"]):
-        assert list(data_of(files[path])) == ids[at * 20 : (at + 1) * 20]
-    assert re.findall(r"#episode=([0-9a-f]+)", files[KUHN]) == ids
+    """The page's script finds an episode by its place in the list."""
+    for page in (KUHN, "games/scenarios/solitaire.thirteen.html"):
+        (holder,) = [json.loads(one) for one in ReadPage(files[page]).scripts if one.startswith('{"files"')]
+        ids, size = list(holder["games"]), holder["in_file"]
+        for at, path in enumerate(holder["files"]):
+            assert list(data_of(files[path])) == ids[at * size : (at + 1) * size]
+        assert re.findall(r"#episode=([0-9a-f]+)", files[page]) == ids
 
 
 def test_the_table_is_shown_for_a_scenario_that_plays_anothers_engine(kuhn: Tables) -> None:
@@ -415,3 +416,13 @@ def test_names_are_words() -> None:
     assert labels.opponent("calm:v2@m") == "m as Calm v2"
     assert labels.opponent("not a persona@m") == "not a persona@m"
     assert labels.player("", "m[temperature=0]", "m") == "m"
+
+
+def test_names_in_tables_lead_no_page_out_of_its_folder_and_no_item_out_of_its_address(kuhn: Tables) -> None:
+    results = kuhn["persona_results"]
+    place = results.schema.get_field_index("league")
+    outside = pa.array(["../../x\"'><b>"] * len(results)).cast(results.schema.field("league").type)
+    paths = list(games_files({"persona_results": results.set_column(place, "league", outside)}))
+    assert all(re.fullmatch(r"[\w./-]+", path) and ".." not in path for path in paths)
+    pages = games_view(kuhn).item_scores["page"]
+    assert pages.str.fullmatch(r"games/scenarios/poker\.kuhn\.html#game=[\w%.-]+").all()
