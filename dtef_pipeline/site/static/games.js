@@ -17,6 +17,7 @@ document.addEventListener("DOMContentLoaded", () => {
       row.classList.toggle("out", !fits || Boolean(game && games[idOf(row)] !== game));
     }
     every.hidden = !game;
+    every.textContent = ids.some((id) => games[id] === game) ? "Show all games" : "No episode of this game is listed: show all";
     list.classList.toggle("all-rows", Boolean(game || fields.player.value || fields.outcome.value || dtef.recall("episode-list.rows") || dtef.recall("episode-list.q")));
   }
   for (const [name, field] of Object.entries(fields)) {
