@@ -12,6 +12,7 @@ import pandas as pd
 
 from dtef_pipeline.report.page_files import rows_for_download
 from dtef_pipeline.report.stored_rows import decimals, written
+from dtef_pipeline.text.shortening import shorten as shortened
 
 DASH = "–"
 MOST_IN_SIGHT = 140
@@ -136,20 +137,6 @@ def text(value: Any) -> str:
 def note(value: Any) -> str:
     """A remark: nothing where there is none."""
     return "" if is_unknown(value) or value == "" else f'<span class="note">{escape(str(value))}</span>'
-
-
-def shortened(words: str, most: int, *, end: float = 0.5) -> str:
-    """The text, its middle left out where it has more than `most` characters; `end` is the share of them kept for its end.
-
-    Names and sentences that begin alike are told apart by how they end. Between words where there are words.
-    """
-    if len(words) <= most:
-        return words
-    last = max(1, round((most - 1) * end))
-    head, tail = words[: most - 1 - last], words[-last:]
-    if " " in head.strip() and " " in tail.strip():
-        return f"{head.rsplit(' ', 1)[0]} … {tail.split(' ', 1)[1]}"
-    return f"{head}…{tail}"
 
 
 def long_text(value: Any, *, most: int = MOST_IN_SIGHT) -> str:

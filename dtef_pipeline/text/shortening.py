@@ -1,0 +1,17 @@
+"""Long texts in little room."""
+
+from __future__ import annotations
+
+
+def shorten(words: str, most: int, *, end: float = 0.5) -> str:
+    """The text, its middle left out where it has more than `most` characters; `end` is the share of them kept for its end.
+
+    Names and sentences that begin alike are told apart by how they end. Between words where there are words.
+    """
+    if len(words) <= most:
+        return words
+    last = max(1, round((most - 1) * end))
+    head, tail = words[: most - 1 - last], words[-last:]
+    if " " in head.strip() and " " in tail.strip():
+        return f"{head.rsplit(' ', 1)[0]} … {tail.split(' ', 1)[1]}"
+    return f"{head}…{tail}"
