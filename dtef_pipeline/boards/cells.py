@@ -102,10 +102,10 @@ def parameters(options: BoardOptions) -> dict[str, object]:
     return named if options.snapshot is None else {**named, "snapshot": options.snapshot}
 
 
-def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> str:
+def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions, more: Sequence[str] = ()) -> str:
     """Common table expressions ending in `cells`: one row per cell and model variant, of the latest snapshot with a score.
 
-    `connection`: what they will be executed on; the order of its snapshots is looked up.
+    `connection`: what they will be executed on; the order of its snapshots is looked up. `more`: further aggregates of a row's draws.
     """
     keys = options.subject.keys
     cell, model, asked = ", ".join(keys.cell), ", ".join(MODEL), ", ".join(keys.asked)
@@ -126,7 +126,7 @@ def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> s
         SELECT {cell}, {model}, snapshot, {described}
             avg({score}) AS score, avg({score}) FILTER (status = 'ok') AS parsed_score, {corrected}
             count(*) AS n_total, count(*) FILTER (status = 'ok') AS n_ok, count(*) FILTER (status IN ({answered})) AS n_answered,
-            {", ".join(f"count(*) FILTER (status = '{status}') AS n_{status}" for status in STATUSES if status != "ok")}
+            {", ".join((*(f"count(*) FILTER (status = '{one}') AS n_{one}" for one in STATUSES if one != "ok"), *more))}
         FROM scores WHERE {_where(options)} GROUP BY {cell}, {model}, snapshot
         QUALIFY row_number() OVER (
             PARTITION BY {cell}, {model} ORDER BY avg({score}) IS NULL, {_place(connection, options)} DESC NULLS LAST
