@@ -81,6 +81,11 @@ class SiteContents:
         frame = self.rows.frame(name, {"family": family})
         return named_apart(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
 
+    def comparisons(self, family: str) -> pd.DataFrame:
+        """The comparisons of a family's models, on items that are a fair test."""
+        found = self.rows.frame("comparisons", {"family": family})
+        return found[found["targets"].ne("all")] if len(found) else found
+
     @cached_property
     def navigation(self) -> list[Link]:
         """The links on top of every page."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import duckdb
@@ -11,7 +12,7 @@ import pandas as pd
 
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.preference.paired_source import MetricSource
-from dtef_pipeline.site.content import Column, DataFile, Estimate, Page, Section
+from dtef_pipeline.site.content import Column, DataFile, Estimate, Page, Section, is_unknown
 
 
 class BoardRow(NamedTuple):
@@ -67,6 +68,12 @@ ITEM_COLUMNS = ("model", "item", "label", "page", "score")
 """Of `FamilyView.item_scores`: the model's name, the item's id and its words, the page that shows it, and the score, higher is better."""
 
 
+def words_of_way(row: Mapping[str, Any]) -> str:
+    """The values of the columns that tell ways of asking apart."""
+    values = (row.get(name) for name in ("first_level", "context_level", "condition", "metric"))
+    return " · ".join(str(value) for value in values if not is_unknown(value))
+
+
 @dataclass(frozen=True)
 class FamilyView:
     """What one family shows, made of its tables."""
@@ -81,6 +88,8 @@ class FamilyView:
     """What it says of a model, given its name on the boards: strengths and weaknesses, worst items with prompt and response."""
     item_scores: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(ITEM_COLUMNS)))
     """One row per model and item, where two models may be compared item by item."""
+    item_note: str = ""
+    """What these items are, in a sentence: which of them, where they are a sample."""
     pages: Callable[[], Iterable[Page | DataFile]] = tuple
     """Its pages of details, under the folder of its name."""
     data: Sequence[Section] = ()
@@ -89,6 +98,16 @@ class FamilyView:
     """How its scores are made and read, in paragraphs, for the page on method."""
     variants: Mapping[str, str] = field(default_factory=dict)
     """By a model's name on the boards, its variant in the tables, where that is another."""
+    way: Callable[[Mapping[str, Any]], str] = words_of_way
+    """How the models of a row of `comparisons` were asked, in words."""
+
+    def name_of(self, model: str, variant: str) -> str:
+        """What a model of a table is called on the boards."""
+        return self._names.get(variant, model)
+
+    @cached_property
+    def _names(self) -> Mapping[str, str]:
+        return {variant: name for name, variant in self.variants.items()}
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,7 @@ _COMPARISON_COLUMNS = (
     Column("verdict", "Verdict", always=True),
     Column("difference", "Difference", "signed", "Score of this model less that of the other, with its 95% interval"),
     Column("p_adjusted", "p (adjusted)", "p", more=True),
-    Column("condition", "Asked as"),
-    Column("context_level", "Context"),
-    Column("metric", "Metric"),
+    Column("way", "Asked"),
     Column("n_pairs", "Items", "count", more=True),
     Column("note", "Note", "note"),
 )
@@ -99,22 +97,25 @@ def _in_family(contents: SiteContents, family: ShownFamily, name: str) -> Iterat
 
 def _comparisons(contents: SiteContents, family: ShownFamily, name: str) -> Table:
     """Every comparison with another model or a baseline, seen from this model."""
-    found = contents.rows.frame("comparisons", {"family": family.name})
+    found = contents.comparisons(family.name)
     variant = family.view.variants.get(name, name)
     rows = []
     for one in table_rows(found):
         if variant in (one["model_variant"], one["model"]) or (name == one["model"] and one["model_variant"] is None):
-            rows.append(_compared(contents, one, "other_model", 1))
+            rows.append(_compared(contents, family, one, "other", 1))
         elif variant in (one["other_variant"], one["other_model"]):
-            rows.append(_compared(contents, one, "model", -1))
-    return Table("Compared with", _COMPARISON_COLUMNS, rows, first=15)
+            rows.append(_compared(contents, family, one, "model", -1))
+    rows.sort(key=lambda row: not isinstance(row["other"], Link))
+    return Table("Compared with: models, then baselines", _COMPARISON_COLUMNS, rows, first=15)
 
 
-def _compared(contents: SiteContents, row: dict[str, Any], other: str, sign: int) -> dict[str, Any]:
+def _compared(contents: SiteContents, family: ShownFamily, row: dict[str, Any], other: str, sign: int) -> dict[str, Any]:
     ends = [None if pd.isna(row[name]) else sign * row[name] for name in ("difference", "low", "high")]
     low, high = ends[1:] if sign > 0 else ends[:0:-1]
     verdict = row["verdict"] if sign > 0 else _OPPOSITE.get(row["verdict"], row["verdict"])
-    return {**row, "other": contents.model_cell(row[other]), "verdict": verdict, "difference": Estimate(ends[0], low, high)}
+    model, variant = (row["other_model"], row["other_variant"]) if other == "other" else (row["model"], row["model_variant"])
+    cell = contents.model_cell(family.view.name_of(model, variant))
+    return {**row, "other": cell, "way": family.view.way(row), "verdict": verdict, "difference": Estimate(ends[0], low, high)}
 
 
 def _drift(contents: SiteContents, family: ShownFamily, name: str) -> list[Block]:

@@ -30,19 +30,14 @@ def compare_pages(contents: SiteContents) -> Iterator[Page | DataFile]:
 
 def _manifest(contents: SiteContents, family: ShownFamily, files: dict[str, str]) -> dict[str, Any]:
     """What the script knows before it loads anything: tested differences, and where each model's scores of items lie."""
-    found = contents.rows.frame("comparisons", {"family": family.name})
-    label = {variant: name for name, variant in family.view.variants.items()}
+    found = contents.comparisons(family.name)
     tested = [
         [
-            label.get(row["model_variant"], row["model"]),
-            label.get(row["other_variant"], row["other_model"]),
+            family.view.name_of(row["model"], row["model_variant"]),
+            family.view.name_of(row["other_model"], row["other_variant"]),
             None if is_unknown(row["difference"]) else [row["difference"], row["low"], row["high"]],
             row["verdict"],
-            " · ".join(
-                str(row[name])
-                for name in ("first_level", "context_level", "condition", "metric")
-                if not is_unknown(row.get(name))
-            ),
+            family.view.way(row),
         ]
         for row in table_rows(found)
     ]
@@ -53,6 +48,7 @@ def _manifest(contents: SiteContents, family: ShownFamily, files: dict[str, str]
         "tested": [[_plain(value) for value in row] for row in tested],
         "files": {name: f"compare/{family.name}/{files[name]}.js" for name in scored if name in files},
         "items": f"compare/{family.name}.js",
+        "note": family.view.item_note,
         "places": {name: [row.rank, list(row.score)] for name in files if (row := family.row_of(name))},
     }
 

@@ -41,6 +41,7 @@ document.addEventListener("DOMContentLoaded", () => {
       cell(number(x), "score", x), cell(number(y), "score", y), cell(number(x - y, true), "score", x - y)));
     const box = make("div", {class: "table", id: `items-${family.name}`},
       make("p", {}, `Of ${both.length} items that both have a score on, ${a} is better on ${wins}, ${b} on ${losses}.` + (differ.length > MOST ? ` The ${MOST} largest differences:` : "")),
+      family.note ? make("p", {class: "soft"}, family.note) : null,
       make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": "Items"}, make("table", {},
         make("caption", {}, "Items, the largest difference first"),
         make("thead", {}, make("tr", {}, ...["Item", a, b, "A less B"].map((text, at) => make("th", {scope: "col", class: at ? "score" : "long"}, text)))),
