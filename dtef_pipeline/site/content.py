@@ -195,10 +195,19 @@ def constant_columns(table: Table) -> list[tuple[str, Any]]:
 
 
 def footnotes(table: Table) -> list[str]:
-    """The different remarks of a table's columns of notes, in the order of its rows."""
+    """The different remarks of a table's columns of notes, in the order of its rows; those of baselines alone come last."""
+    own = [row for row in table.rows if row.get("_kind") != "reference"]
+    return list(dict.fromkeys([*_notes(table, own), *_notes(table, table.rows)]))
+
+
+def footnotes_in_sight(table: Table) -> int:
+    """How many of the footnotes are about rows other than baselines, which are shown only when the reader asks for them."""
+    return len(set(_notes(table, [row for row in table.rows if row.get("_kind") != "reference"])))
+
+
+def _notes(table: Table, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     names = [column.name for column in table.columns if column.kind == "note"]
-    notes = (str(row[name]) for row in table.rows for name in names if not is_unknown(row.get(name)))
-    return list(dict.fromkeys(notes))
+    return [str(row[name]) for row in rows for name in names if not is_unknown(row.get(name))]
 
 
 def without_empty(sections: Sequence[Section]) -> list[Section]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dtef_pipeline.site.content import Chart, Column, Page, Section, Table, TemplateBlock
+from dtef_pipeline.site.content import Chart, Column, Page, Section, Table, TemplateBlock, is_unknown
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.paths import board_page
@@ -63,11 +62,7 @@ def _table_row(contents: SiteContents, row: BoardRow) -> dict[str, Any]:
 def interval_chart(contents: SiteContents, board: RankedBoard) -> Chart:
     """Scores with their intervals, the best first; references are lines."""
     shown = [row for row in board.rows if not row.is_reference and row.score.value is not None][:MOST_IN_CHART]
-    lines = [{"label": one.label, "value": one.value} for one in board.references]
-    lines += [
-        {"label": row.model, "value": row.score.value} for row in board.rows if row.is_reference and row.score.value is not None
-    ]
-    return Chart("intervals", [interval_row(contents, row) for row in shown], board.measure, _closest(lines, shown))
+    return Chart("intervals", [interval_row(contents, row) for row in shown], board.measure, _lines(board) if shown else [])
 
 
 def interval_row(contents: SiteContents, row: BoardRow) -> dict[str, Any]:
@@ -77,7 +72,10 @@ def interval_row(contents: SiteContents, row: BoardRow) -> dict[str, Any]:
     return {"label": row.model, "value": value, "low": low, "high": high, **({"href": path} if path else {})}
 
 
-def _closest(lines: Sequence[dict[str, Any]], rows: Sequence[BoardRow], most: int = 3) -> list[dict[str, Any]]:
-    """The lines of different values, the highest first: more would hide the dots."""
-    ordered = sorted(lines, key=lambda one: -one["value"])
-    return ordered[:most] if rows else []
+def _lines(board: RankedBoard, most: int = 3) -> list[dict[str, Any]]:
+    """The board's own lines, then baselines, the highest first: more would hide the dots."""
+    lines = {one.label: one.value for one in board.references}
+    baselines = [(row.model, row.score.value) for row in board.rows if row.is_reference and not is_unknown(row.score)]
+    for name, value in sorted(baselines, key=lambda one: -(one[1] or 0)):
+        lines.setdefault(name, value or 0)
+    return [{"label": label, "value": value} for label, value in list(lines.items())[:most]]

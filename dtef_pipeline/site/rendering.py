@@ -28,6 +28,7 @@ from dtef_pipeline.site.content import (
     TemplateBlock,
     constant_columns,
     footnotes,
+    footnotes_in_sight,
     is_unknown,
     plain_value,
     shown_columns,
@@ -51,6 +52,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters.update(show=show, interval=show_interval, json=script_json, shown_columns=shown_columns, footnotes=footnotes)
+    found.filters.update(footnotes_in_sight=footnotes_in_sight)
     found.filters.update(constants=constant_columns)
     found.filters.update(ticks=_with_code, closed=close_isolates)
     found.tests.update(
