@@ -32,23 +32,3 @@ def _apart(first: BoardRow, second: BoardRow) -> str:
         return ""
     shares = (first.rank_high or 1) > 1 and (second.rank_low or 2) < 2
     return "; their ranks are not told apart" if shares else ""
-
-
-def against_reference(board: RankedBoard, reference: str, words: str, better: bool | None, ceiling: float | None) -> str:
-    """`No model is better than the answer of everybody: the best is X, 0.768, against 0.821; a perfect model would score 0.867.`
-
-    `reference`: the row that models are compared with, `words`: what it is; `better`: whether the best model is significantly better (True),
-    significantly worse or not told apart (False), or not tested (None).
-    """
-    models = board.models
-    row = next((one for one in board.rows if one.model == reference), None)
-    if not models or row is None:
-        return best_of_models(board)
-    best = models[0]
-    perfect = "" if ceiling is None else f"; a perfect model would score {show(ceiling, 'score')}"
-    numbers = f"{show(best.score, 'score')}, against {show(row.score, 'score')}"
-    if better:
-        return f"{best.model} beats {words}: {numbers}{perfect}."
-    if better is None:
-        return f"{best.model} scores {numbers} of {words}{perfect}; the difference is not tested."
-    return f"No model beats {words}: the best is {best.model}, {numbers}{perfect}."
