@@ -31,8 +31,8 @@ from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.published import BY_NAME
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.segment_gaps import by_significance
 from dtef_pipeline.survey.boards.views import HELD, view
-from dtef_pipeline.survey.report.chapters import by_significance
 from dtef_pipeline.text.counted import counted
 from resources.warehouse import Warehouse
 

@@ -104,3 +104,8 @@ def _why_not_tested(cells: pd.DataFrame, segments: int, options: BoardOptions) -
     if not cells["ceiling"].notna().any():
         return _NO_CEILINGS
     return _ABOVE_CEILING if (cells["parsed_score"] - cells["ceiling"]).mean() > 0 else ""
+
+
+def by_significance(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `segment_gaps` in the order of their adjusted p, smallest first, then the worst predicted first."""
+    return rows.sort_values(["p_adjusted", "deviation", "attribute", "model"], kind="stable", na_position="last")

@@ -2,69 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import duckdb
-import pandas as pd
 
-from dtef_pipeline.site.content import Column, Estimate, table_rows
-from dtef_pipeline.site.contents import is_reference
-from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard, Reference
-from dtef_pipeline.site.verdict_sentences import against_reference
-from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
+from dtef_pipeline.site.content import DataFile, Page, Section
+from dtef_pipeline.site.family_view import FamilySite, FamilyView
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.survey.report.attributes import boards
-from dtef_pipeline.survey.report.groups import asked_alike
+from dtef_pipeline.survey.site.conditions import conditions_section
+from dtef_pipeline.survey.site.contents import FAMILY, SurveyContents
+from dtef_pipeline.survey.site.data_sections import data_sections
+from dtef_pipeline.survey.site.detail_pages import DetailPages
+from dtef_pipeline.survey.site.item_scores import item_scores
+from dtef_pipeline.survey.site.leaderboards import ranked_boards, verdict
+from dtef_pipeline.survey.site.lists import lists
+from dtef_pipeline.survey.site.means import Means
+from dtef_pipeline.survey.site.method import method
+from dtef_pipeline.survey.site.model_sections import ModelSections
+from dtef_pipeline.survey.site.pair_pages import PairPages
+from dtef_pipeline.survey.site.pair_store import store_pairs
+from dtef_pipeline.survey.site.sections import sections
+from dtef_pipeline.survey.site.texts import load_texts, sample_pairs
 from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
 from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
 
-_SIMILARITY = "Similarity of predicted and observed answers, 0-1, higher is better"
-_SURVEY_COLUMNS = (
-    Column("skill", "Skill", "number", "0: the answer of everybody, 1: a perfect model"),
-    Column("n_pairs", "Pairs", "count", more=True),
-    Column("parse_rate", "Read", "percent", more=True),
-)
-
 
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
-    """What surveys show."""
-    overall = boards(connection)["overall"]
-    ranked = list(_boards(overall))
-    verdict = against_reference(ranked[0], LEAVE_ONE_OUT, "the answer of everybody", False, _ceiling(ranked[0]))
-    return FamilyView(verdict, ranked, variants=dict(zip(overall["model"], overall["model_variant"], strict=True)))
+    """What surveys show. Without the table of observed answers there are boards alone."""
+    contents = SurveyContents(connection)
+    boards = list(ranked_boards(contents))
+    shared = FamilyView(
+        verdict(contents, boards[0]) if boards else "Nothing is scored yet.",
+        boards,
+        sections=[*sections(contents), conditions_section(contents)] if boards else [],
+        data=list(data_sections(contents)),
+        method=method(contents.metric),
+        variants={name: variant for variant, name in contents.names.items()},
+        way=contents.title_of,
+    )
+    return _with_pairs(contents, shared) if contents.questions and boards else shared
 
 
-def _ceiling(board: RankedBoard) -> float | None:
-    return next((one.value for one in board.references), None)
+def _with_pairs(contents: SurveyContents, view: FamilyView) -> FamilyView:
+    """The view with pages of segments and questions, and all that is made of single pairs."""
+    series = store_pairs(contents)
+    means = Means(contents, series)
+    models = ModelSections(contents, means, series)
+    sample = sample_pairs(contents)
+    texts = load_texts(contents, [*sample.places, *models.places])
+    pairs = PairPages(contents, series, sample, texts)
+    details = DetailPages(contents, means, pairs)
+    items = item_scores(contents, means)
 
+    def pages() -> Iterator[Page | DataFile]:
+        yield from details.pages()
+        yield from pairs.files()
 
-def _boards(overall: pd.DataFrame) -> Iterator[RankedBoard]:
-    for at, (title, own) in enumerate(asked_alike(overall)):
-        rows = own.sort_values(["rank", "model"])
-        models = rows[~rows["model_variant"].map(is_reference)]
-        place = {variant: at + 1 for at, variant in enumerate(models.loc[models["rank"].notna(), "model_variant"])}
-        lines = [Reference("a perfect model", float(rows["ceiling"].median()))]
-        yield RankedBoard(
-            str(at) if at else "", title, _SIMILARITY, [_row(one, place) for one in table_rows(rows)], lines, _SURVEY_COLUMNS
-        )
+    def of_model(name: str) -> Sequence[Section]:
+        return list(models.of_model(name, texts))
 
-
-def _row(one: dict[Any, Any], place: dict[str, int]) -> BoardRow:
-    score = Estimate(one["score"], one["score_low"], one["score_high"])
-    more = {
-        "skill": Estimate(one["skill"], one["skill_low"], one["skill_high"]),
-        "n_pairs": one["n_pairs"],
-        "parse_rate": one["parse_rate"],
-    }
-    return BoardRow(
-        one["model"],
-        score,
-        place.get(one["model_variant"]),
-        is_reference=is_reference(one["model_variant"]),
-        note=one["note"] or "",
-        more=more,
+    return replace(
+        view,
+        sections=[*lists(contents, means), *view.sections],
+        of_model=of_model,
+        item_scores=items.rows,
+        item_note=items.note,
+        pages=pages,
     )
 
 
-SURVEY_SITE = FamilySite("survey", "Surveys", "segment", tuple(SURVEY_TABLES), "scores", read, SUBJECT, SURVEY_PAIRED.metrics)
+SURVEY_SITE = FamilySite(FAMILY, "Surveys", "segment", tuple(SURVEY_TABLES), "scores", read, SUBJECT, SURVEY_PAIRED.metrics)

@@ -1,0 +1,42 @@
+"""Rows that were asked alike: what no page and no chart mixes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pandas as pd
+
+from dtef_pipeline.survey.blueprint.options import ContextLevel
+
+
+class Way(NamedTuple):
+    """A context level under a condition."""
+
+    level: str
+    condition: str
+
+    def rows_of(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows that were asked in this way; an empty frame may lack the columns that tell."""
+        if not len(frame):
+            return frame
+        own: pd.DataFrame = frame[(frame["context_level"] == self.level) & (frame["condition"] == self.condition)]
+        return own
+
+
+def asked_alike(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tuple[Way, pd.DataFrame]]:
+    """The rows of each context level and condition, most context first; numbers of two groups never compare.
+
+    `richest`: of each condition only the level of most context.
+    """
+    if not len(frame):
+        return
+    ways = {
+        Way(str(level), str(condition)) for level, condition in zip(frame["context_level"], frame["condition"], strict=True)
+    }
+    done: set[str] = set()
+    for way in sorted(ways, key=lambda one: (-ContextLevel(one.level).order, one.condition)):
+        if richest and way.condition in done:
+            continue
+        done.add(way.condition)
+        yield way, way.rows_of(frame)

@@ -1,0 +1,57 @@
+"""The boards and tests that pages show: the stored tables, or where there are none the same computed from the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.boards.boards import load_evidence
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.boards.cuts import of_cut
+from dtef_pipeline.survey.boards.published import BREAKDOWNS, PUBLISHED
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.views import view
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.site.words import names_by_variant
+
+Boards = Mapping[str, pd.DataFrame]
+"""Rows by the name of their view."""
+
+
+def load_boards(connection: duckdb.DuckDBPyConnection) -> Boards:
+    """Every published view, without questions that define a segment, with `name`, what pages call the model.
+
+    Boards that are not stored are computed, tests are then empty: whoever stores the one stores the other.
+    """
+    options = SurveyBoardOptions()
+    lacking = [
+        one.name for one in PUBLISHED if not has_table(connection, one.table) and (one.is_board or one.name == "comparisons")
+    ]
+    evidence = load_evidence(connection, options) if lacking else None
+    found = {
+        one.name: view(connection, one.name, options, evidence)
+        if one.name in lacking
+        else _stored(connection, one.table, one.name)
+        for one in PUBLISHED
+    }
+    names = names_by_variant(found["overall"]) if len(found["overall"]) else {}
+    return {name: _named(frame, names) for name, frame in found.items()}
+
+
+def _stored(connection: duckdb.DuckDBPyConnection, table: str, name: str) -> pd.DataFrame:
+    if not has_table(connection, table):
+        return pd.DataFrame()
+    family = " AND family = 'survey'" if table == "comparisons" else ""
+    frame = connection.execute(f"SELECT * FROM {table} WHERE targets = 'clean'{family}").df()
+    return of_cut(frame, name, KEYS.groups) if table == BREAKDOWNS else frame
+
+
+def _named(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    if "model_variant" not in frame:
+        return frame
+    variants = frame["model_variant"].astype(str)
+    known = variants.map(names).fillna(frame["model"].astype(str))
+    return frame.assign(name=known, is_reference=variants.map(is_computed).astype(bool))

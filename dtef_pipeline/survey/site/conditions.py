@@ -1,0 +1,101 @@
+"""Ways of asking beside each other: each condition against the usual one, on the pairs that a model was asked in both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pandas as pd
+
+from dtef_pipeline.asking.models import COMPUTED_SQL
+from dtef_pipeline.asking.snapshot_order import among, snapshot_order
+from dtef_pipeline.asking.variants import spec_of
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.site.content import Block, Column, Section, Table, table_rows
+from dtef_pipeline.statistics.differences import MARGIN
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
+from dtef_pipeline.survey.boards.experiments import compared
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.experiments import Asked
+from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.leaderboards import estimate
+from dtef_pipeline.survey.site.words import condition_words
+from dtef_pipeline.text.counted import counted
+
+_CONDITION_COLUMNS = (
+    Column("model", "Model"),
+    Column("decision", "Decision", always=True),
+    Column("difference", "Difference", "signed", "Mean score less that of the usual way of asking, with its 95% interval"),
+    Column("score", "Score", "score"),
+    Column("context_level", "Context", "text"),
+    Column("p_adjusted", "p (adjusted)", "p", more=True),
+    Column("n_pairs", "Pairs", "count", more=True),
+    Column("parse_rate", "Read", "percent", more=True),
+    Column("prompt_tokens", "Prompt tokens", "count", more=True),
+    Column("completion_tokens", "Completion tokens", "count", more=True),
+    Column("cost_usd", "Cost", "dollars", more=True),
+    Column("note", "Note", "note"),
+)
+_HOW_TO_READ_CONDITIONS = (
+    "Each way of asking against the usual one, on the pairs that a model was asked in both, in one snapshot. “better” and “worse”: the "
+    f"difference is more than chance. “equivalent”: its 90% interval lies between -{MARGIN:g} and +{MARGIN:g}. “undecided”: neither. p is "
+    "adjusted over the rows of one context level (Holm). Experiments that change sampling, such as the temperature, are other models here; "
+    "`dtef board --experiment` compares them."
+)
+
+
+def conditions_section(contents: SurveyContents) -> Section:
+    """A table for each condition that models were asked in beside the usual one."""
+    blocks: list[Block] = []
+    counts: dict[str, int] = {}
+    usual = _usual(contents)
+    for other in sorted({way.condition for way in contents.ways} - {usual}):
+        frame = _compared(contents, usual, other)
+        rows = frame[frame["difference"].notna()] if len(frame) else frame
+        if len(rows):
+            for decision in rows["decision"]:
+                counts[decision] = counts.get(decision, 0) + 1
+            shown = [
+                {**row, "difference": estimate(row, "difference", "low", "high"), "condition": other}
+                for row in table_rows(rows)
+            ]
+            blocks.append(Table(f"{condition_words(other)}, against {condition_words(usual)}", _CONDITION_COLUMNS, shown))
+    said = ", ".join(f"{number} {decision}" for decision, number in counts.items())
+    answer = f"Of {counted(sum(counts.values()), 'comparison')} with “{condition_words(usual)}”: {said}." if counts else ""
+    return Section("conditions", "Ways of asking", blocks, answer, _HOW_TO_READ_CONDITIONS)
+
+
+def _usual(contents: SurveyContents) -> str:
+    """The condition that others are compared with: that of a run without options, or of the first leaderboard."""
+    plain = BlueprintOptions().condition
+    return plain if plain in {way.condition for way in contents.ways} else contents.main.condition
+
+
+def _compared(contents: SurveyContents, usual: str, other: str) -> pd.DataFrame:
+    """The comparison in the latest snapshot in which a model was asked in both conditions."""
+    rows = contents.connection.execute(
+        f"SELECT DISTINCT snapshot, model_variant, context_level FROM scores WHERE NOT {COMPUTED_SQL} AND condition = ? "
+        "INTERSECT SELECT DISTINCT snapshot, model_variant, context_level FROM scores WHERE condition = ?",
+        [usual, other],
+    ).df()
+    if not len(rows):
+        return pd.DataFrame()
+    snapshot = among(snapshot_order(contents.connection), set(rows["snapshot"]))[-1]
+    asked = list(_asked(contents, rows[rows["snapshot"] == snapshot], (usual, other)))
+    return (
+        compared(contents.connection, asked, SurveyBoardOptions(metric=contents.metric, snapshot=snapshot))
+        if asked
+        else pd.DataFrame()
+    )
+
+
+def _asked(contents: SurveyContents, rows: pd.DataFrame, conditions: tuple[str, str]) -> Iterator[Asked]:
+    """Every model in both conditions. A condition with a system prompt of its own cannot be read back from its name and is left out."""
+    for variant, own in rows.groupby("model_variant", sort=True):
+        levels = sorted(own["context_level"], key=lambda level: ContextLevel(level).order)
+        name = contents.names.get(str(variant), str(variant))
+        spec = spec_of(name, str(variant))
+        if spec is None:
+            continue
+        with suppress(ConfigError):
+            yield from [Asked(name, one, BlueprintOptions.of_condition(one, levels), spec) for one in conditions]

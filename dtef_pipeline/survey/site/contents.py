@@ -1,0 +1,161 @@
+"""What the pages of surveys are made of: boards, names, and the segments and questions that have pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.site.content import Link
+from dtef_pipeline.site.paths import board_page, file_names
+from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
+from dtef_pipeline.survey.boards.asked_alike import Way, asked_alike
+from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.survey.site.boards import Boards, load_boards
+from dtef_pipeline.survey.site.words import names_by_variant, segment_label, way_title
+from dtef_pipeline.text.shortening import shorten
+
+FAMILY = "survey"
+_ENOUGH_PAIRS = 0.75
+"""Of the most pairs of any way of asking."""
+_LONGEST_TITLE = 110
+"""Characters of a question in a table."""
+
+
+class SegmentPage(NamedTuple):
+    """A segment over all rounds."""
+
+    place: int
+    id: str
+    attribute: str
+    value: str
+    label: str
+    path: str
+    n: float
+    """Respondents in all rounds; NaN: not known."""
+    n_rounds: int
+
+    @property
+    def link(self) -> Link:
+        return Link(self.label, self.path)
+
+
+class QuestionPage(NamedTuple):
+    """A question of a round."""
+
+    place: int
+    round: str
+    id: str
+    text: str
+    options: tuple[str, ...]
+    path: str
+
+    @property
+    def title(self) -> str:
+        return shorten(" ".join(self.text.split()), _LONGEST_TITLE)
+
+    @property
+    def link(self) -> Link:
+        return Link(self.title, self.path)
+
+
+class SurveyContents:
+    """Everything that the pages of surveys read."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self.boards: Boards = load_boards(connection)
+
+    @property
+    def overall(self) -> pd.DataFrame:
+        return self.boards["overall"]
+
+    @cached_property
+    def metric(self) -> str:
+        return str(self.overall["metric"].iloc[0]) if len(self.overall) else "js"
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """What each variant is called."""
+        return names_by_variant(self.overall) if len(self.overall) else {}
+
+    @cached_property
+    def ways(self) -> list[Way]:
+        """The ways of asking: most ranked models first, then those that were not asked of much fewer pairs than others, then most context."""
+        asked = {way: rows[rows["rank"].notna() & ~rows["is_reference"]] for way, rows in asked_alike(self.overall)}
+        pairs = {way: int(rows["n_pairs"].max()) if len(rows) else 0 for way, rows in asked.items()}
+        enough = _ENOUGH_PAIRS * max(pairs.values(), default=0)
+        return sorted(asked, key=lambda way: (-len(asked[way]), pairs[way] < enough))
+
+    @property
+    def main(self) -> Way:
+        """The way of asking of the first leaderboard: where pages show one, it is this."""
+        return self.ways[0]
+
+    def title(self, way: Way) -> str:
+        return way_title(way, len({one.condition for one in self.ways}) > 1)
+
+    def title_of(self, row: Mapping[str, Any]) -> str:
+        """How a row of a table was asked."""
+        return self.title(Way(str(row["context_level"]), str(row["condition"])))
+
+    @cached_property
+    def has_answers(self) -> bool:
+        """Whether there is what people answered: without it there are no pages of segments and questions."""
+        return bool(self.ways) and has_table(self.connection, "survey_responses")
+
+    @cached_property
+    def segments(self) -> Mapping[str, SegmentPage]:
+        """By id, in the order of attributes and values."""
+        if not self.has_answers:
+            return {}
+        rows = self.connection.execute(
+            f"""
+            SELECT segment, min(attribute), min(value), sum(n), count(*) FROM (
+                SELECT round, segment, min(attribute) AS attribute, min(value) AS value, max(coalesce(segment_n, n)) AS n
+                FROM survey_responses SEMI JOIN scores USING (round, segment) WHERE NOT {NON_ANSWER_SQL} GROUP BY ALL
+            ) GROUP BY segment ORDER BY ALL
+            """
+        ).fetchall()
+        files = file_names(segment for segment, *_ in rows)
+        found = {
+            id: SegmentPage(
+                0, id, attribute, value, segment_label(attribute, value), _path("segments", files[id]), _known(n), rounds
+            )
+            for id, attribute, value, n, rounds in sorted(rows, key=lambda row: (row[1] != "country", row[1], row[2], row[0]))
+        }
+        return {id: one._replace(place=at) for at, (id, one) in enumerate(found.items())}
+
+    @cached_property
+    def questions(self) -> Mapping[tuple[str, str], QuestionPage]:
+        """By round and id, in the order of rounds and questionnaires."""
+        if not self.has_answers:
+            return {}
+        rows = self.connection.execute(
+            """
+            SELECT round, question_id, min(question_text), min(options), min(question_order) AS place
+            FROM survey_responses SEMI JOIN scores USING (round, question_id) GROUP BY round, question_id
+            """
+        ).fetchall()
+        rows.sort(key=lambda row: (round_order(row[0]), row[4], row[1]))
+        files = file_names(f"{row[0]}-{row[1]}" for row in rows)
+        return {
+            (round, id): QuestionPage(at, round, id, text or id, tuple(options), _path("questions", files[f"{round}-{id}"]))
+            for at, (round, id, text, options, _) in enumerate(rows)
+        }
+
+    @property
+    def crumbs(self) -> list[Link]:
+        return [Link("Surveys", board_page(FAMILY))]
+
+
+def _path(folder: str, file: str) -> str:
+    return f"{FAMILY}/{folder}/{file}.html"
+
+
+def _known(n: float | None) -> float:
+    return float("nan") if n is None else float(n)

@@ -1,0 +1,203 @@
+"""A page for each segment, over all rounds, and one for each question of a round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.site.content import Block, Column, Fold, Link, Page, Prose, Section, Table, table_rows
+from dtef_pipeline.site.number_text import show
+from dtef_pipeline.survey.blueprint.wording import attribute_label
+from dtef_pipeline.survey.site.contents import QuestionPage, SegmentPage, SurveyContents
+from dtef_pipeline.survey.site.leaderboards import estimate
+from dtef_pipeline.survey.site.means import Means, Spread
+from dtef_pipeline.survey.site.pair_pages import SCRIPT, PairPages
+from dtef_pipeline.survey.site.pair_store import PAIRS, shares
+from dtef_pipeline.survey.site.sections import model_rows
+from dtef_pipeline.survey.site.words import A_PERFECT_MODEL, EVERYBODY_ELSE
+from dtef_pipeline.text.counted import counted, plural
+
+MOST_SEGMENTS = 60
+"""Segments on the page of a question: those that differ most from everybody."""
+_ENDS_OF_QUESTIONS = 5
+_MODEL_COLUMNS = (
+    Column("name", "Model"),
+    Column("score", "Score", "score"),
+    Column("skill", "Skill", "number", f"0: the {EVERYBODY_ELSE}, 1: a {A_PERFECT_MODEL}"),
+    Column(
+        "verdict",
+        "Beside other segments",
+        meaning="Whether the model predicts the attribute's other segments better, sample size accounted for",
+    ),
+    Column("n_pairs", "Pairs", "count"),
+    Column("parse_rate", "Read", "percent", more=True),
+)
+_QUESTION_COLUMNS = (
+    Column("question", "Question", "long"),
+    Column("round", "Round"),
+    Column("score", "Mean score", "score"),
+    Column("others", "Everybody else", "score"),
+    Column("lead", "Lead", "signed"),
+)
+
+
+@dataclass(frozen=True)
+class DetailPages:
+    """The pages of segments and questions."""
+
+    contents: SurveyContents
+    means: Means
+    pairs: PairPages
+
+    def pages(self) -> Iterator[Page]:
+        by_segment, by_question = self.means.spreads("s"), self.means.spreads("q")
+        for segment in self.contents.segments.values():
+            yield self._segment_page(segment, by_segment.get(segment.place))
+        for question in self.contents.questions.values():
+            yield self._question_page(question, by_question.get(question.place))
+
+    # --- segments
+
+    def _segment_page(self, segment: SegmentPage, spread: Spread | None) -> Page:
+        known = "" if pd.isna(segment.n) else f", {counted(round(segment.n), 'respondent')}"
+        introduction = f"{attribute_label(segment.attribute)}; {counted(segment.n_rounds, 'round')}{known}."
+        models = Section("models", "Models", self._model_tables(self._of_segment.get(segment.id, {})))
+        sections = [models, self.pairs.section(segment), self._questions_of(segment)]
+        answer = self._answer(spread, segment.label)
+        return Page(segment.path, segment.label, answer, sections, self.contents.crumbs, introduction, scripts=(SCRIPT,))
+
+    @cached_property
+    def _of_segment(self) -> Mapping[str, Any]:
+        rows = self.contents.boards["segment"]
+        gaps = self.contents.boards["gaps"]
+        if len(gaps):
+            key = ["segment", "model_variant", "context_level", "condition"]
+            rows = rows.merge(gaps[[*key, "verdict"]], on=key, how="left")
+        return _by(rows, ["segment"])
+
+    def _model_tables(self, of_ways: Mapping[Any, pd.DataFrame]) -> list[Block]:
+        """A table of models for each way of asking, that of the first leaderboard open."""
+        blocks: list[Block] = []
+        for way in self.contents.ways:
+            rows = of_ways.get(way)
+            if rows is None:
+                continue
+            ordered = rows.sort_values(["score", "name"], ascending=[False, True], kind="stable")
+            shown = [{**row, "score": estimate(row, "score"), "skill": row.get("skill")} for row in model_rows(ordered)]
+            table = Table(f"Mean score, {self.contents.title(way).lower()}", _MODEL_COLUMNS, shown)
+            blocks.append(table if not blocks else Fold(self.contents.title(way), [table]))
+        return blocks
+
+    def _answer(self, spread: Spread | None, what: str) -> str:
+        if spread is None:
+            return f"No model of the first leaderboard has a score of {what}."
+        noun = self.means.noun
+        perfect = "" if pd.isna(spread.ceiling) else f"; a {A_PERFECT_MODEL} would score {show(spread.ceiling, 'score')}"
+        others = "" if pd.isna(spread.others) else f", against {show(spread.others, 'score')} of the {EVERYBODY_ELSE}"
+        who = (
+            f"Of {counted(spread.n_models, noun)} {spread.best} predicts" if spread.n_models > 1 else f"{spread.best} predicts"
+        )
+        best = " best" if spread.n_models > 1 else ""
+        return f"{who} {what}{best}: {show(spread.best_score, 'score')}{others}{perfect}."
+
+    def _questions_of(self, segment: SegmentPage) -> Section:
+        own = self._pairs_of.get(segment.place)
+        if own is None:
+            return Section("questions", "Questions", [])
+        questions = list(self.contents.questions.values())
+        ordered = own.assign(lead=own["score"] - own["others"]).sort_values(["lead", "score"], kind="stable")
+        ends = (
+            ordered
+            if len(ordered) <= 2 * _ENDS_OF_QUESTIONS
+            else pd.concat([ordered.head(_ENDS_OF_QUESTIONS), ordered.tail(_ENDS_OF_QUESTIONS)])
+        )
+        rows = [
+            {**row, "question": questions[int(row["q"])].link, "round": questions[int(row["q"])].round}
+            for row in table_rows(ends)
+        ]
+        who = plural(self.means.noun)
+        caption = f"Questions that {who} predict worst and best here, beside the {EVERYBODY_ELSE}"
+        above = int((ordered["lead"] > 0).sum())
+        known = int(ordered["lead"].notna().sum())
+        answer = (
+            f"On {above:,} of {counted(known, 'question')} {who} score above the {EVERYBODY_ELSE} on average." if known else ""
+        )
+        return Section("questions", "Questions", [Table(caption, _QUESTION_COLUMNS, rows)], answer)
+
+    @cached_property
+    def _pairs_of(self) -> dict[Any, pd.DataFrame]:
+        return dict(iter(self.means.of_pairs.groupby("s", sort=False)))
+
+    # --- questions
+
+    def _question_page(self, question: QuestionPage, spread: Spread | None) -> Page:
+        words = [question.text, f"Options: {'; '.join(question.options)}."]
+        rows = self._of_question.get((question.round, question.id), {})
+        sections = [
+            Section("question", "Question", [Prose(words)]),
+            Section("models", "Models", self._model_tables(rows)),
+            self.pairs.section(question),
+            self._differences(question),
+        ]
+        crumbs = [*self.contents.crumbs, Link(question.round, f"{self.contents.crumbs[0].href}#questions")]
+        return Page(question.path, question.title, self._answer(spread, "this question"), sections, crumbs, scripts=(SCRIPT,))
+
+    @cached_property
+    def _of_question(self) -> Mapping[Any, Any]:
+        return _by(self.contents.boards["question"], ["round", "question_id"])
+
+    def _differences(self, question: QuestionPage) -> Section:
+        """The segments whose answer is farthest from that of everybody."""
+        rows = self.contents.connection.execute(
+            f"SELECT s, n, apart, observed FROM {PAIRS} WHERE q = ? ORDER BY apart DESC NULLS LAST, s", [question.place]
+        ).fetchall()
+        scores = self._scores_of.get(question.place, {})
+        segments = list(self.contents.segments.values())
+        columns = [
+            Column("segment", "Segment"),
+            Column("n", "Respondents", "count"),
+            Column("apart", "Differs by", "percent", "Share of answers that would have to change to equal everybody's"),
+        ]
+        columns += [Column(f"o{at}", option, "percent", heat=True, more=at > 1) for at, option in enumerate(question.options)]
+        columns += [Column("score", "Mean score", "score", more=True)]
+        shown = [
+            {
+                "segment": segments[s].link._replace(href=f"{segments[s].path}#question={question.place}"),
+                "apart": apart,
+                **{f"o{at}": share for at, share in enumerate(shares(observed))},
+                "score": scores.get(s),
+                "n": n,
+            }
+            for s, n, apart, observed in rows[:MOST_SEGMENTS]
+        ]
+        few = (
+            f"The {MOST_SEGMENTS} of {len(rows)} segments that differ most"
+            if len(rows) > MOST_SEGMENTS
+            else "Segments, those that differ most first"
+        )
+        answer = ""
+        if rows and rows[0][2] is not None:
+            size = "" if rows[0][1] is None else f" ({counted(rows[0][1], 'respondent')})"
+            share = show(rows[0][2], "percent")
+            answer = f"{segments[rows[0][0]].label}{size} differs most from everybody: in {share} of its answers."
+        return Section("groups", "Where groups differ", [Table(f"{few}: observed answers", columns, shown, first=15)], answer)
+
+    @cached_property
+    def _scores_of(self) -> dict[int, dict[int, float]]:
+        found: dict[int, dict[int, float]] = {}
+        for s, q, score in self.means.of_pairs[["s", "q", "score"]].itertuples(index=False, name=None):
+            found.setdefault(q, {})[s] = score
+        return found
+
+
+def _by(rows: pd.DataFrame, key: list[str]) -> dict[Any, dict[Any, pd.DataFrame]]:
+    """The rows of each value of the key, by way of asking."""
+    found: dict[Any, dict[Any, pd.DataFrame]] = {}
+    if len(rows):
+        for (*values, level, condition), own in rows.groupby([*key, "context_level", "condition"], observed=True, sort=False):
+            found.setdefault(values[0] if len(values) == 1 else tuple(values), {})[level, condition] = own
+    return found

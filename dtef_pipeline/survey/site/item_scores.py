@@ -1,0 +1,51 @@
+"""The scores by which two models are compared item by item: of every pair where there are few, else of a seeded sample of pairs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pandas as pd
+
+from dtef_pipeline.site.family_view import ITEM_COLUMNS
+from dtef_pipeline.statistics.seed import SEED
+from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.means import Means
+from dtef_pipeline.text.counted import counted
+
+MOST_PAIRS = 12_000
+
+
+class ComparedItems(NamedTuple):
+    """`rows` of ITEM_COLUMNS, and what they are, in a sentence."""
+
+    rows: pd.DataFrame
+    note: str
+
+
+def item_scores(contents: SurveyContents, means: Means, most: int = MOST_PAIRS) -> ComparedItems:
+    """Of the models of the first leaderboard; the same pairs of all."""
+    rows = contents.connection.execute(f"""
+        WITH own AS ({means.own_sql}), pairs AS (SELECT DISTINCT s, q FROM own), chosen AS (
+            SELECT *, count(*) OVER () AS of_pairs FROM pairs QUALIFY row_number() OVER (ORDER BY md5('{SEED}/' || s || '/' || q)) <= {most}
+        ) SELECT s, q, series, score, of_pairs FROM own JOIN chosen USING (s, q) ORDER BY series, s, q
+        """).df()
+    if not len(rows):
+        return ComparedItems(pd.DataFrame(columns=list(ITEM_COLUMNS)), "")
+    named = rows[["s", "q"]].drop_duplicates()
+    segments, questions = list(contents.segments.values()), list(contents.questions.values())
+    places = list(zip(named["s"], named["q"], strict=True))
+    words = named.assign(
+        item=[f"{questions[q].round}/{segments[s].id}/{questions[q].id}" for s, q in places],
+        label=[f"{questions[q].title} ({segments[s].label})" for s, q in places],
+        page=[f"{segments[s].path}#question={q}" for s, q in places],
+    )
+    of_pairs, shown = int(rows["of_pairs"].iloc[0]), len(named)
+    names = {at: means.series[at].name for at in means.of}
+    found = rows.merge(words, on=["s", "q"]).assign(model=rows["series"].map(names))
+    way = contents.title(contents.main).lower()
+    some = (
+        f"a random sample of {shown:,} of {counted(of_pairs, 'pair')} (seed {SEED})"
+        if shown < of_pairs
+        else counted(of_pairs, "pair")
+    )
+    return ComparedItems(found[list(ITEM_COLUMNS)], f"Pairs of question and segment, {way}: {some}.")

@@ -1,0 +1,140 @@
+"""The leaderboards of surveys: models ranked among models, one board for each way of asking, and the verdict on the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.boards import families
+from dtef_pipeline.boards.comparisons import rank_ranges
+from dtef_pipeline.site.content import Column, Estimate, is_unknown, table_rows
+from dtef_pipeline.site.family_view import BoardRow, RankedBoard, Reference
+from dtef_pipeline.site.number_text import show
+from dtef_pipeline.site.verdict_sentences import best_of_models
+from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
+from dtef_pipeline.survey.boards.asked_alike import Way
+from dtef_pipeline.survey.boards.scored import SCORED
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.words import A_PERFECT_MODEL, EVERYBODY_ELSE
+from dtef_pipeline.text.counted import counted
+
+SURVEY_MEASURE = "Similarity of predicted and observed answers, 0-1, higher is better"
+HOW_TO_READ_RANKS = (
+    "The score is a mean over pairs of segment and question, with its 95% interval. A model left of the answer of everybody else does worse "
+    "than answering for everybody alike; the perfect model's score is what samples of these sizes allow. Not every model has a score on every "
+    "pair, and some pairs are easier: models are ranked by the score that each would have, had all been asked the same pairs. A model without a "
+    f"score in {SCORED.ranked_from} segments (or in all, if there are fewer) is not ranked."
+)
+_BOARD_MORE = (
+    Column("skill", "Skill", "number", "0: the answer of everybody else, 1: a perfect model, below 0: worse than that answer"),
+    Column("adjusted_score", "Ranked by", "score", "The score had every model been asked the same pairs", more=True),
+    Column(
+        "parsed_score",
+        "Score of readable answers",
+        "score",
+        "Without answers that could not be read, which score 0 or 0.1",
+        more=True,
+    ),
+    Column(
+        "worth", "Worth", "number", "Respondents of a real sample that would predict as well as its readable answers", more=True
+    ),
+    Column("n_pairs", "Pairs", "count", "Pairs of segment and question with a score", more=True),
+    Column("n_questions", "Questions", "count", more=True),
+    Column("parse_rate", "Read", "percent", "Share of its answers that could be read", more=True),
+)
+
+
+def ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
+    """A board for each way of asking; that of the front page first."""
+    for at, way in enumerate(contents.ways):
+        rows = way.rows_of(contents.overall)
+        placed = _with_ranks(rows, way.rows_of(contents.boards["comparisons"]))
+        ceiling = rows["ceiling"].median() if "ceiling" in rows else np.nan
+        lines = [] if is_unknown(ceiling) else [Reference(f"A {A_PERFECT_MODEL}", float(ceiling))]
+        others = rows.loc[(rows["model"] == LEAVE_ONE_OUT) & rows["score"].notna(), ["name", "score"]]
+        lines += [Reference(name, float(score)) for name, score in others.itertuples(index=False, name=None)]
+        title = contents.title(way) if len(contents.ways) > 1 else ""
+        board = [_row(one) for one in table_rows(placed)]
+        yield RankedBoard(str(at) if at else "", title, SURVEY_MEASURE, board, lines, _BOARD_MORE, HOW_TO_READ_RANKS)
+
+
+def _with_ranks(rows: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
+    """The rows with `rank`, `rank_low` and `rank_high` among models alone, best first; baselines have none."""
+    models = rows[~rows["is_reference"] & rows["rank"].notna()]
+    by = models["adjusted_score"] if "adjusted_score" in models else models["score"]
+    models = models.assign(rank=ranks(by))
+    found = models[["rank"]].copy()
+    if len(compared):
+        tested = compared[compared["among"] == families.AMONG_MODELS]
+        found = found.join(rank_ranges(models, tested, KEYS))
+    placed = rows.drop(columns=["rank", "rank_low", "rank_high"], errors="ignore").join(found)
+    by_score = placed["rank"].fillna(np.inf) if len(models) else -placed["score"]
+    order = np.lexsort((placed["name"].astype(str), -placed["score"].fillna(-1), by_score))
+    return placed.iloc[order]
+
+
+def _row(one: Mapping[str, Any]) -> BoardRow:
+    rank, low, high = (None if is_unknown(one.get(name)) else int(one[name]) for name in ("rank", "rank_low", "rank_high"))
+    more = {column.name: one.get(column.name) for column in _BOARD_MORE}
+    more["skill"] = estimate(one, "skill")
+    return BoardRow(
+        one["name"],
+        estimate(one, "score"),
+        rank,
+        low,
+        high,
+        is_reference=one["is_reference"],
+        note=one.get("note") or "",
+        more=more,
+    )
+
+
+def estimate(row: Mapping[str, Any], name: str, low: str = "", high: str = "") -> Estimate:
+    """The value of a column with the ends of its interval, by default `{name}_low` and `{name}_high`."""
+    return Estimate(row.get(name), row.get(low or f"{name}_low"), row.get(high or f"{name}_high"))
+
+
+def verdict(contents: SurveyContents, board: RankedBoard) -> str:
+    """Whether models beat the answer of everybody else, by the tested comparisons of the first board.
+
+    `No model beats the answer of everybody else: the best of 3, gpt-4.1, scores 0.768 against 0.821; a perfect model would score 0.867.`
+    """
+    models = board.models
+    tested = _against_reference(contents, contents.main)
+    found = tested.get(models[0].model) if models else None
+    if found is None:
+        return best_of_models(board)
+    best = models[0].model
+    who = f"the best of {counted(len(models), 'model')}, {best}," if len(models) > 1 else best
+    numbers = f"{show(found['of_model'], 'score')} against {show(found['of_reference'], 'score')}"
+    ceiling = next((one.value for one in board.references if one.label.endswith(A_PERFECT_MODEL)), None)
+    perfect = f"; a {A_PERFECT_MODEL} would score {show(ceiling, 'score')}" if ceiling is not None else ""
+    beating = sum(1 for one in models if tested.get(one.model, {}).get("verdict") == families.BETTER)
+    if beating and len(models) > 1:
+        beat = f"{beating} of {len(models)} models {'beat' if beating > 1 else 'beats'}"
+        return f"{beat} the {EVERYBODY_ELSE}: the best, {best}, scores {numbers}{perfect}."
+    words = {
+        families.BETTER: f"{best} beats the {EVERYBODY_ELSE}: it scores {numbers}",
+        families.WORSE: f"No model beats the {EVERYBODY_ELSE}: {who} scores {numbers}",
+        families.ALIKE: f"No model is told apart from the {EVERYBODY_ELSE}: {who} scores {numbers}",
+        families.UNTESTED: f"Nothing could be tested: {who} scores {numbers} of the {EVERYBODY_ELSE}",
+    }
+    return f"{words[found['verdict']]}{perfect}."
+
+
+def _against_reference(contents: SurveyContents, way: Way) -> dict[str, dict[str, Any]]:
+    """By a model's name, its comparison with the answer of everybody else: `verdict`, `of_model`, `of_reference`, on the pairs of both."""
+    rows = way.rows_of(contents.boards["comparisons"])
+    found: dict[str, dict[str, Any]] = {}
+    for row in table_rows(rows[rows["among"] == families.OF_REFERENCE]) if len(rows) else []:
+        leads = row["model_variant"] != LEAVE_ONE_OUT
+        name = row["name"] if leads else contents.names.get(row["other_variant"], row["other_model"])
+        scores = (row["score"], row["other_score"]) if leads else (row["other_score"], row["score"])
+        words = row["verdict"] if leads or row["verdict"] != families.BETTER else families.WORSE
+        found[name] = {"verdict": words, "of_model": scores[0], "of_reference": scores[1]}
+    return found

@@ -1,0 +1,92 @@
+"""The lists of segments and of questions on the leaderboard page, which lead to their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dtef_pipeline.site.content import Column, Section, Table
+from dtef_pipeline.site.number_text import show
+from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.means import Means, Spread
+from dtef_pipeline.text.counted import counted, plural
+
+_SCORE_SPREAD = (
+    Column("mean", "Mean score", "score"),
+    Column(
+        "room",
+        "Room",
+        "score",
+        "What a perfect model would score above the answer of everybody else: where it is small, no model can show much",
+    ),
+    Column("best", "Best"),
+    Column("best_score", "Its score", "score", more=True),
+    Column("worst", "Worst", more=True),
+    Column("worst_score", "Its score", "score", more=True),
+    Column("others", "Everybody else", "score", "Score of the answer of everybody else on the same pairs", more=True),
+    Column("ceiling", "Perfect", "score", "Expected score of a perfect model on the same pairs", more=True),
+    Column("n_pairs", "Pairs", "count", "That all models of the row have a score for", more=True),
+)
+_HOW_TO_READ_LISTS = (
+    "Asked as on the first leaderboard. All numbers of a row are over the pairs that all its models have a score for; a model with less than "
+    "half of the pairs of the others is left out."
+)
+
+
+def lists(contents: SurveyContents, means: Means) -> Iterator[Section]:
+    """A section on segments and one on questions."""
+    yield _segments(contents, means)
+    yield _questions(contents, means)
+
+
+def _segments(contents: SurveyContents, means: Means) -> Section:
+    spreads = means.spreads("s")
+    rows = [
+        {"segment": one.link, "n": one.n, "n_rounds": one.n_rounds, **spread_cells(spreads.get(one.place))}
+        for one in contents.segments.values()
+    ]
+    rows.sort(key=lambda row: "mean" not in row)
+    columns = [
+        Column("segment", "Segment"),
+        Column("n", "Respondents", "count"),
+        *_SCORE_SPREAD,
+        Column("n_rounds", "Rounds", "count", more=True),
+    ]
+    named = {one.place: one.label for one in contents.segments.values()}
+    table = Table("Segments; each leads to its page", columns, rows, search=True, first=15)
+    return Section("segments", "Segments", [table], _answer(spreads, named, means, "predicted"), _HOW_TO_READ_LISTS)
+
+
+def _questions(contents: SurveyContents, means: Means) -> Section:
+    spreads = means.spreads("q")
+    rows = [
+        {"question": one.link, "round": one.round, **spread_cells(spreads.get(one.place))}
+        for one in contents.questions.values()
+    ]
+    rows.sort(key=lambda row: row["mean"] if row.get("mean") is not None else 2)
+    columns = [Column("question", "Question", "long"), Column("round", "Round"), *_SCORE_SPREAD]
+    named = {one.place: f"“{one.title}”" for one in contents.questions.values()}
+    table = Table("Questions, the hardest first; each leads to its page", columns, rows, search=True, first=15)
+    return Section("questions", "Questions", [table], _answer(spreads, named, means, "answered"), _HOW_TO_READ_LISTS)
+
+
+def spread_cells(spread: Spread | None) -> dict[str, Any]:
+    """The cells of a spread; none without it."""
+    if spread is None:
+        return {}
+    cells = {**spread._asdict(), "room": spread.room}
+    return cells if spread.n_models > 1 else {**cells, "best": None, "best_score": None, "worst": None, "worst_score": None}
+
+
+def _answer(spreads: dict[int, Spread], named: dict[int, str], means: Means, verb: str) -> str:
+    if len(spreads) < 2:
+        return ""
+    ordered = sorted(spreads, key=lambda place: (-spreads[place].mean, place))
+    best, worst = ordered[0], ordered[-1]
+    beaten = sum(1 for one in spreads.values() if one.best_score > one.others)
+    where = "all" if beaten == len(spreads) else f"{beaten:,}" if beaten else "none"
+    return (
+        f"Of {counted(len(spreads), 'segment' if verb == 'predicted' else 'question')} {named[best]} is {verb} best "
+        f"({show(spreads[best].mean, 'score')}), {named[worst]} worst ({show(spreads[worst].mean, 'score')}); in {where} the best of "
+        f"the {plural(means.noun)} scores above the answer of everybody else."
+    )

@@ -1,0 +1,99 @@
+"""Mean scores by segment and by question, in the way of asking of the first leaderboard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import pandas as pd
+
+from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series
+
+By = Literal["s", "q"]
+
+
+class Spread(NamedTuple):
+    """The models' scores of a segment or a question, over the pairs that all of them have a score for."""
+
+    mean: float
+    best: str
+    best_score: float
+    worst: str
+    worst_score: float
+    others: float
+    """Of the answer of everybody else; NaN: not known."""
+    ceiling: float
+    n_pairs: int
+    n_models: int
+
+    @property
+    def room(self) -> float:
+        """What the ceiling leaves above the answer of everybody else."""
+        return self.ceiling - self.others
+
+
+@dataclass(frozen=True)
+class Means:
+    """Means over pairs that define no segment. Of language models; where none was asked, of baselines."""
+
+    contents: SurveyContents
+    series: Sequence[Series]
+
+    @cached_property
+    def of(self) -> list[int]:
+        """The places of the series whose means these are."""
+        own = [at for at, one in enumerate(self.series) if one.way == self.contents.main]
+        return [at for at in own if not self.series[at].is_reference] or own
+
+    @property
+    def noun(self) -> str:
+        return "baseline" if self.series[self.of[0]].is_reference else "model"
+
+    @cached_property
+    def own_sql(self) -> str:
+        """SQL of the scored pairs of these series: s, q, series, score, others, ceiling."""
+        return f"""SELECT s, q, series, score, others, ceiling FROM {ANSWERS} JOIN {PAIRS} USING (s, q)
+            WHERE score IS NOT NULL AND NOT circular AND list_contains({self.of}, series)"""
+
+    def spreads(self, by: By) -> dict[int, Spread]:
+        """By the place of a segment or a question. A model with less than half of the pairs that another has is left out."""
+        rows = self._frame(f"""
+            WITH own AS ({self.own_sql}),
+            kept AS (
+                SELECT {by}, series FROM own GROUP BY {by}, series QUALIFY 2 * count(*) >= max(count(*)) OVER (PARTITION BY {by})
+            ), kept_models AS (SELECT {by}, count(*) AS models FROM kept GROUP BY ALL),
+            compared AS (FROM own SEMI JOIN kept USING ({by}, series)),
+            shared AS (
+                SELECT s, q FROM compared JOIN kept_models USING ({by}) GROUP BY s, q, models HAVING count(*) = models
+            )
+            SELECT {by} AS place, series, avg(score) AS score, avg(others) AS others, avg(ceiling) AS ceiling, count(*) AS pairs
+            FROM compared SEMI JOIN shared USING (s, q) GROUP BY ALL ORDER BY place, score DESC, series
+            """)
+        return {int(own["place"].iloc[0]): self._spread(own) for _, own in rows.groupby("place", sort=False)}
+
+    def _spread(self, own: pd.DataFrame) -> Spread:
+        first, last = own.iloc[0], own.iloc[-1]
+        best, worst = (self.series[int(one["series"])].name for one in (first, last))
+        scores = (float(own["score"].mean()), best, float(first["score"]), worst, float(last["score"]))
+        return Spread(*scores, float(first["others"]), float(first["ceiling"]), int(first["pairs"]), len(own))
+
+    def leads(self, by: By) -> pd.DataFrame:
+        """`place`, `series`, `lead` over the answer of everybody else, `score`, `pairs`; no rows where that answer is not known."""
+        return self._frame(f"""
+            SELECT {by} AS place, series, avg(score - others) AS lead, avg(score) AS score, count(*) AS pairs
+            FROM ({self.own_sql}) WHERE others IS NOT NULL GROUP BY ALL ORDER BY place, series
+            """)
+
+    @cached_property
+    def of_pairs(self) -> pd.DataFrame:
+        """`s`, `q`, the mean `score` of the models, and `others`."""
+        return self._frame(
+            f"SELECT s, q, avg(score) AS score, any_value(others) AS others FROM ({self.own_sql}) GROUP BY ALL ORDER BY ALL"
+        )
+
+    def _frame(self, sql: str) -> pd.DataFrame:
+        found: Any = self.contents.connection.execute(sql).df()
+        return pd.DataFrame(found)

@@ -1,0 +1,162 @@
+"""What the page of a model says of surveys: where it is strong and weak, and its worst answers with prompt and response."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dtef_pipeline.site.content import Block, Column, Fold, Link, Section, Table, TemplateBlock, table_rows
+from dtef_pipeline.site.number_text import show
+from dtef_pipeline.statistics.seed import SEED
+from dtef_pipeline.survey.blueprint.wording import attribute_label
+from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.leaderboards import estimate
+from dtef_pipeline.survey.site.means import By, Means
+from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series, shares
+from dtef_pipeline.survey.site.texts import Place, Texts, WrittenResponse
+from dtef_pipeline.survey.site.words import EVERYBODY_ELSE
+
+_ENDS_SHOWN = 5
+"""Of the best and of the worst segments and questions."""
+_WORST_SHOWN, _UNREAD_SHOWN = 5, 3
+"""Answers shown that could be read, and that could not."""
+_LEAD_COLUMN = Column("lead", "Lead", "signed", f"Score less that of the {EVERYBODY_ELSE} on the same pairs")
+_LEAD_COLUMNS = (_LEAD_COLUMN, Column("score", "Score", "score"), Column("pairs", "Pairs", "count"))
+_ATTRIBUTE_COLUMNS = (
+    Column("attribute", "Attribute"),
+    Column("score", "Score", "score"),
+    Column("skill", "Skill", "number", f"0: the {EVERYBODY_ELSE}, 1: a perfect model"),
+    Column("n_pairs", "Pairs", "count"),
+)
+_ANSWER_COLUMNS = (
+    Column("option", "Answer"),
+    Column("observed", "Observed", "percent", always=True),
+    Column("predicted", "Predicted", "percent", always=True),
+)
+
+
+class Worst(NamedTuple):
+    """A pair that a model did badly on."""
+
+    series: int
+    s: int
+    q: int
+    score: float
+    code: str
+    observed: str
+
+    @property
+    def is_read(self) -> bool:
+        return not self.code.startswith("!")
+
+
+@dataclass(frozen=True)
+class ModelSections:
+    """The sections of each model, by its name."""
+
+    contents: SurveyContents
+    means: Means
+    series: Sequence[Series]
+
+    @cached_property
+    def worst(self) -> dict[int, list[Worst]]:
+        """By series, its lowest scores: of answers that could be read, then of others."""
+        rows = self.contents.connection.execute(f"""
+            SELECT series, s, q, score, code, observed FROM ({self.means.own_sql})
+            JOIN (SELECT s, q, series, code FROM {ANSWERS}) USING (s, q, series) JOIN (SELECT s, q, observed FROM {PAIRS}) USING (s, q)
+            QUALIFY row_number() OVER (PARTITION BY series, starts_with(code, '!') ORDER BY score, md5('{SEED}/' || s || '/' || q))
+                <= CASE WHEN starts_with(code, '!') THEN {_UNREAD_SHOWN} ELSE {_WORST_SHOWN} END
+            ORDER BY series, starts_with(code, '!'), score, s, q
+            """).fetchall()
+        found: dict[int, list[Worst]] = {}
+        for row in rows:
+            found.setdefault(row[0], []).append(Worst(*row))
+        return found
+
+    @property
+    def places(self) -> list[Place]:
+        """The pairs whose texts the sections show."""
+        return [(one.s, one.q) for own in self.worst.values() for one in own]
+
+    def of_model(self, name: str, texts: Texts) -> Iterator[Section]:
+        """Its sections; none where it was not asked as on the first leaderboard."""
+        at = next((at for at in self.means.of if self.series[at].name == name), None)
+        if at is None:
+            return
+        yield self._strengths(at, name)
+        yield self._worst_answers(at, texts)
+
+    def _strengths(self, at: int, name: str) -> Section:
+        segments, questions = list(self.contents.segments.values()), list(self.contents.questions.values())
+        by_segment, by_question = self._leads("s", at), self._leads("q", at)
+        blocks: list[Block] = [Table("By attribute", _ATTRIBUTE_COLUMNS, self._attributes(at))]
+        for noun, rows, links in (
+            ("Segment", by_segment, [one.link for one in segments]),
+            ("Question", by_question, [one.link for one in questions]),
+        ):
+            cells = [{**row, "place": links[int(row["place"])]} for row in table_rows(rows)]
+            columns = [Column("place", noun, "long"), *_LEAD_COLUMNS]
+            ends = cells if len(cells) <= 2 * _ENDS_SHOWN else [*cells[:_ENDS_SHOWN], *cells[-_ENDS_SHOWN:]]
+            blocks.append(Table(f"{noun}s: the strongest and the weakest, beside the {EVERYBODY_ELSE}", columns, ends))
+        answer = ""
+        if len(by_segment):
+            above = int((by_segment["lead"] > 0).sum())
+            best, last = by_segment.iloc[0], by_segment.iloc[-1]
+            answer = (
+                f"It scores above the {EVERYBODY_ELSE} in {above} of {len(by_segment)} segments, most in {segments[int(best['place'])].label} "
+                f"({show(best['lead'], 'signed')}), least in {segments[int(last['place'])].label} ({show(last['lead'], 'signed')})."
+            )
+        return Section("strengths", "strengths and weaknesses", blocks, answer)
+
+    def _leads(self, by: By, at: int) -> pd.DataFrame:
+        leads = self._all_leads[by]
+        return leads[leads["series"] == at].sort_values("lead", ascending=False, kind="stable")
+
+    @cached_property
+    def _all_leads(self) -> dict[By, pd.DataFrame]:
+        return {"s": self.means.leads("s"), "q": self.means.leads("q")}
+
+    def _attributes(self, at: int) -> list[dict[str, Any]]:
+        rows = self.contents.main.rows_of(self.contents.boards["attribute"])
+        own = rows[rows["model_variant"] == self.series[at].variant].sort_values("score", ascending=False, kind="stable")
+        return [
+            {
+                **row,
+                "attribute": attribute_label(row["attribute"]),
+                "score": estimate(row, "score"),
+                "skill": estimate(row, "skill"),
+            }
+            for row in table_rows(own)
+        ]
+
+    def _worst_answers(self, at: int, texts: Texts) -> Section:
+        own = self.worst.get(at, [])
+        blocks = [self._answer_block(one, [said for said in texts.get((one.s, one.q), ()) if said.series == at]) for one in own]
+        read = [one.score for one in own if one.is_read]
+        answer = f"Its lowest score of an answer that could be read is {show(min(read), 'score')}." if read else ""
+        return Section("worst", "worst answers", blocks, answer)
+
+    def _answer_block(self, one: Worst, said: Sequence[WrittenResponse]) -> Fold:
+        segment = list(self.contents.segments.values())[one.s]
+        question = list(self.contents.questions.values())[one.q]
+        predicted = shares(one.code.partition("*")[0])[:-1] if one.is_read else []
+        rows: list[dict[str, Any]] = [
+            {"option": option, "observed": seen, "predicted": predicted[place] if predicted else None}
+            for place, (option, seen) in enumerate(zip(question.options, shares(one.observed), strict=True))
+        ]
+        rows.append({"option": Link("All models on this pair", f"{segment.path}#question={question.place}")})
+        blocks: list[Block] = [Table(f"{question.text} ({question.round})", _ANSWER_COLUMNS, rows)]
+        if said:
+            shown = [{"about": _about(response), "words": response.words} for response in said]
+            blocks.append(TemplateBlock("survey/response.html.j2", {"prompt": said[0].prompt, "responses": shown}))
+        return Fold(f"{show(one.score, 'score')}: {segment.label}, {question.title}", blocks)
+
+
+def _about(response: WrittenResponse) -> str:
+    status = "" if response.status == "ok" else response.status.replace("_", " ")
+    draw = f"draw {response.draw + 1}" if response.draw else ""
+    return " · ".join(filter(None, ["Response", status, response.reason, f"snapshot {response.snapshot}", draw]))

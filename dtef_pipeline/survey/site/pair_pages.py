@@ -1,0 +1,139 @@
+"""Predicted beside observed: the data that pages load, and the part of a page that shows them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+from scipy.special import ndtri
+
+from dtef_pipeline.site.content import DataFile, Section, TemplateBlock
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
+from dtef_pipeline.survey.site.contents import QuestionPage, SegmentPage, SurveyContents
+from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series
+from dtef_pipeline.survey.site.texts import PairSample, Texts, WrittenResponse
+from dtef_pipeline.tables import STATUSES
+from dtef_pipeline.text.counted import counted
+
+MOST_CODE_CHARACTERS = 40_000_000
+"""Of the codes of all predictions on the site; where there are more, ways of asking are left out, those of the first leaderboard last."""
+SHARED_DATA = "survey/pairs.js"
+SCRIPT = "survey.js"
+HOW_TO_READ_PAIRS = (
+    "Shares of answers as observed and as predicted. Below an observed share stands its 95% interval for a sample of that many respondents "
+    "(Wilson): the data cannot tell a prediction inside it from the truth. Of several draws the shares are the mean of those that could be "
+    "read, and the score is the mean of all draws' scores."
+)
+
+
+@dataclass(frozen=True)
+class PairPages:
+    """The data of predictions, and which of them have texts."""
+
+    contents: SurveyContents
+    series: Sequence[Series]
+    sample: PairSample
+    texts: Texts
+
+    @cached_property
+    def kept(self) -> list[int]:
+        """The places of the series that the site holds: those of as many ways as fit."""
+        sizes = dict(
+            self.contents.connection.execute(f"SELECT series, sum(length(code)) FROM {ANSWERS} GROUP BY series").fetchall()
+        )
+        kept, total = list[int](), 0
+        for way in self.contents.ways:
+            own = [at for at, one in enumerate(self.series) if one.way == way and at in sizes]
+            total += sum(sizes[at] for at in own)
+            if total > MOST_CODE_CHARACTERS and kept:
+                break
+            kept += own
+        return kept
+
+    def section(self, fixed: SegmentPage | QuestionPage) -> Section:
+        """The part of the page of a segment or a question where the reader chooses the other."""
+        what = "segment" if isinstance(fixed, SegmentPage) else "question"
+        ways = {self.series[at].way for at in self.kept}
+        left = len(self.contents.ways) - len(ways)
+        notes = [
+            f"{counted(left, 'way')} of asking with less context or fewer models left out." if left > 0 else "",
+            self.sample.words,
+        ]
+        asked = ",".join(map(str, self._asked.get(fixed.place, ()))) if what == "question" else ""
+        part = TemplateBlock(
+            "survey/pairs.html.j2",
+            {"data": SHARED_DATA, "what": what, "place": fixed.place, "asked": asked, "notes": list(filter(None, notes))},
+        )
+        return Section("pairs", "Predicted beside observed", [part], how=HOW_TO_READ_PAIRS)
+
+    @cached_property
+    def _asked(self) -> dict[int, list[int]]:
+        """By question, the segments that it was asked of."""
+        return dict(self.contents.connection.execute(f"SELECT q, list(s ORDER BY s) FROM {PAIRS} GROUP BY q").fetchall())
+
+    def files(self) -> Iterator[DataFile]:
+        """What all pages share, then a file for each segment, and its texts."""
+        yield DataFile(SHARED_DATA, self._shared())
+        texts = defaultdict[int, dict[int, Sequence[WrittenResponse]]](dict)
+        for (s, q), responses in self.texts.items():
+            texts[s][q] = responses
+        for segment in self.contents.segments.values():
+            yield DataFile(data_path(segment), {"pairs": self._pairs(segment), "texts": sorted(texts[segment.place])})
+            if texts[segment.place]:
+                yield DataFile(texts_path(segment), self._texts(texts[segment.place]))
+
+    def _shared(self) -> dict[str, Any]:
+        return {
+            "segments": [[one.label, data_path(one), texts_path(one), one.path] for one in self.contents.segments.values()],
+            "questions": [[one.round, one.text, one.options, one.path] for one in self.contents.questions.values()],
+            "series": [
+                [one.name, self.contents.ways.index(one.way), one.is_reference]
+                for one in map(self.series.__getitem__, self.kept)
+            ],
+            "ways": [self.contents.title(way) for way in self.contents.ways],
+            "statuses": [status.replace("_", " ") for status in STATUSES],
+            "z": float(ndtri((1 + CONFIDENCE) / 2)),
+        }
+
+    def _pairs(self, segment: SegmentPage) -> list[list[Any]]:
+        """Of each question: its place, respondents, the number that intervals go by, thousandths of ceiling and marginal, whether it defines
+        the segment, the observed answer, and a code for each series, empty where there is none."""
+        rows = self.contents.connection.execute(
+            f"""
+            SELECT q, n, coalesce(n_effective, n), 1000 * ceiling, 1000 * others, circular, observed, places, codes FROM {PAIRS} JOIN (
+                SELECT q, list(series ORDER BY series) AS places, list(code ORDER BY series) AS codes FROM {ANSWERS} WHERE s = ? GROUP BY q
+            ) USING (q) WHERE s = ? ORDER BY q
+            """,
+            [segment.place, segment.place],
+        ).fetchall()
+        found = []
+        for q, *numbers, circular, observed, at, codes in rows:
+            said = dict(zip(at, codes, strict=True))
+            known = [None if pd.isna(one) else round(one) for one in numbers]
+            found.append([q, *known, int(circular), observed, [said.get(one, "") for one in self.kept]])
+        return found
+
+    def _texts(self, of_questions: Mapping[int, Sequence[WrittenResponse]]) -> dict[str, Any]:
+        """Prompts once, and of each question its responses: place of the series, of the prompt, words, status, reason, snapshot, draw."""
+        prompts, place = dict[str, int](), {at: place for place, at in enumerate(self.kept)}
+        said = {
+            str(q): [
+                [place[one.series], prompts.setdefault(one.prompt, len(prompts)), *one[2:]]
+                for one in own
+                if one.series in place
+            ]
+            for q, own in of_questions.items()
+        }
+        return {"prompts": list(prompts), "said": said}
+
+
+def data_path(segment: SegmentPage) -> str:
+    return f"{segment.path.removesuffix('.html')}.js"
+
+
+def texts_path(segment: SegmentPage) -> str:
+    return f"{segment.path.removesuffix('.html')}-texts.js"

@@ -1,0 +1,144 @@
+"""Every pair of segment and question with all predictions of it, in temporary tables that pages are made of.
+
+Places of segments and questions (`s`, `q`) stand for their names, and `series` for a model asked in one way. Fractions are two characters
+each: thousandths in base 36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.boards.cells import cells_sql, has_table, parameters
+from dtef_pipeline.survey.boards.asked_alike import Way
+from dtef_pipeline.survey.boards.noise import effective_sql
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.scoring.matrices import EFFECTIVE
+from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.tables import STATUSES
+
+PAIRS, ANSWERS = "site_pairs", "site_answers"
+"""Temporary tables. PAIRS: s, q, n, n_effective, circular, observed (code), apart (distance of the observed answer from that of everybody, 0-1),
+ceiling, others. ANSWERS: s, q, series, snapshot, score, code (shares, then the score; or `!`, the place of a status, and the score that the
+policy gives it, if any; after several draws `*`, how many could be read, `/`, how many there were)."""
+_PAIR = "round, segment, question_id"
+ANSWERS_AT_ONCE = 900_000
+PLACED = """JOIN _segments USING (segment) JOIN _questions USING (round, question_id)
+    JOIN _series USING (model_variant, context_level, condition)"""
+"""SQL: joins a table of predictions with the places of what it is about."""
+
+
+class Series(NamedTuple):
+    """A model asked in one way."""
+
+    name: str
+    variant: str
+    way: Way
+
+    @property
+    def is_reference(self) -> bool:
+        return is_computed(self.variant)
+
+
+def store_pairs(contents: SurveyContents) -> list[Series]:
+    """Make PAIRS and ANSWERS on the connection; the series by their places, ways in the order of the leaderboards."""
+    series = _all_series(contents)
+    register_places(contents, series)
+    _store_answers(contents)
+    contents.connection.execute(f"CREATE OR REPLACE TEMP TABLE {PAIRS} AS {_pairs_sql(contents)}")
+    return series
+
+
+def register_places(contents: SurveyContents, series: Sequence[Series]) -> None:
+    """Give queries the places of segments, questions and series by their names: see PLACED."""
+    frames = {
+        "_segments": pd.DataFrame([(one.id, one.place) for one in contents.segments.values()], columns=["segment", "s"]),
+        "_questions": pd.DataFrame(
+            [(one.round, one.id, one.place) for one in contents.questions.values()], columns=["round", "question_id", "q"]
+        ),
+        "_series": pd.DataFrame(
+            [(at, one.variant, *one.way, one.is_reference) for at, one in enumerate(series)],
+            columns=["series", "model_variant", "context_level", "condition", "is_reference"],
+        ),
+    }
+    for name, frame in frames.items():
+        contents.connection.register(name, frame)
+
+
+def _store_answers(contents: SurveyContents) -> None:
+    """A few rounds at a time: the lists of all rounds together take more memory than a laptop has to spare."""
+    columns = "s SMALLINT, q INTEGER, series SMALLINT, snapshot VARCHAR, score DOUBLE, code VARCHAR"
+    contents.connection.execute(f"CREATE OR REPLACE TEMP TABLE {ANSWERS} ({columns})")
+    for rounds in _few_rounds(contents):
+        options = SurveyBoardOptions(metric=contents.metric, targets="all", rounds=rounds)
+        contents.connection.execute(f"INSERT INTO {ANSWERS} {_answers_sql(contents, options)}", parameters(options))
+
+
+def _few_rounds(contents: SurveyContents) -> Iterator[tuple[str, ...]]:
+    """The rounds in groups of at most ANSWERS_AT_ONCE predictions, or of one round."""
+    sizes = contents.connection.execute("SELECT round, count(*) FROM scores GROUP BY round ORDER BY round").fetchall()
+    group, total = list[str](), 0
+    for round, size in sizes:
+        if group and total + size > ANSWERS_AT_ONCE:
+            yield tuple(group)
+            group, total = [], 0
+        group, total = [*group, round], total + size
+    if group:
+        yield tuple(group)
+
+
+def _all_series(contents: SurveyContents) -> list[Series]:
+    rows = contents.connection.execute(
+        "SELECT DISTINCT model_variant, context_level, condition FROM scores ORDER BY ALL"
+    ).fetchall()
+    found = [Series(contents.names.get(variant, variant), variant, Way(level, condition)) for variant, level, condition in rows]
+    place = {way: at for at, way in enumerate(contents.ways)}
+    return sorted(found, key=lambda one: (place.get(one.way, len(place)), one.is_reference, one.name))
+
+
+def _code(fraction: str) -> str:
+    """SQL: a fraction as two characters."""
+    return f"to_base(least(greatest(round(1000 * {fraction}), 0), 1000)::INTEGER, 36, 2)"
+
+
+def _answers_sql(contents: SurveyContents, options: SurveyBoardOptions) -> str:
+    place = f"list_position([{', '.join(repr(status) for status in STATUSES)}], status) - 1"
+    given = f"CASE WHEN score IS NULL THEN '' ELSE {_code('score')} END"  # unscored is not zero
+    of_option = _code("list_avg(list_transform(parsed, lambda shares: shares[option]))")
+    shares = f"array_to_string(list_transform(range(1, len(parsed[1]) + 1), lambda option: {of_option}), '')"
+    draws = "CASE WHEN n_total > 1 THEN '*' || n_ok || '/' || n_total ELSE '' END"
+    more = ("list(predicted ORDER BY draw) FILTER (status = 'ok') AS parsed", "min(status) AS status")
+    return f"""{cells_sql(contents.connection, options, more)}
+        SELECT s::SMALLINT AS s, q::INTEGER AS q, series::SMALLINT AS series, snapshot, score,
+            coalesce({shares} || {_code("score")}, '!' || {place} || {given}) || {draws} AS code
+        FROM cells {PLACED} WHERE status NOT IN ('budget', 'missing') ORDER BY s, q, series
+        """
+
+
+def _pairs_sql(contents: SurveyContents) -> str:
+    connection, metric = contents.connection, contents.metric
+    observed = f"array_to_string(list_transform(observed, lambda x: {_code('x')}), '')"
+    apart = "list_sum(list_transform(list_zip(observed, population), lambda x: abs(x[1] - x[2]))) / 2"
+    nothing = f"SELECT {_PAIR}, NULL::DOUBLE AS ceiling, NULL::DOUBLE AS others FROM survey_responses LIMIT 0"
+    reference = f"SELECT {_PAIR}, ceiling.{metric} AS ceiling, others.{metric} AS others FROM reference_scores"
+    return f"""
+        SELECT s::SMALLINT AS s, q::INTEGER AS q, n, {EFFECTIVE} AS n_effective, circular, {observed} AS observed, {apart} AS apart,
+            ceiling, others
+        FROM (SELECT {_PAIR}, n, circular, observed, population, {effective_sql(connection)} FROM survey_responses)
+            JOIN _segments USING (segment) JOIN _questions USING (round, question_id)
+            LEFT JOIN ({reference if has_table(connection, "reference_scores") else nothing}) USING ({_PAIR})
+        SEMI JOIN {ANSWERS} USING (s, q) ORDER BY s, q
+        """
+
+
+def shares(code: str) -> list[float]:
+    """The fractions of a code."""
+    return [int(code[at : at + 2], 36) / 1000 for at in range(0, len(code), 2)]
+
+
+def code_rows(contents: SurveyContents, sql: str, *given: Any) -> list[tuple[Any, ...]]:
+    """Rows of a query over PAIRS and ANSWERS."""
+    return contents.connection.execute(sql, list(given)).fetchall()

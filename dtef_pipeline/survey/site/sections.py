@@ -1,0 +1,367 @@
+"""What stands beneath the leaderboards: attributes, gaps, context, metrics, evenness and repeated draws, each with its answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.site.content import Block, Chart, Column, Fold, Section, Table, is_unknown, table_rows
+from dtef_pipeline.site.number_text import show
+from dtef_pipeline.statistics.differences import MARGIN
+from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
+from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.blueprint.wording import attribute_label
+from dtef_pipeline.survey.boards.asked_alike import Way
+from dtef_pipeline.survey.boards.segment_gaps import by_significance
+from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
+from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.leaderboards import estimate
+from dtef_pipeline.survey.site.words import condition_words
+from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
+from dtef_pipeline.text.counted import counted
+
+_MOST_GAPS = 40
+_MOST_CURVES = 12
+_NOTE_COLUMN = Column("note", "Note", "note")
+_METRIC_NAMES = {
+    "js": "Jensen-Shannon",
+    "cosine": "Cosine",
+    "emd": "Earth mover",
+    "emd_normalized": "Earth mover on the scale",
+    "tv": "1 - total variation",
+    "mae": "1 - mean error",
+    "top_hit": "Top answer",
+    "l2_corrected": "Squared error",
+    "rps_corrected": "Ranked error",
+}
+
+
+def sections(contents: SurveyContents) -> Iterator[Section]:
+    """In the order that a reader wants them."""
+    yield _attributes(contents)
+    yield _gaps(contents)
+    yield _context(contents)
+    yield _metrics(contents)
+    yield _evenness(contents)
+    yield _reliability(contents)
+
+
+def _by_way(contents: SurveyContents, view: str, make: Callable[[pd.DataFrame], Block | None]) -> list[Block]:
+    """A block for each way of asking, that of the first leaderboard open."""
+    blocks: list[Block] = []
+    for way in contents.ways:
+        rows = way.rows_of(contents.boards[view])
+        block = make(rows) if len(rows) else None
+        if block is not None:
+            blocks.append(block if way == contents.main else Fold(contents.title(way), [block]))
+    return blocks
+
+
+def _tables(
+    contents: SurveyContents,
+    view: str,
+    caption: str,
+    columns: Sequence[Column],
+    cells: Callable[[dict[str, Any]], dict[str, Any]],
+) -> list[Block]:
+    """A table of models for each way of asking; `cells`: those of a row that are not as stored."""
+    return _by_way(contents, view, lambda rows: Table(caption, columns, [{**row, **cells(row)} for row in model_rows(rows)]))
+
+
+def _main(contents: SurveyContents, view: str) -> pd.DataFrame:
+    """The models' rows of a view in the way of the first leaderboard."""
+    rows = contents.main.rows_of(contents.boards[view])
+    return rows[~rows["is_reference"]] if len(rows) else rows
+
+
+def model_rows(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Rows of tables of models: baselines are shown when the reader asks for them."""
+    for row in table_rows(rows):
+        yield {**row, "_kind": "reference" if row["is_reference"] else "model"}
+
+
+def _attributes(contents: SurveyContents) -> Section:
+    rows = _main(contents, "attribute")
+    means = {str(name): float(own["score"].mean()) for name, own in rows.groupby("attribute")} if len(rows) else {}
+    answer = ""
+    if len(means) > 1:
+        best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+        answer = (
+            f"Models predict segments by “{attribute_label(best)}” best ({show(means[best], 'score')}), those by "
+            f"“{attribute_label(worst)}” worst ({show(means[worst], 'score')})."
+        )
+    how = (
+        "Mean score over the segments of one attribute. Sizes of segments differ, and so does what a perfect model would score."
+    )
+    return Section("attributes", "By attribute", _by_way(contents, "attribute", _attribute_table), answer, how)
+
+
+def _attribute_table(rows: pd.DataFrame) -> Table:
+    names = list(dict.fromkeys(rows.sort_values("attribute")["attribute"].astype(str)))
+    columns = [
+        Column("name", "Model"),
+        *(Column(name, attribute_label(name), "score", more=at > 4) for at, name in enumerate(names)),
+    ]
+    order = rows.groupby("name")["score"].mean().sort_values(ascending=False, kind="stable").index
+    own = {name: list(model_rows(of_model)) for name, of_model in rows.groupby("name")}
+    shown = [
+        {"name": name, "_kind": own[name][0]["_kind"], **{row["attribute"]: estimate(row, "score") for row in own[name]}}
+        for name in order
+    ]
+    return Table("Mean score by attribute, with its 95% interval", columns, shown)
+
+
+_GAP_COLUMNS = (
+    Column("segment", "Segment"),
+    Column("name", "Model"),
+    Column("verdict", "Predicted", always=True),
+    Column(
+        "deviation",
+        "Deviation",
+        "signed",
+        "Score less that of a segment of as many people that is predicted as well as the others",
+    ),
+    Column("p_adjusted", "p (adjusted)", "p"),
+    Column("score", "Score", "score", more=True),
+    Column("expected", "Expected", "score", more=True),
+    Column("n", "Respondents", "count", more=True),
+    Column("n_pairs", "Pairs", "count", more=True),
+    Column("parsed_verdict", "By readable answers", more=True),
+    _NOTE_COLUMN,
+)
+
+
+def _gaps(contents: SurveyContents) -> Section:
+    rows = _main(contents, "gaps")
+    counts = Counter(rows["verdict"]) if len(rows) else Counter[str]()
+    answer = (
+        f"Of {len(rows):,} models in segments: {counts['worse']:,} worse there than in the attribute's other segments, "
+        f"{counts['better']:,} better, {counts['not told apart']:,} not told apart."
+        if len(rows)
+        else ""
+    )
+    how = (
+        "How far a model's score of a segment lies from that of the attribute's other segments on the same questions. A segment of few people "
+        "scores low under any model: the expected score allows for that. “worse” and “better”: p, adjusted (Holm) over the model's attribute, "
+        f"is below {SIGNIFICANCE:g}. The {_MOST_GAPS} rows of the smallest p are shown; `dtef board --by gaps --top 0` has all."
+    )
+    blocks = _by_way(contents, "gaps", lambda own: _gap_table(contents, own))
+    return Section("gaps", "Largest gaps between segments", blocks, answer, how)
+
+
+def _gap_table(contents: SurveyContents, rows: pd.DataFrame) -> Table:
+    shown = [
+        {**row, "segment": segment_cell(contents, row["segment"]), "deviation": estimate(row, "deviation", "low", "high")}
+        for row in table_rows(by_significance(rows[~rows["is_reference"]]).head(_MOST_GAPS))
+    ]
+    return Table("Segments that a model predicts worse or better than the others", _GAP_COLUMNS, shown, first=10)
+
+
+def segment_cell(contents: SurveyContents, segment: str) -> Any:
+    """A segment that leads to its page, where it has one."""
+    found = contents.segments.get(segment)
+    return found.link if found else segment
+
+
+_CONTEXT_COLUMNS = (
+    Column("name", "Model"),
+    Column("verdict", "Verdict", always=True),
+    Column("difference", "Difference", "signed", "Score at the highest level less that at the lowest, on the same pairs"),
+    Column("p_adjusted", "p (adjusted)", "p"),
+    Column("condition", "Asked"),
+    Column("levels", "Levels", more=True),
+    Column("least_score", "Least context", "score", more=True),
+    Column("most_score", "Most context", "score", more=True),
+    Column("slope", "Per question", "signed", "Change of the score per context question", more=True),
+    Column("n_pairs", "Pairs", "count", more=True),
+    _NOTE_COLUMN,
+)
+
+
+def _context(contents: SurveyContents) -> Section:
+    tested = contents.boards["context"]
+    rows = tested[~tested["is_reference"]] if len(tested) else tested
+    counts = rows["verdict"].value_counts() if len(rows) else pd.Series(dtype=int)
+    answer = (
+        f"Of {counted(len(rows), 'test')} of models: {', '.join(f'{n} {words}' for words, n in counts.items())}."
+        if len(counts)
+        else ""
+    )
+    shown = [
+        {
+            **row,
+            "condition": condition_words(row["condition"]),
+            "difference": estimate(row, "difference", "low", "high"),
+            "slope": estimate(row, "slope"),
+        }
+        for row in table_rows(rows)
+    ]
+    how = (
+        "Mean score over the number of context questions, over the pairs that have a score at every level of the model. A model that uses the "
+        "group's other answers rises; a flat line says that it answers from what it believes about the group. “stereotype-holding”: the 90% "
+        f"interval of the difference lies within {MARGIN:g} of none. p is adjusted over the models of one condition (Holm)."
+    )
+    return Section(
+        "context",
+        "What context does",
+        [*_curves(contents), Table("Responsiveness to context", _CONTEXT_COLUMNS, shown)],
+        answer,
+        how,
+    )
+
+
+def _curves(contents: SurveyContents) -> Iterator[Chart]:
+    if len({way.level for way in contents.ways}) < 2:
+        return
+    shown = _questions_shown(contents)
+    shared = on_shared_pairs(contents.connection, contents.overall)
+    for condition, board in shared.groupby("condition", sort=True, observed=True):
+        rows = board[board["score"].notna() & ~board["is_reference"]]
+        best = rows.groupby("name")["score"].max().sort_values(ascending=False, kind="stable").index[:_MOST_CURVES]
+        rows = rows[rows["name"].isin(best)]
+        if rows["context_level"].nunique() < 2:
+            continue
+        drawn = [
+            {"label": row["name"], "x": shown[Way(row["context_level"], str(condition))], "value": row["score"]}
+            for row in sorted(table_rows(rows), key=lambda row: (row["name"], ContextLevel(row["context_level"]).order))
+        ]
+        few = f", the best {_MOST_CURVES} models" if len(best) == _MOST_CURVES else ""
+        caption = f"Mean score over the number of context questions, {condition_words(str(condition))}{few}"
+        yield Chart("curves", drawn, caption, titles={"x": "context questions"})
+
+
+def _questions_shown(contents: SurveyContents) -> dict[Way, float]:
+    """How many context questions the prompts of each way really show on average; where that is not known, how many were asked for."""
+    known = {}
+    if has_table(contents.connection, "blueprints"):
+        rows = contents.connection.execute(
+            "SELECT context_level, condition, avg(context_included) FROM blueprints GROUP BY ALL"
+        ).fetchall()
+        known = {Way(level, condition): mean for level, condition, mean in rows if mean is not None}
+    return {way: known.get(way, ContextLevel(way.level).order) for way in contents.ways}
+
+
+def _metrics(contents: SurveyContents) -> Section:
+    columns = [Column("name", "Model")]
+    for metric in METRICS:
+        is_late = metric not in METRICS[:4]
+        columns += [Column(f"{metric}_cell", _METRIC_NAMES[metric], more=is_late)]
+    columns += [Column(name, _METRIC_NAMES[name], "score", "Corrected error: lower is better", more=True) for name in CORRECTED]
+
+    def table(rows: pd.DataFrame) -> Table:
+        shown = [
+            {**row, **{f"{name}_cell": _with_rank(row, name) for name in METRICS}} for row in model_rows(_among_models(rows))
+        ]
+        return Table("Mean score under each metric, and the rank under it among models", columns, shown)
+
+    how = (
+        "The same predictions under each metric; ranks are by the adjusted score under that metric, so they need not follow the means. A model "
+        "that does well on one and badly on another gets the shape right but misplaces mass, or the reverse. "
+        f"{' and '.join(_METRIC_NAMES[name] for name in DISTANCES)} are distances turned round. Corrected errors do not grow as samples shrink."
+    )
+    return Section("metrics", "Other metrics", _by_way(contents, "metric", table), _metric_answer(contents), how)
+
+
+def _metric_answer(contents: SurveyContents) -> str:
+    rows = table_rows(_main(contents, "metric"))
+    known = [metric for metric in METRICS if len(rows) > 1 and not all(is_unknown(row.get(metric)) for row in rows)]
+    firsts = [max(rows, key=lambda row: -1 if is_unknown(row[metric]) else row[metric])["name"] for metric in known]
+    if not firsts:
+        return ""
+    ((first, times),) = Counter(firsts).most_common(1)
+    return f"{first} has the highest mean under {times} of {counted(len(firsts), 'metric')}."
+
+
+def _among_models(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `metric_ranks` with ranks among models alone; baselines have none."""
+    places = {f"{metric}_rank": rows[f"{metric}_rank"].where(~rows["is_reference"]).astype(float) for metric in METRICS}
+    return rows.assign(**{name: ranks(place, highest_first=False) for name, place in places.items()})
+
+
+def _with_rank(row: dict[str, Any], metric: str) -> str | None:
+    if is_unknown(row.get(metric)):
+        return None
+    rank = row.get(f"{metric}_rank")
+    return show(row[metric], "score") + (f" ({int(rank)})" if rank is not None and not is_unknown(rank) else "")
+
+
+_EVENNESS_COLUMNS = (
+    Column("name", "Model"),
+    Column(
+        "segment_sd_true",
+        "Spread",
+        "score",
+        "Standard deviation of the segments' true means, with its 95% interval: lower is more even",
+    ),
+    Column("lowest_cell", "Lowest"),
+    Column("highest_cell", "Highest"),
+    Column("segment_p", "p", "p", "Of the hypothesis that the segments' true means are all the same"),
+    Column("segment_sd", "Spread as seen", "score", "With the sampling noise of small segments", more=True),
+    Column("segment_sd_expected", "Expected of sampling", "score", more=True),
+    Column("n_segments", "Segments", "count", "Counted in each round", more=True),
+    Column("consistency_note", "Note", "note"),
+)
+
+
+def _evenness(contents: SurveyContents) -> Section:
+    rows = [row for row in table_rows(_main(contents, "consistency")) if not is_unknown(row.get("segment_sd_true"))]
+    answer = ""
+    if len(rows) > 1:
+        best = min(rows, key=lambda row: row["segment_sd_true"])
+        answer = (
+            f"{best['name']} is the most even: its segments' true means spread by {show(best['segment_sd_true'], 'score')}."
+        )
+    how = (
+        "How far a model's segment means lie apart: small is even, and says nothing of how good they are. Part of the spread seen is sampling "
+        "noise of small segments; what is left is that of the true means. A segment counts once in each round."
+    )
+    caption = "Spread of the segments' mean scores, the most even first"
+    tables = _tables(contents, "consistency", caption, _EVENNESS_COLUMNS, lambda row: _ends_of_spread(contents, row))
+    return Section("evenness", "Evenness over segments", tables, answer, how)
+
+
+def _ends_of_spread(contents: SurveyContents, row: dict[str, Any]) -> dict[str, Any]:
+    cells: dict[str, Any] = {"segment_sd_true": estimate(row, "segment_sd_true", "segment_sd_low", "segment_sd_high")}
+    for end in ("lowest", "highest"):
+        if not is_unknown(row.get(end)):
+            found = contents.segments.get(row[f"{end}_segment"])
+            words = f"{show(row[end], 'score')} {found.label if found else row[f'{end}_segment']}"
+            cells[f"{end}_cell"] = found.link._replace(text=words) if found else words
+    return cells
+
+
+_DRAWS_COLUMNS = (
+    Column("name", "Model"),
+    Column(
+        "icc", "Agreement", "score", "Share of a single draw's variance that lies between pairs: 1 means draws always agree"
+    ),
+    Column("within_sd", "Between draws", "score", "Standard deviation of the score between draws of one pair"),
+    Column("rerun_detectable", "Detectable: rerun", "score", "Smallest difference of two reruns that is found in 80% of cases"),
+    Column("model_detectable", "Detectable: model", "score", "Smallest difference of two models that is found in 80% of cases"),
+    Column("n_cells", "Pairs", "count", "With two draws or more", more=True),
+    Column("n_draws", "Draws", "count", more=True),
+    _NOTE_COLUMN,
+)
+
+
+def _reliability(contents: SurveyContents) -> Section:
+    rows = _main(contents, "reliability")
+    rows = rows[rows["icc"].notna()] if len(rows) else rows
+    if not len(rows):
+        return Section("draws", "Repeated draws", [])
+    low, high = rows["icc"].min(), rows["icc"].max()
+    span = show(low, "score") if low == high else f"{show(low, 'score')} to {show(high, 'score')}"
+    answer = f"Repeated draws of one prompt agree to {span} (1: always)."
+    tables = _tables(
+        contents,
+        "reliability",
+        "Agreement of repeated draws",
+        _DRAWS_COLUMNS,
+        lambda row: {"icc": estimate(row, "icc", "low", "high")},
+    )
+    return Section("draws", "Repeated draws", tables, answer)

@@ -1,0 +1,125 @@
+"""What models were shown and what they wrote: of all pairs where there are few, else of a seeded sample of pairs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import pandas as pd
+
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.statistics.seed import SEED
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.pair_store import ANSWERS, PLACED
+from dtef_pipeline.text.counted import counted
+
+MOST_TEXT_CHARACTERS = 25_000_000
+"""Of the prompts and responses of all pages of segments together."""
+LONGEST = 4_000
+"""Characters of one text; of longer ones the middle is left out."""
+_TEXTS_AT_ONCE = 5_000
+
+Place = tuple[int, int]
+"""The places of a segment and a question."""
+
+
+class WrittenResponse(NamedTuple):
+    """What a model wrote to a prompt."""
+
+    series: int
+    prompt: str
+    words: str
+    status: str
+    reason: str
+    snapshot: str
+    draw: int
+
+
+Texts = Mapping[Place, Sequence[WrittenResponse]]
+
+
+class PairSample(NamedTuple):
+    """The pairs whose texts the site holds, and how many pairs have any."""
+
+    places: Sequence[Place]
+    of: int
+
+    @property
+    def words(self) -> str:
+        """What is left out; empty where nothing is."""
+        if len(self.places) == self.of:
+            return ""
+        return (
+            f"The site holds prompts and responses of {len(self.places):,} of {counted(self.of, 'pair')}: a random sample (seed {SEED}). "
+            "All of them: dtef export responses."
+        )
+
+
+def sample_pairs(contents: SurveyContents, most: int = MOST_TEXT_CHARACTERS) -> PairSample:
+    """Whole pairs, with what every language model wrote: as many as fit, spread evenly over the segments."""
+    if not has_table(contents.connection, "predictions"):
+        return PairSample([], 0)
+    rows = contents.connection.execute(
+        f"""
+        WITH said AS (
+            SELECT s, q, sum(least(length(response), {LONGEST}) + 60) AS size FROM predictions {PLACED}
+            WHERE NOT is_reference AND response IS NOT NULL GROUP BY ALL
+        ), ranked AS (
+            SELECT s, q, size + {_prompt_size(contents)} AS size, md5('{SEED}/' || s || '/' || q) AS draw FROM said
+        ), turns AS (SELECT *, row_number() OVER (PARTITION BY s ORDER BY draw) AS turn FROM ranked)
+        SELECT s, q, sum(size) OVER (ORDER BY turn, draw ROWS UNBOUNDED PRECEDING) <= {most} AS fits FROM turns ORDER BY s, q
+        """
+    ).fetchall()
+    return PairSample([(s, q) for s, q, fits in rows if fits], len(rows))
+
+
+def _prompt_size(contents: SurveyContents) -> int:
+    """Characters of a prompt, on average."""
+    if not has_table(contents.connection, "blueprints"):
+        return 0
+    found = contents.connection.execute('SELECT avg(length(system) + length("user")) FROM blueprints').fetchall()[0][0]
+    return round(found or 0)
+
+
+def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:
+    """What language models wrote in the snapshots that count on the pairs at these places."""
+    if not places or not has_table(contents.connection, "predictions"):
+        return {}
+    contents.connection.register("_chosen", pd.DataFrame(sorted(set(places)), columns=["s", "q"]))
+    prompt = f"{', '.join(KEYS.pair)}, context_level, condition, prompt_id"
+    nothing = f'(SELECT {prompt}, NULL AS system, NULL AS "user" FROM predictions LIMIT 0)'
+    blueprints = "blueprints" if has_table(contents.connection, "blueprints") else nothing
+    cell = f"{', '.join(KEYS.pair)}, context_level, condition, model_variant, snapshot, draw"
+    found, prompts = defaultdict[Place, list[WrittenResponse]](list), dict[str, str]()
+    query = contents.connection.execute(
+        f"""
+        WITH asked AS (
+            SELECT {cell}, prompt_id, s, q, series, response, error FROM predictions {PLACED}
+            SEMI JOIN _chosen USING (s, q) SEMI JOIN {ANSWERS} USING (s, q, series, snapshot) WHERE NOT is_reference
+        ), prompts AS (
+            SELECT {prompt}, any_value(system) AS system, any_value("user") AS "user"
+            FROM {blueprints} SEMI JOIN asked USING ({prompt}) GROUP BY ALL
+        ), unread AS (SELECT {cell}, status, reason FROM scores WHERE status <> 'ok')
+        SELECT s, q, series, concat_ws(chr(10) || chr(10), system, "user"), coalesce(response, error, ''), coalesce(status, 'ok'),
+            coalesce(reason, ''), snapshot, draw
+        FROM asked LEFT JOIN unread USING ({cell}) LEFT JOIN prompts USING ({prompt})
+        ORDER BY s, q, series, draw
+        """
+    )
+    while rows := query.fetchmany(_TEXTS_AT_ONCE):
+        for s, q, at, shown, words, *rest in rows:
+            prompt_words = shorten_middle(shown)
+            held = prompts.setdefault(prompt_words, prompt_words)
+            found[s, q].append(WrittenResponse(at, held, shorten_middle(words), *rest))
+    return found
+
+
+def shorten_middle(text: str, most: int = LONGEST) -> str:
+    """The text, without its middle where it is longer than `most` characters: answers stand at the beginning or at the end."""
+    if len(text) <= most:
+        return text
+    tail = most // 4
+    head = most - tail
+    return f"{text[:head]} … [{counted(len(text) - most, 'character')} left out] … {text[-tail:]}"

@@ -1,0 +1,104 @@
+"""What pages call things: baselines, ways of asking, attributes and segments in words that need no key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.report.terminal import named_apart
+from dtef_pipeline.survey.baselines.names import (
+    DIRICHLET,
+    EMPIRICAL_BAYES,
+    LEAVE_ONE_OUT,
+    NEAREST_SEGMENTS,
+    POPULATION_MARGINAL,
+    PREVIOUS_ROUND,
+    SHUFFLED_SEGMENT,
+    UNIFORM,
+)
+from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.blueprint.wording import attribute_label
+from dtef_pipeline.survey.boards.asked_alike import Way
+
+BASELINE_WORDS: Mapping[str, str] = {
+    LEAVE_ONE_OUT: "answer of everybody else",
+    POPULATION_MARGINAL: "answer of everybody",
+    EMPIRICAL_BAYES: "answer of everybody else, corrected by the context",
+    NEAREST_SEGMENTS: "answer of the most similar groups",
+    PREVIOUS_ROUND: "answer of the previous round",
+    SHUFFLED_SEGMENT: "answer of some other group",
+    UNIFORM: "uniform answer",
+    DIRICHLET: "random answer",
+}
+"""What each baseline predicts."""
+EVERYBODY_ELSE = BASELINE_WORDS[LEAVE_ONE_OUT]
+A_PERFECT_MODEL = "perfect model"
+
+_TASK_WORDS = {
+    "distribution": "asked directly",
+    "shift": "given the answer of everybody",
+    "synthetic-individuals": "answered as {} imagined people",
+    "batch": "{} questions in one prompt",
+}
+_FORMAT_WORDS = {"distribution-context": "context beside the answer of everybody", "narrative": "context as prose"}
+_PLAIN_FLAG_WORDS = {
+    "population": "about everybody",
+    "cot": "reasoning first",
+    "structured": "answer as JSON",
+    "reversed": "options reversed",
+    "random": "context drawn at random",
+    "show-n": "group sizes shown",
+}
+_NUMBER_FLAG_WORDS = {
+    "rotated": "options rotated by {}",
+    "system": "system prompt {}",
+    "seed": "seed {}",
+    "tokens": "at most {} tokens",
+    "reserve": "{} tokens for the answer",
+}
+
+
+def condition_words(condition: str) -> str:
+    """`distribution/narrative+cot` in words: `asked directly, context as prose, reasoning first`."""
+    head, *flags = condition.split("+")
+    named, _, form = head.partition("/")
+    task, _, number = named.partition("=")
+    return ", ".join(
+        filter(None, [_TASK_WORDS.get(task, task).format(number), _FORMAT_WORDS.get(form, ""), *map(_flag_words, flags)])
+    )
+
+
+def _flag_words(flag: str) -> str:
+    name, _, value = flag.replace("rotated-", "rotated=").partition("=")
+    return _NUMBER_FLAG_WORDS[name].format(value) if name in _NUMBER_FLAG_WORDS else _PLAIN_FLAG_WORDS.get(flag, flag)
+
+
+def way_title(way: Way, several: bool) -> str:
+    """`With 5 context questions`; where conditions are `several`, also how it was asked."""
+    heading = ContextLevel(way.level).heading
+    return f"{heading}, {condition_words(way.condition)}" if several else heading
+
+
+def names_by_variant(board: pd.DataFrame) -> dict[str, str]:
+    """What each variant of a board is called on pages; a model of several variants is called by its variant."""
+    apart = named_apart(board[["model", "model_variant"]].astype(str).drop_duplicates())
+    return {
+        variant: baseline_name(model) if is_computed(variant) else model
+        for model, variant in zip(apart["model"], apart["model_variant"], strict=True)
+    }
+
+
+def baseline_name(model: str) -> str:
+    """`Answer of everybody else`; one of several seeds says which."""
+    name, _, settings = model.partition("[")
+    words = BASELINE_WORDS.get(name)
+    if words is None:
+        return model
+    return f"{words[0].upper()}{words[1:]}" + (f" ({settings.removesuffix(']')})" if settings else "")
+
+
+def segment_label(attribute: str, value: str) -> str:
+    """`Kenya`; of other attributes than countries with what the value is of: `Age: 18-25`."""
+    return value if attribute == "country" else f"{attribute_label(attribute)}: {value}"

@@ -1,0 +1,156 @@
+"""Models ranked among models, and the verdict by the tested comparison with the answer of everybody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.site.content import Estimate
+from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.survey.site.family_site import read
+from dtef_pipeline.tables import COMPARISONS
+from tests.dtef_pipeline.survey.site.conftest import Open
+from tests.made.scores import scores_of, survey_rows
+
+OTHERS, UNIFORM = "baseline/leave-one-out-marginal", "baseline/uniform"
+
+
+def board_row(model: str, score: float, rank: int | None, **given: Any) -> dict[str, Any]:
+    known = {"context_level": "0", "condition": "distribution/attribute-label", "metric": "js", "targets": "clean", "note": ""}
+    return {
+        "model": model,
+        "model_variant": model,
+        "score": score,
+        "adjusted_score": score,
+        "rank": rank,
+        "rank_low": rank,
+        "rank_high": rank,
+        "score_low": score - 0.01,
+        "score_high": score + 0.01,
+        "ceiling": 0.9,
+        "skill": 0.0,
+        "n_pairs": 20,
+        **known,
+        **given,
+    }
+
+
+def compared(better: str, worse: str, verdict: str, among: str, **given: Any) -> dict[str, Any]:
+    known = {
+        "family": "survey",
+        "context_level": "0",
+        "condition": "distribution/attribute-label",
+        "targets": "clean",
+        "metric": "js",
+    }
+    scores = {"score": 0.8, "other_score": 0.7, "difference": 0.1, "p": 0.001, "p_adjusted": 0.01, "n_pairs": 20}
+    names = {"model": better, "model_variant": better, "other_model": worse, "other_variant": worse}
+    return {**known, **names, **scores, "verdict": verdict, "among": among, **given}
+
+
+def view(open_tables: Open, board: list[dict[str, Any]], comparisons: list[dict[str, Any]]) -> FamilyView:
+    tables = {"leaderboard": pa.Table.from_pylist(board), "comparisons": pa.Table.from_pylist(comparisons, schema=COMPARISONS)}
+    return read(open_tables(scores_of("a", 0.5, 0.6), **tables))
+
+
+def test_models_are_ranked_among_models_with_the_range_that_tests_among_models_leave(open_tables: Open) -> None:
+    """The models of a real round stood on the board as ranks 5 and 8: baselines took the other places."""
+    board = [
+        board_row(OTHERS, 0.82, 1),
+        board_row("a", 0.8, 2),
+        board_row(UNIFORM, 0.75, 3),
+        board_row("b", 0.7, 4),
+        board_row("c", 0.69, 5),
+        board_row("new", 0.9, None),
+    ]
+    tests = [
+        compared("a", "b", "better", "models"),
+        compared("a", "c", "not told apart", "models"),
+        compared("b", "c", "not told apart", "models"),
+        compared(OTHERS, "a", "better", "reference"),
+    ]
+    (found,) = view(open_tables, board, tests).boards
+    places = {row.model: (row.rank, row.rank_low, row.rank_high) for row in found.rows}
+    assert places["a"] == (1, 1, 2)
+    assert places["b"] == (2, 2, 3)
+    assert places["c"] == (3, 1, 3)
+    assert places["new"] == places["Answer of everybody else"] == (None, None, None)
+    assert [row.model for row in found.models] == ["a", "b", "c"]
+    assert {row.model for row in found.rows if row.is_reference} == {"Answer of everybody else", "Uniform answer"}
+    assert found.rows[0].score == Estimate(0.8, 0.79, 0.81)
+    assert {(one.label, one.value) for one in found.references} == {
+        ("A perfect model", 0.9),
+        ("Answer of everybody else", 0.82),
+    }
+
+
+@pytest.mark.parametrize(
+    ("tests", "sentence"),
+    [
+        (
+            [compared(OTHERS, "a", "better", "reference"), compared(OTHERS, "b", "better", "reference")],
+            "No model beats the answer of everybody else: the best of 2 models, a, scores 0.700 against 0.800; "
+            "a perfect model would score 0.900.",
+        ),
+        (
+            [compared("a", OTHERS, "not told apart", "reference")],
+            "No model is told apart from the answer of everybody else: the best of 2 models, a, scores 0.800 against 0.700; "
+            "a perfect model would score 0.900.",
+        ),
+        (
+            [compared("a", OTHERS, "better", "reference"), compared(OTHERS, "b", "better", "reference")],
+            "1 of 2 models beats the answer of everybody else: the best, a, scores 0.800 against 0.700; a perfect model would score 0.900.",
+        ),
+        (
+            [compared("a", OTHERS, "not tested", "reference")],
+            "Nothing could be tested: the best of 2 models, a, scores 0.800 against 0.700 of the answer of everybody else; "
+            "a perfect model would score 0.900.",
+        ),
+        ([], "Best of 2 models: a scores 0.800 (0.790 to 0.810); next is b, 0.700."),
+    ],
+)
+def test_the_verdict_is_that_of_the_tested_comparison(open_tables: Open, tests: list[dict[str, Any]], sentence: str) -> None:
+    board = [board_row(OTHERS, 0.82, 1), board_row("a", 0.8, 2), board_row("b", 0.7, 3)]
+    assert view(open_tables, board, tests).verdict == sentence
+
+
+def test_a_single_model_that_beats_everybody_else_is_named(open_tables: Open) -> None:
+    found = view(open_tables, [board_row("a", 0.8, 1)], [compared("a", OTHERS, "better", "reference")])
+    assert (
+        found.verdict
+        == "a beats the answer of everybody else: it scores 0.800 against 0.700; a perfect model would score 0.900."
+    )
+
+
+def test_the_way_of_most_models_comes_first_then_that_of_most_context(open_tables: Open) -> None:
+    board = [
+        *(board_row(model, 0.8, rank, context_level="5") for rank, model in enumerate("ab", 1)),
+        *(board_row(model, 0.8, rank, context_level="0") for rank, model in enumerate("ab", 1)),
+        board_row("a", 0.8, 1, context_level="10"),
+        *(board_row(model, 0.8, rank, context_level="all", n_pairs=4) for rank, model in enumerate("ab", 1)),
+    ]
+    titles = [one.title for one in view(open_tables, board, []).boards]
+    assert titles == [
+        "With 5 context questions",
+        "Without context questions",
+        "With all context questions that fit",
+        "With 10 context questions",
+    ]
+
+
+def test_boards_are_computed_where_none_are_stored(open_tables: Open) -> None:
+    scores = [row for model in ("a", OTHERS) for row in scores_of(model, 0.9 if model == "a" else 0.7, 0.8, 0.7)]
+    found = read(open_tables(scores))
+    (board,) = found.boards
+    assert [row.model for row in board.models] == ["a"]
+    assert board.models[0].score.value == pytest.approx(0.8)
+    assert not list(found.pages())
+
+
+@pytest.mark.parametrize("scores", [[], scores_of("a", None, None)])
+def test_nothing_scored_is_a_view_all_the_same(open_tables: Open, scores: list[dict[str, Any]]) -> None:
+    found = read(open_tables(scores, survey_responses=survey_rows({}, {})))
+    list(found.pages())
+    assert found.verdict in ("Nothing is scored yet.", "No model is ranked yet.")

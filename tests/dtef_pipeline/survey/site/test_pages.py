@@ -1,0 +1,328 @@
+"""Pages of segments, questions and models: values against those worked out by hand, texts as text, samples that say so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import duckdb
+import pytest
+
+from dtef_pipeline.site.content import DataFile, Link, Page, Section, Table
+from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.site.rendering import render_data, render_page, script_json
+from dtef_pipeline.survey.site import family_site, item_scores, pair_pages, texts
+from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.family_site import read
+from dtef_pipeline.survey.site.means import Means
+from dtef_pipeline.survey.site.pair_store import store_pairs
+from tests.dtef_pipeline.survey.site.conftest import Open
+from tests.made.predictions import blueprints_of, predictions_of
+from tests.made.scores import reference_table, scores_table, survey_rows
+
+OTHERS = "baseline/leave-one-out-marginal"
+CHILE, KENYA, PERU, POLAND = SEGMENTS = ("country:chile", "country:kenya", "country:peru", "country:poland")
+CEILINGS = {CHILE: 0.9, KENYA: 0.8, PERU: 0.95, POLAND: 0.95}
+MARGINALS = {CHILE: 0.7, KENYA: 0.6, PERU: 0.9, POLAND: 0.9}
+HOSTILE = "</script><script>window.harm = 1</script><!-- <img src=x onerror=harm()> \u202e\u2028 & 'x'"
+SHARED = {"others": 0.65, "ceiling": 0.85}
+
+
+def asked(model: str, scores: dict[str, float], question: str = "q0", **given: Any) -> list[dict[str, Any]]:
+    known = {"model": model, "model_variant": model, "question_id": question, "predicted": [0.5, 0.3, 0.2], **given}
+    named = {one: {"segment": one, "value": one.partition(":")[2].title()} for one in scores}
+    return [{**known, **named[segment], "score": score} for segment, score in scores.items()]
+
+
+def everywhere(model: str, score: float, question: str = "q0", **given: Any) -> list[dict[str, Any]]:
+    return asked(model, dict.fromkeys(SEGMENTS, score), question, **given)
+
+
+def tables(questions: int = 3) -> dict[str, Any]:
+    pairs: list[dict[str, Any]] = [
+        {"question_id": f"q{at}", "question_order": at, "segment": one} for at in range(questions) for one in SEGMENTS
+    ]
+    survey = [
+        {**one, "value": one["segment"].partition(":")[2].title(), "question_text": f"Question {one['question_id']}?"}
+        for one in pairs
+    ]
+    references = [{**one, "ceiling": CEILINGS[one["segment"]], "others": MARGINALS[one["segment"]]} for one in pairs]
+    kept = [{name: value for name, value in one.items() if name != "question_order"} for one in references]
+    return {"survey_responses": survey_rows(*survey), "reference_scores": reference_table(kept)}
+
+
+def means_of(connection: duckdb.DuckDBPyConnection) -> Means:
+    contents = SurveyContents(connection)
+    return Means(contents, store_pairs(contents))
+
+
+def with_texts(rows: list[dict[str, Any]], words: str = "50, 30, 20") -> dict[str, Any]:
+    scores = scores_table(rows)
+    return {
+        **tables(),
+        "predictions": predictions_of(scores, [f"{words} {at}" for at in range(len(scores))]),
+        "blueprints": blueprints_of(scores),
+    }
+
+
+def pages_of(view: FamilyView) -> dict[str, Page | DataFile]:
+    return {one.path: one for one in view.pages()}
+
+
+def page_of(found: dict[str, Page | DataFile], title: str) -> Page:
+    return next(one for one in found.values() if isinstance(one, Page) and one.title == title)
+
+
+def section_of(page: Page, id: str) -> Section:
+    return next(one for one in page.sections if one.id == id)
+
+
+def table_of(section: Section) -> Table:
+    return next(block for block in section.blocks if isinstance(block, Table))
+
+
+def test_numbers_of_a_question_are_over_the_segments_that_its_models_share(open_tables: Open) -> None:
+    """Ceiling and marginal were over all segments, the models over those that they were asked: 0.30 stood beside a ceiling of 0.90."""
+    rows = [
+        *everywhere(OTHERS, 0.85),
+        *asked("a", {CHILE: 0.5, KENYA: 0.3, PERU: 1.0}),
+        *asked("b", {CHILE: 0.7, KENYA: 0.5, POLAND: 1.0}),
+        *asked("once", {CHILE: 0.1}),
+    ]
+    (spread,) = means_of(open_tables(rows, **tables())).spreads("q").values()
+    assert (spread.mean, spread.best, spread.best_score, spread.worst, spread.worst_score) == pytest.approx(
+        (0.5, "b", 0.6, "a", 0.4)
+    )
+    assert (spread.others, spread.ceiling, spread.room) == pytest.approx((0.65, 0.85, 0.2))
+    assert (spread.n_pairs, spread.n_models) == (2, 2)
+
+
+def test_baselines_are_spread_where_no_model_was_asked(open_tables: Open) -> None:
+    means = means_of(open_tables([*everywhere(OTHERS, 0.8), *everywhere("baseline/uniform", 0.6)], **tables()))
+    (spread,) = means.spreads("q").values()
+    assert (means.noun, spread.best, spread.worst) == ("baseline", "Answer of everybody else", "Uniform answer")
+
+
+def test_pages_of_segments_and_questions_say_who_is_best(open_tables: Open) -> None:
+    rows = [*everywhere("a", 0.5), *everywhere("b", 0.7), *asked("b", {KENYA: 0.2}, "q1"), *asked("a", {KENYA: 0.6}, "q1")]
+    found = pages_of(read(open_tables(rows, **tables())))
+    kenya = page_of(found, "Kenya")
+    assert kenya.answer == (
+        "Of 2 models a predicts Kenya best: 0.550, against 0.600 of the answer of everybody else; a perfect model would score 0.800."
+    )
+    assert [row["name"] for row in table_of(section_of(kenya, "models")).rows] == ["a", "b"]
+    worst_first = [(row["question"].text, row["lead"]) for row in table_of(section_of(kenya, "questions")).rows]
+    assert worst_first == [("Question q1?", pytest.approx(-0.2)), ("Question q0?", pytest.approx(0.0))]
+    question = page_of(found, "Question q0?")
+    assert question.answer.startswith("Of 2 models b predicts this question best: 0.700, against 0.775")
+    groups = table_of(section_of(question, "groups"))
+    assert [column.title for column in groups.columns][3:6] == ["Agree", "Neutral", "Disagree"]
+    assert groups.rows[0]["apart"] == pytest.approx(0.1)  # half of |.5-.4| + |.3-.4| + |.2-.2|
+    assert groups.rows[0]["o0"] == pytest.approx(0.5)
+
+
+def test_data_of_pairs_are_in_the_order_of_the_options_and_draws_are_averaged(open_tables: Open) -> None:
+    drawn: list[dict[str, Any]] = [{"draw": 0, "predicted": [0.4, 0.6, 0.0]}, {"draw": 1, "predicted": [0.6, 0.2, 0.2]}]
+    rows = [
+        *asked("a", {KENYA: 0.2}, snapshot="2026-01-02", **drawn[0]),
+        *asked("a", {KENYA: 0.4}, snapshot="2026-01-02", **drawn[1]),
+        *asked("a", {KENYA: 0.9}, snapshot="base"),
+        *asked("mute", {KENYA: 0.0}, status="refused", predicted=None),
+    ]
+    found = pages_of(read(open_tables(rows, **tables())))
+    shared, kenya = (found[path] for path in (pair_pages.SHARED_DATA, page_of(found, "Kenya").path.replace(".html", ".js")))
+    assert isinstance(shared, DataFile)
+    assert isinstance(kenya, DataFile)
+    assert [name for name, _, _ in shared.value["series"]] == ["a", "mute"]
+    assert shared.value["questions"][0][:3] == ["S1", "Question q0?", ("Agree", "Neutral", "Disagree")]
+    ((q, n, size, ceiling, others, circular, observed, codes),) = kenya.value["pairs"]
+    assert (q, n, size, ceiling, others, circular) == (0, 40, 40, 800, 600, 0)
+    assert numbers(observed) == [500, 300, 200]
+    code, draws = codes[0].split("*")
+    assert (numbers(code), draws) == ([500, 400, 100, 300], "2/2")
+    assert codes[1] == "!400"  # the place of `refused`, and the score that the policy gives
+
+
+def numbers(code: str) -> list[int]:
+    """Thousandths from two characters each."""
+    return [int(code[at : at + 2], 36) for at in range(0, len(code), 2)]
+
+
+def test_ways_that_do_not_fit_are_left_out_and_the_page_says_so(open_tables: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_pages, "MOST_CODE_CHARACTERS", 40)
+    found = pages_of(read(open_tables([*everywhere("a", 0.5), *everywhere("a", 0.6, context_level="5")], **tables())))
+    shared = found[pair_pages.SHARED_DATA]
+    assert isinstance(shared, DataFile)
+    assert [shared.value["ways"][way] for _, way, _ in shared.value["series"]] == ["With 5 context questions"]
+    assert "1 way of asking with less context or fewer models left out." in html_of(page_of(found, "Kenya"))
+
+
+def html_of(page: Page) -> str:
+    return render_page(page, {"navigation": [], "made": ""})
+
+
+def test_texts_are_those_of_the_snapshot_that_counts_and_prompts_stand_once(open_tables: Open) -> None:
+    rows = [
+        *asked("a", {KENYA: 0.5}, snapshot="base"),
+        *asked("a", {KENYA: 0.6}, snapshot="2026-01-02"),
+        *asked("b", {KENYA: 0.6}),
+    ]
+    found = pages_of(read(open_tables(rows, **with_texts(rows))))
+    data = found[page_of(found, "Kenya").path.replace(".html", "-texts.js")]
+    assert isinstance(data, DataFile)
+    assert data.value["prompts"] == ["Be exact.\n\nGroup: country:kenya\n\nq0?"]
+    assert [(series, prompt, words, snapshot) for series, prompt, words, _, _, snapshot, _ in data.value["said"]["0"]] == [
+        (0, 0, "50, 30, 20 1", "2026-01-02"),
+        (1, 0, "50, 30, 20 2", "base"),
+    ]
+
+
+def test_of_many_texts_whole_pairs_are_drawn_and_the_page_says_so(open_tables: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row for at in range(3) for model in "ab" for row in everywhere(model, 0.5, f"q{at}")]
+    connection = open_tables(rows, **with_texts(rows, "words " * 20))
+    monkeypatch.setattr(texts.sample_pairs, "__defaults__", (1_500,))
+    contents = SurveyContents(connection)
+    store_pairs(contents)
+    sample = texts.sample_pairs(contents)
+    assert 0 < len(sample.places) < 12 == sample.of
+    assert len({s for s, _ in sample.places}) == min(len(sample.places), 4)  # spread over the segments
+    assert sample.words.startswith(
+        f"The site holds prompts and responses of {len(sample.places)} of 12 pairs: a random sample (seed "
+    )
+    assert sample == texts.sample_pairs(contents)
+    held = texts.load_texts(contents, sample.places)
+    assert {place: len(said) for place, said in held.items()} == dict.fromkeys(sample.places, 2)
+    assert sample.words in html_of(page_of(pages_of(read(connection)), "Kenya"))
+
+
+def test_middle_of_a_long_text_is_left_out() -> None:
+    assert texts.shorten_middle("ab" * 50, 40) == f"{'ab' * 15} … [60 characters left out] … {'ab' * 5}"
+
+
+def test_a_model_has_its_strengths_and_its_worst_answers_with_prompt_and_response(open_tables: Open) -> None:
+    rows = [
+        *asked("a", {CHILE: 0.9, KENYA: 0.3, PERU: 0.85, POLAND: 0.8}),
+        *everywhere("b", 0.5),
+        *asked("a", {CHILE: 0.0}, "q1", status="refused"),
+    ]
+    view = read(open_tables(rows, **with_texts(rows)))
+    strengths, worst = view.of_model("a")
+    assert strengths.answer == (
+        "It scores above the answer of everybody else in 0 of 4 segments, most in Peru (-0.050), least in Kenya (-0.300)."
+    )
+    assert worst.answer == "Its lowest score of an answer that could be read is 0.300."
+    html = html_of(Page("models/a.html", "a", "", [worst]))
+    assert html.index("0.300: Kenya, Question q0?") < html.index("0.800: Poland") < html.index("0.000: Chile, Question q1?")
+    assert "Be exact." in html
+    assert "50, 30, 20 1" in html
+    assert list(view.of_model("unknown")) == []
+
+
+def test_items_are_pairs_of_the_first_leaderboard_with_their_pages(open_tables: Open) -> None:
+    rows = [*everywhere("a", 0.5), *everywhere("b", 0.7), *everywhere("a", 0.1, context_level="5")]
+    view = read(open_tables(rows, **tables()))
+    kenya = view.item_scores[view.item_scores["label"] == "Question q0? (Kenya)"]
+    assert dict(zip(kenya["model"], kenya["score"], strict=True)) == {"a": 0.5, "b": 0.7}
+    assert kenya["page"].iloc[0] == f"{page_of(pages_of(view), 'Kenya').path}#question=0"
+    assert view.item_note == "Pairs of question and segment, without context questions: 4 pairs."
+
+
+def test_of_many_items_the_same_pairs_are_drawn_of_all_models(open_tables: Open) -> None:
+    rows = [row for at in range(3) for model in "ab" for row in everywhere(model, 0.5, f"q{at}")]
+    means = means_of(open_tables(rows, **tables()))
+    found = item_scores.item_scores(means.contents, means, most=5)
+    assert {model: len(own) for model, own in found.rows.groupby("model")} == {"a": 5, "b": 5}
+    assert found.rows["item"].nunique() == 5
+    assert "a random sample of 5 of 12 pairs" in found.note
+
+
+def test_circular_pairs_are_on_pages_and_in_no_mean(open_tables: Open) -> None:
+    rows = [*asked("a", {KENYA: 0.9}, circular=True), *asked("a", {KENYA: 0.5}, "q1")]
+    survey = survey_rows(*({"question_id": f"q{at}", "circular": at == 0} for at in range(2)))
+    view = read(open_tables(rows, survey_responses=survey))
+    found = pages_of(view)
+    kenya = page_of(found, "Kenya")
+    data = found[kenya.path.replace(".html", ".js")]
+    assert isinstance(data, DataFile)
+    assert [pair[5] for pair in data.value["pairs"]] == [1, 0]
+    assert kenya.answer == "a predicts Kenya: 0.500."
+    assert len(view.item_scores) == 1
+
+
+class Tags(HTMLParser):
+    """The tags and attributes of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripts: list[str] = []
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag == "script":
+            self.scripts.append(dict(attrs).get("type") or dict(attrs).get("src") or "inline")
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+
+def hostile_parts(view: FamilyView) -> Iterator[str]:
+    for one in view.pages():
+        yield html_of(one) if isinstance(one, Page) else ""
+    for name in {row.model for board in view.boards for row in board.rows}:
+        yield html_of(Page("models/a.html", name, view.verdict, [*view.of_model(name), *view.sections, *view.data]))
+
+
+def test_hostile_names_and_texts_stay_text(open_tables: Open) -> None:
+    rows = [
+        *everywhere(HOSTILE, 0.5),
+        *everywhere(HOSTILE, 0.0, "q1", status="unparseable", reason=HOSTILE),
+    ]
+    survey = survey_rows(
+        *({"segment": one, "value": HOSTILE, "question_text": HOSTILE, "options": [HOSTILE, "b", "c"]} for one in SEGMENTS)
+    )
+    given = {**with_texts(rows, HOSTILE), "survey_responses": survey}
+    for html in hostile_parts(read(open_tables(rows, **given))):
+        parsed = Tags()
+        parsed.feed(html)
+        assert "inline" not in parsed.scripts
+        assert "img" not in parsed.tags
+
+
+def test_data_files_hold_hostile_texts_as_data(open_tables: Open) -> None:
+    rows = everywhere("a", 0.5)
+    for one in read(open_tables(rows, **with_texts(rows, HOSTILE))).pages():
+        if isinstance(one, DataFile):
+            assert json.loads(str(script_json(one.value)).replace("\\u003c", "<"))
+            assert "harm" not in render_data(one)
+
+
+@pytest.mark.thorough
+def test_equal_tables_give_equal_pages(open_tables: Open) -> None:
+    rows = [row for at in range(3) for model in (*"ab", OTHERS) for row in everywhere(model, 0.5 + at / 10, f"q{at}")]
+
+    def rendered(scores: list[dict[str, Any]]) -> list[str]:
+        return [
+            html_of(one) if isinstance(one, Page) else render_data(one) for one in read(open_tables(scores, **tables())).pages()
+        ]
+
+    assert rendered(rows) == rendered(rows[::-1])
+
+
+def test_two_variants_of_a_name_are_two_models(open_tables: Open) -> None:
+    rows = [*everywhere("gpt", 0.5, model_variant="gpt[t=0]"), *everywhere("gpt", 0.7, model_variant="gpt[t=1]")]
+    view = read(open_tables(rows, **tables()))
+    assert [row.model for row in view.boards[0].rows] == ["gpt[t=1]", "gpt[t=0]"]
+    assert view.variants == {"gpt[t=0]": "gpt[t=0]", "gpt[t=1]": "gpt[t=1]"}
+    assert len(list(view.of_model("gpt[t=0]"))) == 2
+
+
+def test_lists_lead_to_the_pages(open_tables: Open) -> None:
+    view = read(open_tables([*everywhere("a", 0.5), *asked("a", {KENYA: 0.9}, "q1")], **tables()))
+    found = pages_of(view)
+    segments, questions = (next(one for one in view.sections if one.id == id) for id in ("segments", "questions"))
+    links = [row[name] for section, name in ((segments, "segment"), (questions, "question")) for row in table_of(section).rows]
+    assert all(isinstance(one, Link) and one.href in found for one in links)
+    assert [row["question"].text for row in table_of(questions).rows] == ["Question q0?", "Question q1?"]
+    assert segments.answer.startswith("Of 4 segments Kenya is predicted best (0.700)")
+    assert family_site.SURVEY_SITE.part == "segment"

@@ -1,0 +1,190 @@
+"""Sections beneath the leaderboards and on the page of data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.site.content import Chart, Estimate, Section, Table
+from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS, SEGMENT_GAPS
+from dtef_pipeline.survey.site.family_site import read
+from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE
+from tests.dtef_pipeline.survey.site.conftest import Open
+from tests.made.predictions import predictions_of
+from tests.made.scores import scores_of, scores_table, survey_rows
+
+PLAIN = "distribution/attribute-label"
+KEY = {"context_level": "0", "condition": PLAIN, "targets": "clean", "metric": "js"}
+
+
+def of_model(model: str, **given: Any) -> dict[str, Any]:
+    return {"model": model, "model_variant": model, **KEY, **given}
+
+
+def sections(open_tables: Open, scores: list[dict[str, Any]], **tables: pa.Table) -> dict[str, Section]:
+    view = read(open_tables(scores, **tables))
+    return {one.id: one for one in (*view.sections, *view.data)}
+
+
+def table(section: Section) -> Table:
+    return next(block for block in section.blocks if isinstance(block, Table))
+
+
+def asked(model: str, variant: str, score: float, **given: Any) -> list[dict[str, Any]]:
+    known = {"model": model, "model_variant": variant, "score": score, **given}
+    return [{**known, "question_id": f"q{at}"} for at in range(6)]
+
+
+def test_ways_of_asking_are_compared_with_the_usual_one(open_tables: Open) -> None:
+    variant = "openai/gpt[max_tokens=256,temperature=0]"
+    turned = {"condition": f"{PLAIN}+reversed"}
+    rows = asked("gpt", variant, 0.5) + asked("gpt", variant, 0.6, **turned) + asked("other", "openai/o[temperature=0]", 0.5)
+    found = sections(open_tables, rows)["conditions"]
+    assert found.answer == "Of 1 comparison with “asked directly”: 1 better."
+    shown = table(found)
+    assert shown.caption == "asked directly, options reversed, against asked directly"
+    (row,) = shown.rows
+    assert (row["model"], row["decision"], row["difference"].value, row["n_pairs"]) == ("gpt", "better", pytest.approx(0.1), 6)
+
+
+def test_of_snapshots_the_latest_with_both_conditions_is_compared(open_tables: Open) -> None:
+    variant = "openai/gpt[max_tokens=256,temperature=0]"
+    turned = {"condition": f"{PLAIN}+reversed"}
+    rows = [
+        *asked("gpt", variant, 0.5, snapshot="2026-01-01"),
+        *asked("gpt", variant, 0.6, snapshot="2026-01-01", **turned),
+        *asked("gpt", variant, 0.9, snapshot="2026-01-02"),
+    ]
+    (row,) = table(sections(open_tables, rows)["conditions"]).rows
+    assert row["difference"].value == pytest.approx(0.1)
+
+
+def test_context_curves_are_of_the_pairs_of_all_levels_and_stand_with_their_verdict(open_tables: Open) -> None:
+    tested = of_model(
+        "a", levels="0, 5", verdict="evidence-adapting", slope=0.004, difference=0.02, low=0.01, high=0.03, note=""
+    )
+    scores = [row for level, score in (("0", 0.6), ("5", 0.62)) for row in scores_of("a", score, score, context_level=level)]
+    scores += scores_of("a", 0.6, 0.6, 0.1, context_level="5")[2:]
+    responsiveness = pa.Table.from_pylist([tested], schema=RESPONSIVENESS)
+    found = sections(open_tables, scores, responsiveness=responsiveness)["context"]
+    assert found.answer == "Of 1 test of models: 1 evidence-adapting."
+    curve, verdicts = found.blocks
+    assert isinstance(curve, Chart)
+    assert [(row["label"], row["x"], row["value"]) for row in curve.rows] == [
+        ("a", 0.0, pytest.approx(0.6)),
+        ("a", 5.0, pytest.approx(0.62)),
+    ]
+    assert isinstance(verdicts, Table)
+    assert (verdicts.rows[0]["condition"], verdicts.rows[0]["difference"]) == ("asked directly", Estimate(0.02, 0.01, 0.03))
+
+
+def test_the_surest_gaps_come_first_and_all_are_counted(open_tables: Open) -> None:
+    known = of_model("a", attribute="country", score=0.6, expected=0.65, low=-0.08, high=-0.02, note="")
+    gaps = [
+        {**known, "segment": "country:chile", "deviation": 0.01, "p_adjusted": 0.9, "verdict": "not told apart"},
+        {**known, "segment": "country:kenya", "deviation": -0.05, "p_adjusted": 0.01, "verdict": "worse"},
+    ]
+    found = sections(open_tables, scores_of("a", 0.5, 0.6), segment_gaps=pa.Table.from_pylist(gaps, schema=SEGMENT_GAPS))[
+        "gaps"
+    ]
+    assert found.answer == (
+        "Of 2 models in segments: 1 worse there than in the attribute's other segments, 0 better, 1 not told apart."
+    )
+    assert [row["segment"] for row in table(found).rows] == ["country:kenya", "country:chile"]
+    assert table(found).rows[0]["deviation"] == Estimate(-0.05, -0.08, -0.02)
+
+
+def test_attributes_stand_side_by_side_in_words(open_tables: Open) -> None:
+    rows = scores_of("a", 0.5, 0.6) + scores_of("a", 0.8, 0.9, segment="ageGroup:18-25", attribute="ageGroup", value="18-25")
+    found = sections(open_tables, rows)["attributes"]
+    assert found.answer == "Models predict segments by “Age” best (0.850), those by “Country” worst (0.550)."
+    assert [column.title for column in table(found).columns] == ["Model", "Age", "Country"]
+    assert table(found).rows[0]["ageGroup"].value == pytest.approx(0.85)
+
+
+def test_metrics_stand_with_their_ranks(open_tables: Open) -> None:
+    scores = [
+        row | {"cosine": row["score"] - 0.1}
+        for model, score in (("a", 0.6), ("b", 0.7))
+        for row in scores_of(model, score, score)
+    ]
+    found = sections(open_tables, scores)["metrics"]
+    assert found.answer.startswith("b has the highest mean under")
+    assert {row["name"]: (row["js_cell"], row["cosine_cell"]) for row in table(found).rows} == {
+        "b": ("0.700 (1)", "0.600 (1)"),
+        "a": ("0.600 (2)", "0.500 (2)"),
+    }
+
+
+def test_data_count_statuses_and_say_why(open_tables: Open) -> None:
+    rows: list[dict[str, Any]] = [{"status": "refused", "score": 0.0, "reason": "an apology"}, {"draw": 1}]
+    tables = {
+        "survey_responses": survey_rows({"question_id": "q0"}),
+        "predictions": predictions_of(scores_table(rows), ["Sorry.", "1"]),
+    }
+    found = sections(open_tables, rows, **tables)
+    assert found["statuses"].answer == "50.0% of 2 predictions could be read."
+    assert {name: table(found["statuses"]).rows[0][name] for name in ("name", "predictions", "ok", "refused")} == {
+        "name": "m",
+        "predictions": 2,
+        "ok": 1,
+        "refused": 1,
+    }
+    (example,) = table(found["unread"]).rows
+    assert (example["name"], example["reason"], example["times"], example["response"]) == ("m", "an apology", 1, "Sorry.")
+    assert example["pair"].text == "Kenya: Question number 0?"
+    assert found["rounds"].answer == "1 round with 1 question in up to 1 segment: 1 pair."
+
+
+def test_quarantine_and_findings_are_said_once_each(open_tables: Open) -> None:
+    aside = [
+        {"round": name, "segment": "country:mali", "reason": "segment-too-small", "detail": "n=3"} for name in ("S1", "S2")
+    ]
+    noticed = [
+        {"round": name, "level": "info", "code": "x", "message": "Said twice.", "items": ["b", "a"]} for name in ("S1", "S2")
+    ]
+    found = sections(
+        open_tables,
+        scores_of("a", 0.5),
+        survey_quarantine=pa.Table.from_pylist(aside, schema=SURVEY_QUARANTINE),
+        survey_findings=pa.Table.from_pylist(noticed, schema=SURVEY_FINDINGS),
+    )
+    assert found["quarantine"].answer == "2 rows of the files set aside before anything was asked."
+    assert [row["rounds"] for row in table(found["findings"]).rows] == ["S1, S2"]
+    assert table(found["findings"]).rows[0]["items"] == "a; b"
+
+
+def of(battery: str, *texts: str, round_id: str = "S1") -> list[dict[str, Any]]:
+    return [
+        {"battery": battery, "question_text": text, "round": round_id, "question_id": f"{battery}{at}"}
+        for at, text in enumerate(texts)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("battery", "texts", "expected"),
+    [
+        ("rule:a", ("Do you trust judges?", "Do you trust <nurses>?"), "one stem: “Do you trust …”"),
+        ("rule:a", ("Judges act as they should?", "Nurses act as they should?"), "one stem: “… act as they should?”"),
+        ("rule:a", ("A judge", "The nurse"), "items of one list over one scale"),
+        ("rule:a", ("Is it?", "Was it?"), "asked next to each other over one scale, or again later"),
+        ("given:B", ("Is it?", "Was it?"), "named B by the survey"),
+    ],
+)
+def test_it_says_why_questions_are_together(open_tables: Open, battery: str, texts: tuple[str, ...], expected: str) -> None:
+    found = sections(open_tables, scores_of("a", 0.5), survey_responses=survey_rows(*of(battery, *texts)))["batteries"]
+    (row,) = table(found).rows
+    assert (row["why"], row["different"], row["texts"]) == (expected, 2, "\n".join(texts))
+
+
+def test_a_question_of_several_rounds_is_one_question_and_links_batteries(open_tables: Open) -> None:
+    rows = [*of("rule:a", "A judge", "The nurse"), *of("rule:b", "A judge", "Why?", round_id="S2"), *of("rule:c", "Where?")]
+    found = sections(open_tables, scores_of("a", 0.5), survey_responses=survey_rows(*rows))["batteries"]
+    assert found.answer == (
+        "4 different questions of 2 rounds make 2 batteries: 1 of two and more different questions, 1 of a single one."
+    )
+    (row,) = table(found).rows
+    assert row["why"].endswith("; questions asked in several rounds")
+    assert row["texts"].split("\n").count("A judge") == 1

@@ -1,0 +1,67 @@
+"""What pages call things."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from dtef_pipeline.survey.baselines.names import BASELINES
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.boards.asked_alike import Way
+from dtef_pipeline.survey.site.words import (
+    BASELINE_WORDS,
+    baseline_name,
+    condition_words,
+    names_by_variant,
+    segment_label,
+    way_title,
+)
+
+
+def test_every_baseline_has_words() -> None:
+    assert set(BASELINE_WORDS) == set(BASELINES)
+    assert baseline_name("baseline/leave-one-out-marginal") == "Answer of everybody else"
+    assert baseline_name("baseline/dirichlet[seed=3]") == "Random answer (seed=3)"
+    assert baseline_name("baseline/of-another-time") == "baseline/of-another-time"
+
+
+def test_a_model_of_two_variants_is_called_by_its_variant() -> None:
+    rows = [("gpt", "gpt[t=0]"), ("gpt", "gpt[t=1]"), ("o3", "o3[t=0]"), ("baseline/dirichlet", "baseline/dirichlet[seed=0]")]
+    names = names_by_variant(pd.DataFrame(rows, columns=["model", "model_variant"]))
+    assert names == {
+        "gpt[t=0]": "gpt[t=0]",
+        "gpt[t=1]": "gpt[t=1]",
+        "o3[t=0]": "o3",
+        "baseline/dirichlet[seed=0]": "Random answer",
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (BlueprintOptions(), "asked directly"),
+        (
+            BlueprintOptions(task="shift", format="narrative", reasoning="cot"),
+            "given the answer of everybody, context as prose, reasoning first",
+        ),
+        (
+            BlueprintOptions(task="batch", batch_size=3, option_order="rotated-2"),
+            "3 questions in one prompt, options rotated by 2",
+        ),
+        (BlueprintOptions(task="synthetic-individuals", individuals=20), "answered as 20 imagined people"),
+        (
+            BlueprintOptions(profile="population", selection="random", seed=7),
+            "asked directly, about everybody, context drawn at random, seed 7",
+        ),
+    ],
+)
+def test_conditions_are_said_in_words(options: BlueprintOptions, words: str) -> None:
+    assert condition_words(options.condition) == words
+
+
+def test_ways_and_segments_are_said_in_words() -> None:
+    way = Way("5", BlueprintOptions().condition)
+    assert way_title(way, several=False) == "With 5 context questions"
+    assert way_title(way, several=True) == "With 5 context questions, asked directly"
+    assert segment_label("country", "Kenya") == "Kenya"
+    assert segment_label("ageGroup", "18-25") == "Age: 18-25"
