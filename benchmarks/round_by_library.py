@@ -132,7 +132,7 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
         names = rows.columns if schema is None else schema.names
         written = pa.Table.from_pandas(rows[names], schema=schema, preserve_index=False)
         house.write(table, written.replace_schema_metadata(None))
-    _library_costs_drift_and_report(house)
+    _library_costs_drift_and_site(house)
 
 
 def _views(tables: Any, targets: str) -> dict[str, Any]:
@@ -149,20 +149,18 @@ def _views(tables: Any, targets: str) -> dict[str, Any]:
     return {table: frame.assign(targets=targets) for table, frame in made.items()}
 
 
-def _library_costs_drift_and_report(house: Any) -> None:
+def _library_costs_drift_and_site(house: Any) -> None:
     from dtef_pipeline.boards.costs import costs
     from dtef_pipeline.drift.models import model_drift
     from dtef_pipeline.drift.settings import DriftSettings
+    from dtef_pipeline.sites import make_site
     from dtef_pipeline.survey.drift_subject import SUBJECT
-    from dtef_pipeline.survey.experiments import load_experiments
-    from dtef_pipeline.survey.report.chapters import survey_report
     from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
-    from resources.settings import shipped
 
     with house.connect() as connection:
         house.write("costs", costs(connection, "survey", SURVEY_CALL_TABLES, lambda keys: house.read("costs")), family="survey")
         found = model_drift(connection, SUBJECT, DriftSettings())
     house.write("drift_series", found.series, family="survey")
     with house.connect() as connection:
-        page = survey_report(connection, load_experiments(shipped("experiments")), [])
-    house.put(f"{house.root}/report.html", page.encode())
+        for path, text in make_site(connection):
+            house.put(f"{house.root}/site/{path}", text.encode())

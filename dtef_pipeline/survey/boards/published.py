@@ -22,8 +22,6 @@ class View(NamedTuple):
     """Those of the columns that are shown however narrow the terminal is: what the rows are about, and their main numbers. Beside these the
     scores under every metric, in the view that has them."""
     is_board: bool = True
-    on_page: bool = True
-    """Whether it is one of the boards that the report loads."""
     needs: str = ""
     """Of a test: what must have been asked for it to have rows."""
 
@@ -64,7 +62,6 @@ PUBLISHED = (
         "the same within each round",
         ("round",),
         ("round", "rank", *_MODEL_AND_SCORE),
-        on_page=False,
     ),
     View(
         "segment",
@@ -86,7 +83,6 @@ PUBLISHED = (
         "the same within each question",
         ("round", "question_id", "question"),
         ("round", "question", "model", "score"),
-        on_page=False,
     ),
     View(
         "consistency",

@@ -12,7 +12,6 @@ import pytest
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
 from dtef_pipeline.survey.boards.views import view
-from dtef_pipeline.survey.report.context import context
 from tests.made.scores import scores_table
 
 
@@ -48,6 +47,5 @@ def test_the_interval_of_other_pairs_is_not_drawn_and_levels_without_a_shared_pa
     apart = [_asked("apart", level, question, 0.5) for level, question in (("0", "q0"), ("5", "q1"))]
     _, shared = _board([*apart, _asked("m", "0", "q0", 0.6), _asked("m", "5", "q0", 0.7)])
     assert shared[shared["model"] == "apart"]["score"].isna().all()
-    markup = context(shared, pd.DataFrame())
-    assert "No curve, since no pair has a score at every level: apart." in markup
-    assert "Pairs that each curve is over: m 1." in markup
+    assert shared.loc[shared["model"] == "apart", "n_pairs"].tolist() == [0, 0]
+    assert shared.loc[shared["model"] == "m", "n_pairs"].tolist() == [1, 1]
