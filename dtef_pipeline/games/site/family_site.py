@@ -88,10 +88,10 @@ def read_games(connection: duckdb.DuckDBPyConnection, known: KnownGames = _NOTHI
         [_scenarios(scenarios, boards, known), _personas(scenarios), *_strategies(scenarios)],
         ModelSections(scenarios, listed),
         _item_scores(scenarios),
-        lambda: _pages(scenarios, boards, listed, known),
-        [_episode_counts(scenarios), _unplayed(scenarios), _without_value(scenarios)],
-        [*_GAME_METHOD, *_metric_words()],
-        {name: variant for variant, name in names.items()},
+        pages=lambda: _pages(scenarios, boards, listed, known),
+        data=[_episode_counts(scenarios), _unplayed(scenarios), _without_value(scenarios)],
+        method=[*_GAME_METHOD, *_metric_words()],
+        variants={name: variant for variant, name in names.items()},
     )
 
 
