@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -20,6 +22,7 @@ from dtef_pipeline.text.counted import counted
 PREFERENCE_PAGE = "preference.html"
 PREFERENCE_READ = ("preference_scores", "preference_met")
 """The tables that it is made of, beside those of the metrics that preference is compared with."""
+_SETTINGS = re.compile(r"\[[^\[\]]*\]$")
 _PREFERENCE_HOW = (
     "Reviewers saw two responses to the same item without names, and said which is better. Strength is in logits, 0 on average; a difference of "
     "0 is an even chance, 0.69 is 2 to 1, 1.1 is 3 to 1. Intervals (95%) say how far strengths might move if other reviewers had voted. A "
@@ -68,7 +71,10 @@ def preference_sections(connection: duckdb.DuckDBPyConnection, family: str, metr
     if not len(scores):
         return []
     known = _metrics_there(rows, metrics)
-    scores = scores.assign(_is_judge=scores["reviewer_kind"] == "judge", judge=scores["judge"].fillna(""))
+    names = short_names({*scores["player"], *known["player"]})
+    known = known.assign(player=known["player"].map(names))
+    is_judge, player = scores["reviewer_kind"] == "judge", scores["player"].map(names)
+    scores = scores.assign(_is_judge=is_judge, judge=scores["judge"].fillna(""), player=player)
     short = short_judges(str(one) for one in scores["judge"] if one)
     sections = []
     for at, ((_, judge), own) in enumerate(scores.groupby(["_is_judge", "judge"], sort=True)):
@@ -81,6 +87,13 @@ def preference_sections(connection: duckdb.DuckDBPyConnection, family: str, metr
         title = f"Preference of {by} in {family}"
         sections.append(Section(f"preference-{family}-{at}", title, blocks, _answer(whole, by), _PREFERENCE_HOW))
     return sections
+
+
+def short_names(players: Collection[str]) -> dict[str, str]:
+    """Players without the settings of their models, as in `gpt-4.1[temperature=0]`, where nobody else has that name."""
+    short = {one: _SETTINGS.sub("", one) or one for one in players}
+    times = Counter(short.values())
+    return {one: name if times[name] == 1 else one for one, name in short.items()}
 
 
 def _answer(fit: pd.DataFrame, by: str) -> str:
