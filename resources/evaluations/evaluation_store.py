@@ -32,6 +32,8 @@ QUEUE_TAG = "dtef/queue_id"
 """Of a Dagster run: the evaluation that it is of."""
 _QUEUE_ID_LENGTH = 32
 """Characters of a queue id, with which the ids of its runs begin."""
+_MOST_WORDS = 10
+"""Of a search."""
 
 
 class AskedRun(NamedTuple):
@@ -187,10 +189,13 @@ class EvaluationStore(DatabaseStore):
             raise UnknownEvaluation(f"there is no evaluation run {run_id[:80]!r}")
         return evaluation, found
 
-    def latest(self, most: int = 100, before: str | None = None, status: EvaluationStatus | None = None) -> list[Evaluation]:
+    def latest(
+        self, most: int = 100, before: str | None = None, status: EvaluationStatus | None = None, words: str = ""
+    ) -> list[Evaluation]:
         """The evaluations submitted last, the newest first, without their runs, which are many.
 
-        `before`: the queue id that they are older than. `status`: only those that have it. Raises UnknownEvaluation.
+        `before`: the queue id that they are older than. `status`: only those that have it. `words`: only those in whose id, family, manifest,
+        partitions or sender each word stands. Raises UnknownEvaluation.
         """
         kept = tables.evaluations.c
         columns = [one for one in kept if one is not kept.runs]
@@ -202,6 +207,9 @@ class EvaluationStore(DatabaseStore):
         elif status is not None:
             ends = tables.evaluation_ends.c
             statement = statement.where(kept.queue_id.in_(sa.select(ends.queue_id).where(ends.kind == status)))
+        for word in well_formed(words).split()[:_MOST_WORDS]:
+            texts = (kept.queue_id, kept.family, kept.manifest, kept.plan, kept.submitted_by)
+            statement = statement.where(sa.or_(*(one.icontains(word, autoescape=True) for one in texts)))
         if before is not None:
             place = self.rows(sa.select(kept.place).where(kept.queue_id == before))
             if not place:
