@@ -15,18 +15,20 @@ from dtef_pipeline.api.documents import scenario_templates
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.documents.document_routes import document_router
 from dtef_pipeline.api.pages import (
+    action_pages,
     board_page,
     game_document_pages,
     health_pages,
     login_pages,
     new_evaluation_page,
     queue_pages,
+    report_files,
     review_pages,
     run_pages,
     static_files,
     vote_pages,
 )
-from dtef_pipeline.api.pages.layout import answer_with_pages
+from dtef_pipeline.api.pages.page_routes import answer_with_pages
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.queue import evaluation_routes, queue_routes
 from dtef_pipeline.api.queue.event_stream import Watchers
@@ -63,7 +65,9 @@ _ROUTERS = (
     game_document_pages.persona_router,
     game_document_pages.scenario_router,
     vote_pages.router,
+    action_pages.router,
     board_page.router,
+    report_files.router,
     health_pages.pages_of_health,
     review_pages.router,
 )

@@ -7,50 +7,47 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 
 from markupsafe import Markup
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.preference import vote_words
 from dtef_pipeline.preference.blinded_pair import BlindedPair
-from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION
+from dtef_pipeline.preference.vote_words import CHOICE_WORDS, CONFIDENCE_WORDS, VOTE_FIELD_TITLES, VOTE_TITLE
+from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
 from dtef_pipeline.site.rendering import environment
-
-_SITE_FILES = files("dtef_pipeline.site")
 
 
 def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
     """The page of these pairs for one reviewer, whose votes it hands out as lines for `dtef import votes`."""
-    style = _SITE_FILES.joinpath("static", "site.css").read_text(encoding="utf-8") + vote_style()
-    script = _SITE_FILES.joinpath("templates", "vote", "vote_page.js").read_text(encoding="utf-8")
+    style, script = _file("static/site.css") + vote_style(), _file("templates/vote_page.js")
     key = f"dtef-votes-{digest(reviewer_id, *(pair.pair_id for pair in pairs))}"
+    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     return (
         environment()
-        .get_template("vote/vote_page.html.j2")
+        .get_template("vote_page.html.j2")
         .render(
-            words=vote_words,
-            choices={value: value for value in CHOICES},
+            policy=policy,
+            title=VOTE_TITLE,
+            style=Markup(style),  # noqa: S704 - files of this package
+            script=Markup(script),  # noqa: S704
+            choices=CHOICE_WORDS,
+            confidences=CONFIDENCE_WORDS,
+            titles=VOTE_FIELD_TITLES,
             longest=LONGEST_JUSTIFICATION,
             data={"key": key, "reviewer_id": reviewer_id, "pairs": [pair.as_json() for pair in pairs]},
-            style=Markup(style),  # noqa: S704 - our own file
-            script=Markup(script),  # noqa: S704 - our own file
-            style_hash=_hash(style),
-            script_hash=_hash(script),
         )
     )
 
 
 def vote_style() -> str:
-    """The rules of the texts and fields of a vote, which stand behind those of a page."""
-    return _SITE_FILES.joinpath("templates", "vote", "vote_page.css").read_text(encoding="utf-8")
+    """The rules of two texts and a bar to vote with, behind those of the site."""
+    return _file("templates/vote_page.css")
 
 
-def choice_fields(title: str, name: str, words: Mapping[str, str], chosen: str | None = None) -> Markup:
-    """One radio button per value under a title, one of which must be chosen. `chosen`: the value that is."""
-    fields = environment().get_template("vote/vote_fields.html.j2").module.choices  # type: ignore[attr-defined]
-    return Markup(fields(title, name, words, chosen, True))  # noqa: S704 - the template has escaped it
+def _file(path: str) -> str:
+    return files("dtef_pipeline.site").joinpath(path).read_text(encoding="utf-8")
 
 
 def _hash(content: str) -> str:

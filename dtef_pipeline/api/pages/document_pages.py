@@ -11,20 +11,11 @@ from fastapi import APIRouter, Depends, Request, Response
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.documents import versioned_documents
 from dtef_pipeline.api.documents.document_routes import VersionAsked, require_status
-from dtef_pipeline.api.documents.versioned_documents import DocumentsOfKind, KnownDocuments, Versioned
+from dtef_pipeline.api.documents.versioned_documents import DocumentsOfKind, KnownDocuments, Versioned, body_of
 from dtef_pipeline.api.etags import weak_etag
-from dtef_pipeline.api.pages.elements import Content, Html, element, html, link
-from dtef_pipeline.api.pages.form_parts import (
-    NOT_REFUSED,
-    Refusal,
-    SentForm,
-    TypedForm,
-    faults_above,
-    one_of,
-    refusal_of,
-)
-from dtef_pipeline.api.pages.layout import page, page_router, to_page
-from dtef_pipeline.api.pages.page_parts import badge, box_of_table, button_form, foreign, listed, moment, row_of, sure_button
+from dtef_pipeline.api.pages.forms import NOT_REFUSED, FormField, Refusal, SentForm, TypedForm, one_of, refusal_of
+from dtef_pipeline.api.pages.page_routes import page_router, to_page
+from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Services, Used
@@ -33,7 +24,6 @@ from dtef_pipeline.errors import DtefError
 _CHANGED_MEANWHILE = (
     "somebody changed it after you opened this form. Your text is still below: compare it with the latest version, then send it"
 )
-_AFTER_RETIRING = "Evaluations that run already end as they began; a new version can be made at any time."
 _AFTER_A_STEP = "moved"
 """In the address of a page that follows a step of the status."""
 _STEP_WORDS = {"approved": "Approve", "production": "Promote to production", "retired": "Retire"}
@@ -44,19 +34,17 @@ class DocumentPages:
     """The pages of a kind of documents, and what tells them from those of another kind."""
 
     of: DocumentsOfKind
-    fields: Sequence[str]
-    """Of the form; what is wrong with them stands beside them."""
     is_whole: bool
     """Whether one field has the whole document, so that what is wrong with any part of it stands beside that field."""
     name_of: Callable[[Any], str]
-    terms_of: Callable[[Any], Mapping[str, Content]]
-    """What a page tells of a document in brief."""
-    body_of: Callable[[Any], Content]
-    """What it tells at length."""
-    sent: Callable[[TypedForm, str | None], object]
+    values_of: Callable[[Any], Mapping[str, Any]]
+    """What its page shows of a document: `terms`, and `body_title` with `body`, the text at length."""
+    document: Callable[[TypedForm, str | None], object]
     """The document that a form stands for, of this id where it has one already. Raises Problem."""
-    controls: Callable[[TypedForm, Any, Refusal, Services], Content]
+    form_fields: Callable[[TypedForm, Any], Sequence[FormField]]
     """The fields with what was typed, else with what the document before it has."""
+    templates: Callable[[Services], Mapping[str, Any]] = lambda _: {}
+    """Documents to start from, by name."""
 
     def router(self) -> APIRouter:
         """The routes of the pages."""
@@ -90,10 +78,19 @@ class DocumentPages:
         self, request: Request, services: Services, status: str | None, form: TypedForm, refusal: Refusal
     ) -> Response:
         """The list, and the form of a new one."""
-        new = self._form(f"/{self.of.plural}", None, self.controls(form, None, refusal, services), refusal)
-        shown = _list_of(self.of, services, status, self.name_of)
-        title = self.of.plural.capitalize()
-        return page(request, title, shown, _unfolded(f"New {self.of.kind}", new, bool(form)), status=refusal.status)
+        known = KnownDocuments.now(self.of, services)
+        documents, in_play = list(known.latest().values()), known.in_play()
+        return page(
+            request,
+            "documents",
+            self.of.plural.capitalize(),
+            status=refusal.status,
+            of=self.of,
+            chosen=status,
+            numbers={one: sum(each.status == one for each in documents) for one in self.of.statuses},
+            documents=[(one, self.name_of(one), in_play[one.id]) for one in documents if status in (None, one.status)],
+            **self._form_values(services, form, None, refusal),
+        )
 
     def one_page(
         self, request: Request, services: Services, document_id: str, version: int | None, form: TypedForm, refusal: Refusal
@@ -101,33 +98,41 @@ class DocumentPages:
         """One document, with the form of its next version."""
         known = KnownDocuments.now(self.of, services, document_id)
         shown, latest = known.one(document_id, version), known.one(document_id)
-        number = f"{shown.version}" if shown is latest else f"{shown.version}, not the latest"
-        seen = _seen_field(latest, one_of(form, "seen"), refusal)
-        controls = self.controls(form, latest, refusal, services)
-        body = (
-            _what_was_done(request, shown),
-            listed({"Status": badge(shown.status), "Version": number, **self.terms_of(shown)}),
-            _steps_of(self.of, shown),
-            self.body_of(shown),
-            element("h2", "Versions"),
-            _versions_of(self.of, known, document_id),
+        return page(
+            request,
+            "document",
+            f"{self.of.kind.capitalize()} {document_id}",
+            status=refusal.status,
+            of=self.of,
+            shown=shown,
+            latest=latest,
+            shown_tag=weak_etag(body_of(shown)),
+            steps=[(one, _STEP_WORDS.get(one, one)) for one in versioned_documents.steps_from(self.of, shown.status)],
+            is_after_step=_AFTER_A_STEP in request.query_params,
+            history=list(reversed(known.history(document_id))),
+            conflict=known.conflicts.get(document_id),
+            seen=_seen(latest, one_of(form, "seen"), refusal),
+            whole=body_of(shown) if self.is_whole else None,
+            **self.values_of(shown),
+            **self._form_values(services, form, latest, refusal),
         )
-        change = _unfolded(
-            f"Make version {latest.version + 1}",
-            self._form(f"/{self.of.plural}/{document_id}", seen, controls, refusal),
-            bool(form),
-        )
-        return page(request, f"{self.of.kind.capitalize()} {document_id}", *body, change, status=refusal.status)
 
-    def _form(self, action: str, seen: Content, controls: Content, refusal: Refusal) -> Html:
-        button = element("button", f"Save as {self.of.statuses[0]}", type="submit", class_="main")
-        return element("form", faults_above(refusal, self.fields), seen, controls, button, method="post", action=action)
+    def _form_values(self, services: Services, form: TypedForm, before: Any, refusal: Refusal) -> dict[str, Any]:
+        """The form of a new document, or of the next version of the one before it."""
+        examples = {} if before else self.templates(services)
+        start = before or next(iter(examples.values()), None)
+        return {
+            "fields": self.form_fields(form, start),
+            "examples": examples,
+            "refusal": refusal,
+            "is_open": bool(form),
+        }
 
     def make(self, request: Request, services: Services, form: TypedForm, who: str) -> Response:
         """A new document, whose page follows; or the form again with why it was not taken."""
         given: object = None
         try:
-            given = self.sent(form, None)
+            given = self.document(form, None)
             made = versioned_documents.make(self.of, services, given, who)
         except (Problem, DtefError) as error:
             is_there = isinstance(error, Problem) and error.status == HTTPStatus.CONFLICT
@@ -138,7 +143,7 @@ class DocumentPages:
     def change(self, request: Request, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
         """The next version of a document, whose page follows; or the form again with why it was not taken."""
         try:
-            given = self.sent(form, document_id)
+            given = self.document(form, document_id)
             versioned_documents.change(self.of, services, document_id, given, who, one_of(form, "seen"))
         except (Problem, DtefError) as error:
             is_changed = isinstance(error, Problem) and error.status == HTTPStatus.PRECONDITION_FAILED
@@ -149,14 +154,18 @@ class DocumentPages:
 
     def _there_already(self, given: object) -> Refusal:
         known = str(given["id"]) if isinstance(given, Mapping) else ""
-        there = link(f"/{self.of.plural}/{known}", f"the {self.of.kind} {known}")
-        said = html("There is ", there, " already: choose another id, or make its next version on its page.")
-        return Refusal(409, [BodyFault(self.fields[0], said)])
+        words = f"there is the {self.of.kind} {known} already: choose another id, or make its next version on its page"
+        see = f"/{self.of.plural}/{known}", f"The {self.of.kind} {known}"
+        return Refusal(409, [BodyFault(self._first_field, words)], see)
+
+    @property
+    def _first_field(self) -> str:
+        return "manifest" if self.is_whole else "id"
 
     def _refusal(self, request: Request, error: Exception) -> Refusal:
-        if not self.is_whole:
-            return refusal_of(request, error, self.fields)
-        return refusal_of(request, error, ()).within(self.fields[0])
+        if self.is_whole:
+            return refusal_of(request, error, ()).within(self._first_field)
+        return refusal_of(request, error, tuple(self.of.model.model_fields))
 
     def move(self, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
         """A step of the status, after which the page follows. Raises Problem."""
@@ -168,106 +177,12 @@ class DocumentPages:
         except Problem as error:
             if error.status != HTTPStatus.PRECONDITION_FAILED:
                 raise
-            said = f"somebody changed the {self.of.kind} {document_id} after you opened its page, so that nothing was done; look at it again"
-            raise Problem(412, said) from None
+            what = f"somebody changed the {self.of.kind} {document_id} after you opened its page"
+            raise Problem(412, f"{what}, so that nothing was done; look at it again") from None
         return to_page(f"/{self.of.plural}/{document_id}" + (f"?version={number}&{_AFTER_A_STEP}=1" if number else ""))
 
 
-def _what_was_done(request: Request, document: Versioned) -> Content:
-    """After a step of the status."""
-    if _AFTER_A_STEP not in request.query_params:
-        return None
-    return element("p", f"Version {document.version} is {document.status} now.", role="status")
-
-
-def _list_of(of: DocumentsOfKind, services: Services, status: str | None, name_of: Callable[[Any], str]) -> Html:
-    """The latest versions, those of a status alone where one is given; with links to the other lists."""
-    known = KnownDocuments.now(of, services)
-    documents, in_play = list(known.latest().values()), known.in_play()
-    numbers = {one: sum(each.status == one for each in documents) for one in of.statuses}
-    tabs = [_tab(f"/{of.plural}", f"all ({len(documents)})", status is None)]
-    tabs += [_tab(f"/{of.plural}?status={one}", f"{one} ({n})", status == one) for one, n in numbers.items()]
-    rows = [
-        row_of(
-            link(f"/{of.plural}/{one.id}", one.id),
-            html(badge(one.status), _else_in_play(of, one, in_play[one.id])),
-            one.version,
-            name_of(one),
-        )
-        for one in documents
-        if status in (None, one.status)
-    ]
-    table = box_of_table(
-        f"{of.plural.capitalize()}, latest versions",
-        (of.kind.capitalize(), "Status", "Version", "What it is"),
-        rows,
-        numbers=("Version",),
-        nothing="None.",
-    )
-    return html(element("ul", tabs, class_="tabs"), table)
-
-
-def _else_in_play(of: DocumentsOfKind, latest: Versioned, played: Versioned) -> Content:
-    """The version that evaluations take, where that is not the latest."""
-    if played.version == latest.version:
-        return None
-    is_retired = played.status == of.statuses[-1]
-    said = f"is {played.status}, and none is in play" if is_retired else f"({played.status}) is in play"
-    return element("span", f"version {played.version} {said}", class_="ci wrapped")
-
-
-def _tab(address: str, words: str, is_here: bool) -> Html:
-    return element("li", link(address, words, aria_current="page" if is_here else None))
-
-
-def _steps_of(of: DocumentsOfKind, document: Versioned) -> Html:
-    """Buttons for what may follow the status of a version."""
-    return element("div", [_step_button(of, document, one) for one in versioned_documents.steps_from(of, document.status)])
-
-
-def _step_button(of: DocumentsOfKind, document: Versioned, status: str) -> Html:
-    is_last = status == of.statuses[-1]
-    words = _STEP_WORDS.get(status, status)
-    sent = button_form(
-        f"/{of.plural}/{document.id}/status",
-        f"Yes, {words.lower()} it" if is_last else words,
-        "danger" if is_last else "",
-        status=status,
-        version=str(document.version),
-        seen=weak_etag(versioned_documents.body_of(document)),
-    )
-    if not is_last:
-        return sent
-    return sure_button(f"{words} version {document.version}", f"It cannot be taken back. {_AFTER_RETIRING}", sent)
-
-
-def _versions_of(of: DocumentsOfKind, known: KnownDocuments, document_id: str) -> Html:
-    """All versions of a document: who made them, and what was said of their status."""
-    rows = []
-    for one in reversed(known.history(document_id)):
-        told = [html(f"{each.status} by ", foreign(each.who), ", ", moment(each.said_at)) for each in one.statuses]
-        rows.append(
-            row_of(
-                link(f"/{of.plural}/{document_id}?version={one.version}", f"Version {one.version}"),
-                badge(one.status),
-                one.made_by or "a file",
-                moment(one.made_at),
-                [element("span", line, class_="said") for line in told] or "–",
-            )
-        )
-    wrong = known.conflicts.get(document_id)
-    above = element("p", wrong, class_="fault", role="alert") if wrong else ""
-    columns = ("Version", "Status", "Made by", "Made at", "Said of it")
-    return html(above, box_of_table("Versions, the latest first; times are UTC", columns, rows))
-
-
-def _seen_field(document: Versioned, sent: str, refusal: Refusal) -> Html:
+def _seen(document: Versioned, sent: str, refusal: Refusal) -> str:
     """What the form was made of, also when it is shown again. Who was told of a change meanwhile has seen the present state."""
     is_told = refusal.status == HTTPStatus.PRECONDITION_FAILED
-    now = weak_etag(versioned_documents.body_of(document))
-    return element("input", type="hidden", name="seen", value=now if is_told or not sent else sent)
-
-
-def _unfolded(title: str, form: Content, is_open: bool) -> Html:
-    """A form that is opened by who wants it, and is open where it was refused."""
-    return element("details", element("summary", element("h2", title)), form, open=is_open, class_="form")
+    return weak_etag(body_of(document)) if is_told or not sent else sent

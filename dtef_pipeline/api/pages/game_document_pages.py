@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,9 +12,7 @@ from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS, faul
 from dtef_pipeline.api.documents.scenario_templates import scenario_templates
 from dtef_pipeline.api.documents.versioned_documents import MADE_HERE, body_of
 from dtef_pipeline.api.pages.document_pages import DocumentPages
-from dtef_pipeline.api.pages.elements import Content, Html, element, html
-from dtef_pipeline.api.pages.form_parts import Refusal, TypedForm, area_field, one_of, read_json, text_field
-from dtef_pipeline.api.pages.page_parts import as_lines, folded
+from dtef_pipeline.api.pages.forms import FormField, TypedForm, one_of, read_json
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import body_faults, faulty
 from dtef_pipeline.api.services import Services
@@ -21,53 +20,47 @@ from dtef_pipeline.documents import reasons
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
 
-_PERSONA_FIELDS = ("id", "display_name", "system_prompt", "traits")
 _SHOWN_OF_LINE = 80
 
 
-def _terms_of_persona(persona: Persona) -> dict[str, Content]:
+def _persona_values(persona: Persona) -> dict[str, Any]:
     traits = ", ".join(f"{name}: {value}" for name, value in persona.traits.items())
-    return {"Name": persona.display_name, "Traits": traits or "none"}
+    terms = {"Name": persona.display_name, "Traits": traits or "none"}
+    return {"terms_of": terms, "body_title": "What the model is told", "body": persona.system_prompt}
 
 
-def _prompt(persona: Persona) -> Html:
-    words = element("pre", persona.system_prompt, class_="raw", dir="auto", tabindex="0")
-    return element("section", element("h2", "What the model is told"), words)
-
-
-def _controls_of_persona(form: TypedForm, before: Persona | None, refusal: Refusal, services: Services) -> Html:
-    usual = {"system_prompt": before.system_prompt, "traits": _as_lines(before)} if before else {}
+def _persona_fields(form: TypedForm, before: Persona | None) -> list[FormField]:
+    usual = {"system_prompt": before.system_prompt, "traits": _trait_lines(before)} if before else {}
     usual |= {"display_name": before.display_name} if before else {}
 
-    def value(name: str) -> str:
-        return form[name][-1] if form.get(name) else usual.get(name, "")
+    def values(name: str) -> list[str]:
+        return [form[name][-1] if form.get(name) else usual.get(name, "")]
 
-    id_hint = "Lower-case letters, digits, - and _, at most 61 characters, such as cautious."
-    hint = "Each on a line of its own, such as risk: low."
-    return html(
-        None if before else text_field("id", "Id", value("id"), refusal, id_hint),
-        text_field("display_name", "Name", value("display_name"), refusal, "What people call it; reviewers do not see it."),
-        area_field("system_prompt", "What the model is told", value("system_prompt"), refusal, rows=10, dir="auto"),
-        area_field("traits", "Traits", value("traits"), refusal, hint, rows=4),
-    )
+    of_id = "Lower-case letters, digits, - and _, at most 61 characters, such as cautious."
+    return [
+        *([] if before else [FormField("id", "Id", values=values("id"), hint=of_id)]),
+        FormField("display_name", "Name", values=values("display_name"), hint="What people call it; reviewers do not see it."),
+        FormField("system_prompt", "What the model is told", "lines", values("system_prompt"), rows=10),
+        FormField("traits", "Traits", "lines", values("traits"), "Each on a line of its own, such as risk: low."),
+    ]
 
 
-def _as_lines(persona: Persona) -> str:
+def _trait_lines(persona: Persona) -> str:
     return "\n".join(
         f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in persona.traits.items()
     )
 
 
-def _sent_of_persona(form: TypedForm, persona_id: str | None) -> dict[str, Any]:
+def _persona_document(form: TypedForm, persona_id: str | None) -> dict[str, Any]:
     """The document that a form stands for. Raises Problem."""
     texts = {name: one_of(form, name) for name in ("id", "display_name", "system_prompt")}
     texts["system_prompt"] = texts["system_prompt"].replace("\r\n", "\n")
     known = {"id": persona_id} if persona_id is not None else {}
     traits, faults = _traits(one_of(form, "traits"))
     document = {**texts, **known, "traits": traits}
-    told = [*faults_of_name(texts["display_name"]), *(BodyFault("traits", one) for one in faults)]
-    if told:
-        raise faulty([*_faults_of_fields(document), *told])
+    own_faults = [*faults_of_name(texts["display_name"]), *(BodyFault("traits", one) for one in faults)]
+    if own_faults:
+        raise faulty([*_faults_of_fields(document), *own_faults])
     return document
 
 
@@ -85,39 +78,27 @@ def _traits(words: str) -> tuple[dict[str, Any], list[str]]:
     found: dict[str, Any] = {}
     faults = []
     for number, line in enumerate(words.splitlines(), 1):
-        name, colon, said = (part.strip() for part in line.partition(":"))
+        name, colon, value = (part.strip() for part in line.partition(":"))
         if not line.strip():
             continue
-        if not (name and colon and said):
+        if not (name and colon and value):
             faults.append(f"line {number}: got {line.strip()[:_SHOWN_OF_LINE]!r}; allowed: NAME: VALUE, such as risk: low")
         elif name in found:
             faults.append(f"line {number}: {name[:_SHOWN_OF_LINE]!r} stands twice")
-        found[name] = _simple(said)
+        found[name] = _simple(value)
     return found, faults
 
 
-def _simple(said: str) -> Any:
+def _simple(words: str) -> Any:
     try:
-        value = json.loads(said)
+        value = json.loads(words)
     except (ValueError, RecursionError):
-        return said
-    return value if isinstance(value, int | float | bool) and said not in ("NaN", "Infinity", "-Infinity") else said
+        return words
+    return value if isinstance(value, int | float | bool) and words not in ("NaN", "Infinity", "-Infinity") else words
 
 
-persona_router = DocumentPages(
-    PERSONAS,
-    _PERSONA_FIELDS,
-    False,
-    lambda one: one.display_name,
-    _terms_of_persona,
-    _prompt,
-    _sent_of_persona,
-    _controls_of_persona,
-).router()
-
-
-def _terms_of_scenario(scenario: ScenarioManifest) -> dict[str, Content]:
-    return {
+def _scenario_values(scenario: ScenarioManifest) -> dict[str, Any]:
+    terms = {
         "What it is": scenario.description,
         "Engine": scenario.adapter_name,
         "Seats": ", ".join(scenario.seats),
@@ -125,37 +106,31 @@ def _terms_of_scenario(scenario: ScenarioManifest) -> dict[str, Content]:
         "Seeds": f"{scenario.seeds.count:,} from {scenario.seeds.first:,}",
         "Turns": f"at most {scenario.turn_limit:,}",
     }
+    return {"terms_of": terms, "body_title": "Rules", "body": scenario.rules}
 
 
-def _rules(scenario: ScenarioManifest) -> Html:
-    rules = element("pre", scenario.rules, class_="raw", dir="auto", tabindex="0")
-    return html(element("section", element("h2", "Rules"), rules), folded("The whole manifest", as_lines(body_of(scenario))))
-
-
-def _controls_of_scenario(form: TypedForm, before: ScenarioManifest | None, refusal: Refusal, services: Services) -> Html:
-    """A text with the whole manifest: a new one begins with a template."""
-    templates = [] if before else scenario_templates(services.settings)
-    kept: Any = templates[0]["manifest"] if templates else {}
-    if before:
-        kept = {field: value for field, value in body_of(before).items() if field not in MADE_HERE}
+def _scenario_fields(form: TypedForm, before: ScenarioManifest | Mapping[str, Any] | None) -> list[FormField]:
+    """A text with the whole manifest. `before`: the version before, or a template."""
+    start: Mapping[str, Any] = body_of(before) if isinstance(before, ScenarioManifest) else before or {}
+    kept = {field: value for field, value in start.items() if field not in MADE_HERE}
     words = one_of(form, "manifest") if form else json.dumps(kept, ensure_ascii=False, indent=2)
     hint = "Its version and status follow by themselves. Its id is LEAGUE/NAME: lower-case letters, digits and -."
-    examples = [folded(f"To start from: {one['adapter']}", as_lines(one["manifest"]), level=3) for one in templates]
-    return html(area_field("manifest", "Manifest (JSON)", words, refusal, hint, rows=24, class_="code"), examples)
+    return [FormField("manifest", "Manifest (JSON)", "code", [words], hint, rows=24)]
 
 
-def _sent_of_scenario(form: TypedForm, scenario_id: str | None) -> Any:
-    return read_json(one_of(form, "manifest"))
+def _scenario_templates(services: Services) -> dict[str, Any]:
+    return {one["adapter"]: one["manifest"] for one in scenario_templates(services.settings)}
 
 
-_SCENARIO_PAGES = DocumentPages(
+persona_router = DocumentPages(
+    PERSONAS, False, lambda one: one.display_name, _persona_values, _persona_document, _persona_fields
+).router()
+scenario_router = DocumentPages(
     SCENARIOS,
-    ("manifest",),
     True,
     lambda one: one.description,
-    _terms_of_scenario,
-    _rules,
-    _sent_of_scenario,
-    _controls_of_scenario,
-)
-scenario_router = _SCENARIO_PAGES.router()
+    _scenario_values,
+    lambda form, _: read_json(one_of(form, "manifest")),
+    _scenario_fields,
+    _scenario_templates,
+).router()

@@ -8,9 +8,9 @@ from fastapi import Request, Response
 from starlette.background import BackgroundTask
 
 from dtef_pipeline.api.access import SESSION_COOKIE, count_failure, holder_of
-from dtef_pipeline.api.pages.elements import Html, element, html
-from dtef_pipeline.api.pages.form_parts import form_fields
-from dtef_pipeline.api.pages.layout import LOGIN_PATH, page, page_router, to_page
+from dtef_pipeline.api.pages.forms import form_fields
+from dtef_pipeline.api.pages.page_routes import LOGIN_PATH, page_router, to_page
+from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.services import Services, services_of
 from dtef_pipeline.api.sessions import LOGGED_IN_S
 from dtef_pipeline.api.tokens import HeldToken
@@ -32,7 +32,7 @@ async def first_page(request: Request) -> Response:
 @router.get(LOGIN_PATH)
 async def login_form(request: Request, next: str = "") -> Response:
     """The form that takes a token."""
-    return page(request, "Log in", _login_body(next))
+    return _login_page(request, next)
 
 
 @router.post(LOGIN_PATH)
@@ -44,7 +44,7 @@ async def log_in(request: Request) -> Response:
     held = services.tokens.holder(token)
     if held is None:
         count_failure(request)
-        return page(request, "Log in", _login_body(wanted, "This token is not known here, or was taken back."), status=401)
+        return _login_page(request, wanted, "This token is not known here, or was taken back.", status=401)
     answer = to_page(wanted if is_own_path(wanted) else _home_of(held))
     is_secure = request.url.scheme == "https"
     session = services.sessions.begin(held.sha256)
@@ -85,28 +85,6 @@ def _home_of(held: HeldToken) -> str:
     return "/queue" if held.may("operator") else "/review"
 
 
-def _login_body(wanted: str, fault: str = "") -> Html:
-    told = element("p", fault, class_="fault", role="alert", id="fault") if fault else None
-    return html(
-        element("p", "Who may do what here is said by a token. An administrator of this server gives you yours.", class_="how"),
-        told,
-        element(
-            "form",
-            element("label", "Token", for_="token"),
-            element(
-                "input",
-                type="password",
-                name="token",
-                id="token",
-                required=True,
-                autofocus=True,
-                autocomplete="current-password",
-                aria_describedby="fault" if fault else None,
-            ),
-            element("input", type="hidden", name="next", value=wanted) if is_own_path(wanted) else None,
-            element("button", "Log in", type="submit", class_="main"),
-            method="post",
-            action=LOGIN_PATH,
-            class_="narrow",
-        ),
-    )
+def _login_page(request: Request, wanted: str, fault: str = "", status: int = 200) -> Response:
+    """The form. `wanted`: where to go from it."""
+    return page(request, "login", "Log in", status=status, fault=fault, wanted=wanted if is_own_path(wanted) else "")

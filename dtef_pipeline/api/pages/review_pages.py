@@ -6,26 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request, Response
 
 from dtef_pipeline.api.access import Reviewing
-from dtef_pipeline.api.pages.elements import Content, element, html
-from dtef_pipeline.api.pages.form_parts import form_fields
-from dtef_pipeline.api.pages.layout import page, page_router, to_page
-from dtef_pipeline.api.pages.review_markup import (
-    ALL_DONE,
-    CONSENT_PATH,
-    REVIEW_PATH,
-    FilledForm,
-    key_list,
-    pair_texts,
-    progress,
-    task,
-    vote_bar,
-)
-from dtef_pipeline.api.pages.static_files import REVIEW_STYLE
+from dtef_pipeline.api.pages.forms import form_fields
+from dtef_pipeline.api.pages.page_routes import page_router, to_page
+from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.review.feedback_routes import take_vote
 from dtef_pipeline.api.review.feedback_services import Feedback, UsedForVotes
@@ -33,10 +21,15 @@ from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
 from dtef_pipeline.preference.blinded_pair import BlindedPair
-from dtef_pipeline.preference.vote_words import VOTE_FIELD_TITLES, VOTE_TITLE
+from dtef_pipeline.preference.vote_words import CHOICE_WORDS, CONFIDENCE_WORDS, VOTE_FIELD_TITLES, VOTE_TITLE
+from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
 from dtef_pipeline.text.counted import counted
 from resources.votes.vote_queries import refuse_judge
+from resources.votes.waiting_pairs import ReviewerProgress
 
+REVIEW_PATH = "/review"
+CONSENT_PATH = "/review/consent"
+ALL_DONE = "You have voted on every pair there is. Thank you."
 MOST_SKIPPED = 100
 """Pairs that a reviewer can have come later; of more, those that were skipped first come now."""
 _STAYS = (422, 429)
@@ -57,6 +50,17 @@ router = page_router()
 SentForm = Annotated[dict[str, str], Depends(form_fields)]
 
 
+class FilledForm(NamedTuple):
+    """What a reviewer has filled in, as texts of a form."""
+
+    pair_id: str = ""
+    choice: str = ""
+    confidence: str = ""
+    justification: str = ""
+    skipped: tuple[str, ...] = ()
+    """Ids of pairs that come later, the one that was skipped first in front."""
+
+
 @router.get(REVIEW_PATH)
 def review_page(
     request: Request, services: Used, feedback: UsedForVotes, held: Reviewing, skipped: str = "", said: str = ""
@@ -65,7 +69,7 @@ def review_page(
     refuse_judge(services.votes.database, held.name)
     review = _Review(request, services, feedback, held)
     if review.consent is None:
-        return _page(request, task(held.name, None, read_skipped(skipped)))
+        return review.page(200, skipped=read_skipped(skipped))
     return review.next_page(read_skipped(skipped), _SAID_AFTER.get(said, ""))
 
 
@@ -124,17 +128,34 @@ class _Review:
         """The next pair, or that there is none."""
         pair = self.feedback.waiting.next_for(self.held.name, later=skipped)
         if pair is None:
-            told = element("p", f"{said} {ALL_DONE}".strip(), id="said", role="status", tabindex=-1, class_="done")
-            return _page(self.request, told, introduction=self._introduction(skipped), status=status)
+            return self.page(status, skipped=skipped, progress=self._progress(), said=f"{said} {ALL_DONE}".strip())
         if pair.pair_id in skipped:
             said = f"{said} You skipped this pair before.".strip()
         return self.pair_page(pair, FilledForm(pair.pair_id, skipped=skipped), said, status)
 
     def pair_page(self, pair: BlindedPair, form: FilledForm, said: str, status: int) -> Response:
         """One pair with what the reviewer has filled in."""
-        head = html(self._introduction(form.skipped), key_list())
-        bar = vote_bar(form, said, is_fault=status in _STAYS)
-        return _page(self.request, pair_texts(pair), bar, introduction=head, status=status)
+        return self.page(status, pair=pair, form=form, skipped=form.skipped, progress=self._progress(), said=said)
+
+    def page(self, status: int, **values: Any) -> Response:
+        """The page. `pair` and `form`: what is voted on; `progress`: how far the reviewer is; `said`: what became of the vote before."""
+        return page(
+            self.request,
+            "review",
+            VOTE_TITLE,
+            status=status,
+            scripts=("review.js",),
+            **{"pair": None, "form": None, "progress": None, "said": "", **values},
+            is_fault=status in _STAYS,
+            consent=self.consent,
+            choices=CHOICE_WORDS,
+            confidences=CONFIDENCE_WORDS,
+            titles=VOTE_FIELD_TITLES,
+            longest=LONGEST_JUSTIFICATION,
+        )
+
+    def _progress(self) -> ReviewerProgress:
+        return self.feedback.waiting.progress(self.held.name)
 
     def _pair(self, pair_id: str) -> BlindedPair:
         """Raises UnknownPair, also for what can be no id."""
@@ -150,10 +171,6 @@ class _Review:
         shown = self.pair_page(pair, form, said, problem.status)
         shown.headers["Retry-After"] = wait
         return shown
-
-    def _introduction(self, skipped: tuple[str, ...]) -> Content:
-        far = progress(self.feedback.waiting.progress(self.held.name))
-        return html(far, task(self.held.name, bool(self.consent), skipped))
 
 
 def _ballot_values(form: FilledForm, held: HeldToken) -> Mapping[str, Any]:
@@ -188,11 +205,6 @@ def read_skipped(words: str) -> tuple[str, ...]:
 def with_skipped(skipped: tuple[str, ...], pair_id: str) -> tuple[str, ...]:
     """The pair comes after all others that were skipped."""
     return read_skipped(".".join((*(one for one in skipped if one != pair_id), pair_id)))
-
-
-def _page(request: Request, *body: Content, status: int = 200, introduction: Content = None) -> Response:
-    style = element("link", rel="stylesheet", href=f"/static/{REVIEW_STYLE}")
-    return page(request, VOTE_TITLE, style, *body, status=status, scripts=("review.js",), introduction=introduction)
 
 
 def _to_review(said: str, skipped: tuple[str, ...]) -> Response:

@@ -1,26 +1,25 @@
-"""What the pages load beside their markup: the style sheet and the scripts, from the package, for everybody."""
+"""What the pages load beside their markup, for everybody: the site's style sheet and script, and those of the API."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePath
 from typing import NamedTuple
 
 from fastapi import APIRouter, Request, Response
 
 from dtef_pipeline.api.etags import tagged_answer, weak_etag
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.report.page import PAGE_SCRIPT
-from dtef_pipeline.report.style import style_sheet
-from dtef_pipeline.site.vote_page import vote_style
 
-STYLE_SHEET = "api.css"
-"""Begins with the rules of the reports, so that both look alike."""
-SCRIPT_OF_TABLES = "tables.js"
-"""Sorts tables of reports and makes files of them."""
-REVIEW_STYLE = "review.css"
-"""Begins with the rules of the page on which people vote without a server, for the same reason."""
-_MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+MEDIA_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+}
+_OF_THE_SITE = ("site.css", "site.js")
+_REVIEW_STYLE = "review.css"
+"""Begins with the rules of the page on which people vote without a server, so that both look alike."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -45,21 +44,13 @@ async def static_file(name: str, request: Request) -> Response:
 @cache
 def static_files() -> dict[str, StaticFile]:
     """By name, all there are."""
-    found = {}
-    for file in files("dtef_pipeline.api").joinpath("static").iterdir():
-        media_type = next((kind for end, kind in _MEDIA_TYPES.items() if file.name.endswith(end)), None)
-        if media_type is not None:
-            words = file.read_text(encoding="utf-8")
-            content = f"{_rules_before(file.name)}{words}"
-            found[file.name] = _static_file(content, media_type)
-    return found | {SCRIPT_OF_TABLES: _static_file(PAGE_SCRIPT, _MEDIA_TYPES[".js"])}
+    own = [one for one in files("dtef_pipeline.api").joinpath("static").iterdir() if PurePath(one.name).suffix in MEDIA_TYPES]
+    shared = [files("dtef_pipeline.site").joinpath("static", name) for name in _OF_THE_SITE]
+    texts = {one.name: one.read_text(encoding="utf-8") for one in [*shared, *own]}
+    votes = files("dtef_pipeline.site").joinpath("templates", "vote_page.css").read_text(encoding="utf-8")
+    texts[_REVIEW_STYLE] = f"{votes}\n{texts[_REVIEW_STYLE]}"
+    return {name: _static_file(text, PurePath(name).suffix) for name, text in texts.items()}
 
 
-def _static_file(content: str, media_type: str) -> StaticFile:
-    return StaticFile(content.encode(), media_type, weak_etag(content))
-
-
-def _rules_before(name: str) -> str:
-    if name == STYLE_SHEET:
-        return f"{style_sheet(())}\n"
-    return vote_style() if name == REVIEW_STYLE else ""
+def _static_file(text: str, ending: str) -> StaticFile:
+    return StaticFile(text.encode(), MEDIA_TYPES[ending], weak_etag(text))

@@ -110,7 +110,8 @@ class RunOutcome(PageOfTraces, RunOfEvaluation):
     cost: CostOfRun
 
 
-def _run_asked(run_id: str, services: Used) -> RunContext:
+def run_context(run_id: str, services: Used) -> RunContext:
+    """A run, and where its rows are. Raises UnknownEvaluation."""
     from resources.warehouse import Warehouse
 
     if not _RUN_ID.fullmatch(run_id):
@@ -119,7 +120,7 @@ def _run_asked(run_id: str, services: Used) -> RunContext:
     return RunContext(evaluation, run, services.settings, Warehouse(services.settings.warehouse))
 
 
-Asked = Annotated[RunContext, Depends(_run_asked)]
+Asked = Annotated[RunContext, Depends(run_context)]
 
 
 @router.get(RUN_PATH, response_model=RunOutcome, responses=UNCHANGED)

@@ -61,6 +61,7 @@ function put(markup) {
   const boxes = [...old.querySelectorAll(".scroll")].map(node => node.scrollLeft);
   const focused = old.contains(document.activeElement) ? placeOf(document.activeElement, old) : null;
   old.replaceWith(document.adoptNode(made));
+  made.querySelectorAll("div.table").forEach(dtef.setUp);
   made.querySelectorAll(".scroll").forEach((node, at) => { node.scrollLeft = boxes[at] ?? 0; });
   if (focused) [...made.querySelectorAll(focused.split("|")[0])].find(node => placeOf(node, made) === focused)?.focus({preventScroll: true});
   listen();
@@ -69,7 +70,7 @@ function put(markup) {
 
 // The kind of an element, the row that it stands in, and its number there.
 function placeOf(node, within) {
-  const row = node.closest("tr[id], details[id]") ?? within;
+  const row = node.closest("tbody[id], details[id]") ?? within;
   return `${node.tagName}|${row.id}|${[...row.querySelectorAll(node.tagName)].indexOf(node)}`;
 }
 
@@ -106,6 +107,7 @@ function end(address) {
   tellConnection(address, false);
 }
 
+document.querySelector("[data-search] select")?.addEventListener("change", event => event.target.form.requestSubmit());
 listen();
 setInterval(() => {
   if (!document.hidden) refresh();

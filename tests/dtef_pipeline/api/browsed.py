@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree.ElementTree import Element, TreeBuilder
 
 from fastapi.testclient import TestClient
 
@@ -60,6 +61,60 @@ def tags_of(markup: str) -> Sequence[tuple[str, Mapping[str, str | None]]]:
     found = _Found()
     found.feed(markup)
     return found.tags
+
+
+_VOID = frozenset(("br", "hr", "input", "link", "meta", "wbr"))
+
+
+class _Tree(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.builder = TreeBuilder()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.builder.start(tag, {name: value or "" for name, value in attrs})
+        if tag in _VOID:
+            self.builder.end(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in _VOID:
+            self.builder.end(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.builder.data(data)
+
+
+def tree_of(markup: str) -> Element:
+    """The elements of a page as a tree; every element ends."""
+    found = _Tree()
+    found.feed(f"<body>{markup}</body>")
+    return found.builder.close()
+
+
+def text_of(element: Element | None) -> str:
+    """What a reader sees of an element, in one line."""
+    assert element is not None
+    return " ".join(" ".join(element.itertext()).split())
+
+
+def texts_of(markup: str, path: str = ".") -> list[str]:
+    """What a reader sees of a page, or of each of its elements at a path of ElementTree such as `.//dd`."""
+    return [text_of(one) for one in tree_of(markup).findall(path)]
+
+
+def faults_beside(markup: str) -> dict[str, list[str]]:
+    """By field, what stands beside it as wrong."""
+    found = {one.get("id", ""): one for one in tree_of(markup).iter() if one.get("id", "").endswith("-fault")}
+    return {
+        name.removesuffix("-fault"): [text_of(one) for one in element.findall("li")] or [text_of(element)]
+        for name, element in found.items()
+    }
+
+
+def typed_in(markup: str, name: str) -> str:
+    """The text in a field of several lines. The first line end is none of its text."""
+    (field,) = [one for one in tree_of(markup).iter("textarea") if one.get("name") == name]
+    return (field.text or "").removeprefix("\n")
 
 
 def assert_inert(markup: str) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from html import unescape
 from pathlib import Path
 
 import httpx2
@@ -15,7 +13,7 @@ from dtef_pipeline.api.services import Services
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.votes import PairedResponse
 from resources.votes.vote_store import VoteStore
-from tests.dtef_pipeline.api.browsed import OWN_ORIGIN
+from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, text_of, tree_of
 from tests.dtef_pipeline.api.made import begin_session, client_in
 
 HOSTILE = (
@@ -49,24 +47,22 @@ def reviewing(folder: Path, rows: Sequence[PairedResponse], role: str = "reviewe
 
 def shown(answer: httpx2.Response) -> tuple[str, str, str]:
     """What a reader sees: what was asked, A, B."""
-    found = [
-        re.search(rf'<div id="{name}" class="written"[^>]*>(.*?)</div>', answer.text, re.DOTALL)
-        for name in ("prompt", "run-a", "run-b")
-    ]
-    assert all(found)
-    return tuple(unescape(one[1]) for one in found if one)  # type: ignore[return-value]
+    page = tree_of(answer.text)
+    prompt, a, b = (page.find(f".//*[@id='{name}']") for name in ("prompt", "run-a", "run-b"))
+    assert prompt is not None
+    assert a is not None
+    assert b is not None
+    return "".join(prompt.itertext()), "".join(a.itertext()), "".join(b.itertext())
 
 
 def hidden(answer: httpx2.Response) -> dict[str, str]:
     """The fields that a browser sends without being asked: the last form of the page is the one to vote in."""
-    form = answer.text[answer.text.rindex("<form") :]
-    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
+    form = tree_of(answer.text).findall(".//form")[-1]
+    return {one.attrib["name"]: one.attrib["value"] for one in form.iter("input") if one.get("type") == "hidden"}
 
 
 def said(answer: httpx2.Response) -> str:
-    found = re.search(r'id="said"[^>]*>(.*?)</', answer.text)
-    assert found
-    return unescape(found[1])
+    return text_of(tree_of(answer.text).find(".//*[@id='said']"))
 
 
 def voted(

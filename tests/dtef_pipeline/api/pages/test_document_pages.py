@@ -7,7 +7,17 @@ from pathlib import Path
 
 from fastapi.testclient import TestClient
 
-from tests.dtef_pipeline.api.browsed import HOSTILE, OWN_ORIGIN, assert_inert, browsing, hidden_fields
+from tests.dtef_pipeline.api.browsed import (
+    HOSTILE,
+    OWN_ORIGIN,
+    assert_inert,
+    browsing,
+    faults_beside,
+    hidden_fields,
+    texts_of,
+    tree_of,
+    typed_in,
+)
 
 PERSONA = {"id": "calm", "display_name": "Calm", "system_prompt": "Stay calm.", "traits": "risk: low\npatience: 3"}
 
@@ -23,7 +33,7 @@ def test_a_persona_is_made_approved_and_retired(tmp_path: Path) -> None:
             assert answer.status_code == 303, answer.text
         page = client.get("/personas/calm").text
         assert "patience: 3" in page
-        assert "approved by <bdi>operator</bdi>" in page
+        assert "approved by operator" in " ".join(texts_of(page, ".//td"))
         assert 'action="/personas/calm/status"' not in page
         assert "/personas/calm" in client.get("/personas?status=retired").text
         assert "/personas/calm" not in client.get("/personas?status=approved").text
@@ -65,13 +75,13 @@ def test_faults_of_a_persona_stand_beside_its_fields(tmp_path: Path) -> None:
     with browsing(tmp_path) as client:
         answer = client.post("/personas", data=wrong, headers=OWN_ORIGIN)
         assert answer.status_code == 422
-        assert 'id="id-fault"' in answer.text
-        assert 'id="display_name-fault"' in answer.text
+        assert {"id", "display_name"} <= set(faults_beside(answer.text))
         assert "<script>alert" not in answer.text
         assert_inert(answer.text)
         taken = client.post("/personas", data={**PERSONA, "id": "bold"}, headers=OWN_ORIGIN)
         assert taken.status_code == 409
-        assert 'There is <a href="/personas/bold">the persona bold</a> already' in taken.text
+        assert faults_beside(taken.text)["id"][0].startswith("there is the persona bold already: choose another id")
+        assert tree_of(taken.text).find(".//*[@role='alert']//a[@href='/personas/bold']") is not None
 
 
 def test_a_hostile_prompt_is_shown_as_it_is(tmp_path: Path) -> None:
@@ -108,17 +118,16 @@ def test_a_scenario_is_changed_and_promoted(tmp_path: Path) -> None:
 
 def test_a_line_of_traits_without_a_value_is_refused_by_its_number_and_what_was_typed_stays(tmp_path: Path) -> None:
     wrong = {
-        "risk: low\nbold": "line 2: got &#x27;bold&#x27;",
+        "risk: low\nbold": "line 2: got 'bold'",
         ": x": "line 1: got",
-        "a: 1\n\na: 2": "line 3: &#x27;a&#x27; stands twice",
+        "a: 1\n\na: 2": "line 3: 'a' stands twice",
     }
     with browsing(tmp_path) as client:
         for traits, said in wrong.items():
             answer = client.post("/personas", data={**PERSONA, "traits": traits}, headers=OWN_ORIGIN)
             assert answer.status_code == 422
-            assert said in answer.text
-            assert 'id="traits-fault"' in answer.text
-            assert f">\n{traits}</textarea>" in answer.text
+            assert said in faults_beside(answer.text)["traits"][0]
+            assert typed_in(answer.text, "traits") == traits
             assert "Stay calm." in answer.text
         assert client.get("/personas/calm").status_code == 404
 
@@ -129,17 +138,17 @@ def test_a_manifest_that_is_no_json_is_told_with_line_and_column_beside_it(tmp_p
             sent = {"manifest": '{"id": 1,\n  "x" 2}', "seen": "x"}
             answer = client.post(path, data=sent, headers=OWN_ORIGIN)
             assert answer.status_code == 422
-            assert "no JSON in line 2, column 7: Expecting &#x27;:&#x27; delimiter, before &#x27;2}&#x27;" in answer.text
-            assert 'id="manifest-fault"' in answer.text
-            assert "&quot;x&quot; 2}</textarea>" in answer.text
+            said = "no JSON in line 2, column 7: Expecting ':' delimiter, before '2}'"
+            assert faults_beside(answer.text) == {"manifest": [said]}
+            assert typed_in(answer.text, "manifest").endswith('"x" 2}')
 
 
 def test_each_family_has_an_example_to_start_from(tmp_path: Path) -> None:
     with browsing(tmp_path) as client:
         for family in ("games", "survey", "rubric", "qa"):
-            assert f'href="/new?example={family}"' in client.get("/new").text
-            chosen = client.get(f"/new?example={family}").text
-            assert f">\n{{\n  &quot;family&quot;: &quot;{family}&quot;" in chosen
+            assert f'href="/new?family={family}"' in client.get("/new").text
+            chosen = client.get(f"/new?family={family}").text
+            assert json.loads(typed_in(chosen, "manifest"))["family"] == family
 
 
 def moved(client: TestClient, address: str) -> str:

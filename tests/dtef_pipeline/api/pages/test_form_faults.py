@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing
+from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, faults_beside, typed_in
 from tests.dtef_pipeline.api.made import settings_in
 
 GAMES = {"persona_ids": "none", "scenario_ids": "poker/kuhn"}
 UNPRICED = "models: {mine: {model: hosted_vllm/mine, api_base: 'http://127.0.0.1:9/v1'}}\n"
-
-
-def faults_told(page: str) -> dict[str, str]:
-    """By field, what stands beside it."""
-    return {name: html.unescape(words) for name, words in re.findall(r'id="([\w-]+)-fault">(.*?)</p>', page)}
 
 
 @pytest.fixture(autouse=True)
@@ -41,9 +35,11 @@ def test_the_bound_of_a_new_form_can_be_kept_of_every_model_that_it_offers(
         answer = client.post("/new", data={**GAMES, "models": "mine", "max_calls": calls}, headers=OWN_ORIGIN)
         assert answer.status_code == 303, answer.text
         wrong = {**GAMES, "models": "mine", "further_models": "gpt-nobody-made", "max_cost_usd": "5"}
-        told = faults_told(client.post("/new", data=wrong, headers=OWN_ORIGIN).text)
+        told = faults_beside(client.post("/new", data=wrong, headers=OWN_ORIGIN).text)
         assert list(told) == ["models"]
-        told = faults_told(client.post("/new", data={**GAMES, "models": "mine", "max_cost_usd": "5"}, headers=OWN_ORIGIN).text)
+        told = faults_beside(
+            client.post("/new", data={**GAMES, "models": "mine", "max_cost_usd": "5"}, headers=OWN_ORIGIN).text
+        )
         assert list(told) == ["max_cost_usd"]
 
 
@@ -54,8 +50,8 @@ def test_an_emptied_manifest_stays_empty_and_is_told_that_it_is_needed(path: str
     with browsing(tmp_path) as client:
         answer = client.post(path, data={"manifest": emptied, "seen": "x"}, headers=OWN_ORIGIN)
     assert answer.status_code == 422
-    assert faults_told(answer.text) == {"manifest": "this is needed"}
-    assert re.search(r'<textarea id="manifest"[^>]*>\n</textarea>', answer.text)
+    assert faults_beside(answer.text) == {"manifest": ["this is needed"]}
+    assert typed_in(answer.text, "manifest") == ""
 
 
 def test_each_of_several_faults_of_a_manifest_has_a_line_of_its_own(tmp_path: Path) -> None:
@@ -63,14 +59,15 @@ def test_each_of_several_faults_of_a_manifest_has_a_line_of_its_own(tmp_path: Pa
     sent = json.dumps({"family": "survey", "rounds": ["S9"], "models": ["nobody"], "draws": 0, "colour": 1})
     with browsing(tmp_path) as client:
         shown = client.post("/new/manifest", data={"manifest": sent}, headers=OWN_ORIGIN).text
-    (told,) = re.findall(r'<ul class="fault" id="manifest-fault">(.*?)</ul>', shown)
-    assert re.findall(r"<li>(\w+)", told) == ["draws", "colour", "models", "rounds"]
+    told = faults_beside(shown)["manifest"]
+    assert [re.findall(r"\w+", one)[0] for one in told] == ["draws", "colour", "models", "rounds"]
 
 
 def test_a_refused_form_of_games_leaves_the_manifest_beneath_as_it_was(tmp_path: Path) -> None:
     with browsing(tmp_path) as client:
         refused = client.post("/new", data={"models": "baselines"}, headers=OWN_ORIGIN).text
-    assert ">\n{\n  &quot;family&quot;: &quot;survey&quot;" in refused
+    assert json.loads(typed_in(refused, "manifest"))["family"] == "games"
+    assert "persona_ids" in faults_beside(refused)
 
 
 def test_a_name_that_turns_words_round_is_told_with_the_other_faults(tmp_path: Path) -> None:
@@ -78,5 +75,5 @@ def test_a_name_that_turns_words_round_is_told_with_the_other_faults(tmp_path: P
     persona = {"id": "calm", "display_name": "Calm\u202e", "system_prompt": "Stay calm.", "traits": "patience"}
     for further, fields in (({}, ["display_name", "traits"]), ({"id": "Calm One", "traits": ""}, ["id", "display_name"])):
         with browsing(tmp_path) as client:
-            told = faults_told(client.post("/personas", data={**persona, **further}, headers=OWN_ORIGIN).text)
+            told = faults_beside(client.post("/personas", data={**persona, **further}, headers=OWN_ORIGIN).text)
         assert list(told) == fields

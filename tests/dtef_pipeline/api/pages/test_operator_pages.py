@@ -12,7 +12,16 @@ import pytest
 from dtef_pipeline.api.documents import versioned_documents
 from dtef_pipeline.errors import ConfigError, StoreError
 from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
-from tests.dtef_pipeline.api.browsed import HOSTILE, OPERATOR_PAGES, OWN_ORIGIN, assert_inert, browsing, hidden_fields, tags_of
+from tests.dtef_pipeline.api.browsed import (
+    HOSTILE,
+    OPERATOR_PAGES,
+    OWN_ORIGIN,
+    assert_inert,
+    browsing,
+    hidden_fields,
+    tags_of,
+    texts_of,
+)
 from tests.dtef_pipeline.api.made import PINNED_GAME, settings_in
 from tests.made.told_runs import TOLD_LOG, tell
 
@@ -277,7 +286,7 @@ def test_what_is_wrong_is_a_page_with_a_way_back_and_for_programs_a_problem(tmp_
             assert "To the first page" in answer.text
             assert 'href="/health"' in answer.text
             assert_inert(answer.text)
-        assert "There is no page at &#x27;/nothing&#x27;" in client.get("/nothing").text
+        assert "There is no page at '/nothing'" in texts_of(client.get("/nothing").text)[0]
         for path in ("/api/nothing", "/static/nothing"):
             answer = client.get(path)
             assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.api.pages.page_parts import with_code
 from resources.evaluations.evaluation_store import EvaluationStore
-from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing
+from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, texts_of
 from tests.dtef_pipeline.api.made import settings_in
 from tests.dtef_pipeline.api.pages.test_operator_pages import PLANNED
 from tests.made.told_runs import TOLD_LOG, tell
@@ -33,13 +32,44 @@ def test_what_is_being_cancelled_is_not_said_to_start(is_started: bool, tmp_path
         assert "the next to start" not in shown
         assert "usually within half a minute" not in shown
     for shown in pages[1:]:
-        assert "Its end was asked for by <bdi>operator</bdi>" in shown
+        assert "Its end was asked for by operator" in texts_of(shown)[0]
         assert ("Calls that are under way end first." in shown) is is_started
         assert (", before it had started." in shown) is not is_started
 
 
-def test_words_between_backticks_become_code_and_nothing_else_does() -> None:
-    assert with_code("start `dtef ui` & wait") == "start <code>dtef ui</code> &amp; wait"
-    assert with_code("<b>`<i>`") == "&lt;b&gt;<code>&lt;i&gt;</code>"
-    assert with_code("one ` alone") == "one ` alone"
-    assert with_code("nothing in ``") == "nothing in ``"
+def test_the_queue_is_filtered_by_state_and_searched_by_words(tmp_path: Path) -> None:
+    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+        kenya, india = (
+            store.submit("survey", {"models": [model]}, {**PLANNED, "keys": [key]}, [], who)[0].queue_id
+            for model, key, who in (("gpt-4.1", "S1/country:kenya", "maria"), ("100%_sure", "S1/country:india", "ann"))
+        )
+        tell(store, india, "failed", {"reason": "no key"})
+    with browsing(tmp_path) as client:
+        for query, there in (
+            ("", {kenya, india}),
+            ("status=failed", {india}),
+            ("status=queued", {kenya}),
+            ("q=KENYA+maria", {kenya}),
+            ("q=kenya+ann", set()),
+            ("q=%25_sure", {india}),
+            ("q=%25", {india}),
+            (f"q={kenya[:8]}", {kenya}),
+            ("status=failed&q=gpt", set()),
+            ("q=%00%ED%A0%80", set()),
+        ):
+            for path in ("/queue", "/queue/now"):
+                shown = client.get(f"{path}?{query}").text
+                assert {one for one in (kenya, india) if f"evaluation-{one}" in shown} == there, query
+        assert "No evaluation fits." in client.get("/queue?q=nobody").text
+        assert 'data-now="/queue/now?status=failed"' in client.get("/queue?status=failed").text
+        assert client.get("/queue?status=odd").status_code == 422
+
+
+def test_why_an_evaluation_failed_has_a_row_of_its_own(tmp_path: Path) -> None:
+    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+        queue_id = store.submit("qa", {}, PLANNED, [], "operator")[0].queue_id
+        tell(store, queue_id, "failed", {"reason": "no key <b>"})
+    with browsing(tmp_path) as client:
+        shown = client.get("/queue").text
+    rows = texts_of(shown, f".//tbody[@id='evaluation-{queue_id}']/tr")
+    assert (len(rows), rows[1]) == (2, "no key <b>")

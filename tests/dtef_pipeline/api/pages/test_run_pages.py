@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 
+from dtef_pipeline.api.pages.rendering import render
 from dtef_pipeline.api.pages.run_pages import four_digits, readable_episode, trace_members
-from tests.dtef_pipeline.api.made import client_in
+from resources.evaluations.evaluation_store import EvaluationStore
+from tests.dtef_pipeline.api.browsed import text_of, tree_of
+from tests.dtef_pipeline.api.made import client_in, settings_in
 from tests.dtef_pipeline.api.results.test_results_of_runs import ASKED
+from tests.made.told_runs import TOLD_LOG, tell
 
 
 @pytest.mark.parametrize(
@@ -32,17 +37,24 @@ def test_numbers_are_shown_as_people_write_them(value: object, shown: str) -> No
     assert four_digits(value) == shown
 
 
+def members_shown(told: Mapping[str, object]) -> str:
+    """What a reader sees of a trace."""
+    values = {"run_id": "0a", "json_address": "/", "members": trace_members(told), "title": "", "scripts": (), "held": None}
+    (main,) = tree_of(render("trace", values)).iter("main")
+    return text_of(main).partition("This trace as JSON ")[2]
+
+
 @pytest.mark.parametrize(
     ("told", "shown"),
     [
-        ({"latency_s": 1.25}, "<dt>Latency (s)</dt><dd><bdi>1.25</bdi></dd>"),
-        ({"cost_usd": 0.5}, "<dt>Cost (US dollars)</dt><dd><bdi>0.5</bdi></dd>"),
-        ({"prompt_id": "ab"}, "<dt>Prompt id</dt>"),
-        ({"answered_at": "2026-01-01T00:00:00.5+00:00"}, ">2026-01-01 00:00:00</time>"),
+        ({"latency_s": 1.25}, "Latency (s) 1.25"),
+        ({"cost_usd": 0.5}, "Cost (US dollars) 0.5"),
+        ({"prompt_id": "ab"}, "Prompt id ab"),
+        ({"answered_at": "2026-01-01T00:00:00.5+00:00"}, "Answered at 2026-01-01 00:00:00"),
     ],
 )
 def test_values_of_traces_have_units_and_times_are_read_as_on_other_pages(told: dict[str, object], shown: str) -> None:
-    assert shown in trace_members(told)
+    assert members_shown(told) == shown
 
 
 TEXT_OF_TRACE = {"games": "ACTION: bet", "qa": "The answer is law/0", "rubric": "I sleep badly.", "survey": "[0.5, 0.3, 0.2]"}
@@ -82,13 +94,30 @@ def test_moves_of_a_game_are_laid_out_and_its_turns_repeat_nothing_of_the_episod
     moves = [{"seat": 0, "command": "bet", "by_default": True, "reaction": reaction}, {"seat": 1, "command": "fold"}]
     turns = [{"scenario": "kuhn", "seat": 0, "response": "ACTION: bet"}, {"scenario": "kuhn", "seat": 1, "response": "I fold."}]
     trace = json.dumps({"measured": [], "moves": moves})
-    shown = unescape(str(trace_members(readable_episode({"scenario": "kuhn", "trace": trace, "turns": turns}))))
+    shown = members_shown(readable_episode({"scenario": "kuhn", "trace": trace, "turns": turns}))
     assert "{" not in shown
-    assert all(text in shown for text in (">Moves: 2", ">Command<", reaction, ">Turns: 2", "I fold."))
-    assert ">Scenario<" not in shown[shown.index(">Turns: 2") :]
+    assert all(text in shown for text in ("Moves: 2", "Command", "Nothing was played. It is your turn.", "Turns: 2", "I fold."))
+    assert "Scenario" not in shown[shown.index("Turns: 2") :]
 
 
 def test_a_trace_is_for_operators(tmp_path: Path) -> None:
     run_id = ASKED["qa"](tmp_path).runs[0].run_id
     with client_in(tmp_path, "reviewer") as client:
         assert client.get(f"/runs/{run_id}/traces/x").status_code == 403
+
+
+VALUE_OF_FAMILY = {"games": "2.5", "qa": "0.75", "rubric": "", "survey": "0.70"}
+
+
+@pytest.mark.parametrize("family", ASKED)
+def test_the_page_of_an_evaluation_that_has_ended_has_its_values(tmp_path: Path, family: str) -> None:
+    evaluation = ASKED[family](tmp_path)
+    with client_in(tmp_path, "operator") as client:
+        before = client.get(f"/queue/{evaluation.queue_id}").text
+        with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+            tell(store, evaluation.queue_id, "completed", {})
+        after = tree_of(client.get(f"/queue/{evaluation.queue_id}").text)
+    assert 'id="values"' not in before
+    table = after.find(".//*[@id='values']//table")
+    assert VALUE_OF_FAMILY[family] in text_of(table)
+    assert after.find(f".//*[@id='values']//a[@href='/runs/{evaluation.runs[0].run_id}']") is not None

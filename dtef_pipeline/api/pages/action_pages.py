@@ -1,0 +1,65 @@
+"""What administrators and operators did: what each action changed, before and after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import Query, Request, Response
+
+from dtef_pipeline.api.access import Administering
+from dtef_pipeline.api.pages.page_routes import page_router
+from dtef_pipeline.api.pages.rendering import page
+from dtef_pipeline.api.review.feedback_sync import LARGEST_PLACE
+from dtef_pipeline.api.services import Used
+from resources.votes.vote_queries import latest_actions
+from resources.votes.vote_tables import time_of
+
+_ACTIONS_A_PAGE = 100
+_Place = Annotated[int | None, Query(ge=0, le=LARGEST_PLACE)]
+
+router = page_router()
+
+
+class Change(NamedTuple):
+    """A member that an action changed."""
+
+    name: str
+    before: str | None
+    """None: it was not there."""
+    after: str | None
+    """None: it is gone."""
+
+
+@router.get("/actions")
+def actions_page(request: Request, services: Used, held: Administering, before: _Place = None) -> Response:
+    """The log of actions, the last first."""
+    found = latest_actions(services.votes.database, _ACTIONS_A_PAGE, before)
+    actions = [
+        {
+            "at": time_of(row["done_at"]),
+            "who": row["who"] or "–",
+            "what": row["what"],
+            "changes": changes(json.loads(row["before"]), json.loads(row["after"])),
+        }
+        for row in found
+    ]
+    older = f"/actions?before={found[-1]['place']}" if len(found) == _ACTIONS_A_PAGE else None
+    return page(request, "actions", "Actions", actions=actions, older=older)
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """The members of two objects that differ, those of objects in them one by one: `traits.risk`."""
+    old, new = _flat(before), _flat(after)
+    return [Change(name, old.get(name), new.get(name)) for name in {**old, **new} if old.get(name) != new.get(name)]
+
+
+def _flat(document: Mapping[str, Any], above: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in document.items():
+        if isinstance(value, dict) and value:
+            found |= _flat(value, f"{above}{name}.")
+        else:
+            found[f"{above}{name}"] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return found

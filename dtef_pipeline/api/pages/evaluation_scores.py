@@ -1,0 +1,77 @@
+"""Values of models as rows of a table: all of one run, or of the first runs of an evaluation the first of each model."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dtef_pipeline.api.queue.shown_evaluations import ShownEvaluation
+from dtef_pipeline.api.results.result_routes import results_kept, run_context
+from dtef_pipeline.api.results.run_outcomes import in_words
+from dtef_pipeline.api.services import Services
+from dtef_pipeline.errors import DtefError
+
+if TYPE_CHECKING:
+    from dtef_pipeline.site.content import Table
+
+RUNS_WITH_VALUES = 8
+"""Runs of an evaluation whose values stand on its page: results of many take long."""
+_MODELS_SHOWN = 5
+_WAYS = ("condition", "context_level")
+_log = logging.getLogger(__name__)
+
+
+def main_values(services: Services, shown: ShownEvaluation) -> Table | None:
+    """Of an evaluation that has ended, the first value of each model in each of its first runs: a row for each run and way to ask."""
+    if not shown.is_over:
+        return None
+    from dtef_pipeline.site.content import Column, Estimate, Link, Table
+
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    models: dict[str, str] = {}
+    for run in shown.evaluation.runs[:RUNS_WITH_VALUES]:
+        for one in _first_metrics(services, run.run_id):
+            names = {"persona": run.asks.get("persona") or "", "way": _way_of(one), "metric": one["metric"]}
+            row = rows.setdefault((run.run_id, *names.values()), {"run": Link(run.key, f"runs/{run.run_id}"), **names})
+            row[models.setdefault(one["model"], f"model {len(models)}")] = Estimate(one["value"], one["low"], one["high"])
+    named = [Column(*one) for one in (("run", "Partition"), ("persona", "Persona"), ("way", "Asked"))]
+    named.append(Column("metric", "Metric", always=True))
+    of_models = [Column(name, model, "score", more=at >= _MODELS_SHOWN) for at, (model, name) in enumerate(models.items())]
+    caption = "The first value of each model, with its 95% interval; the page of each run says more"
+    return Table(caption, [*named, *of_models], list(rows.values()), first=24) if rows else None
+
+
+def _first_metrics(services: Services, run_id: str) -> list[Mapping[str, Any]]:
+    """The first that has a value of each model in each way. None where the tables cannot be read now: the page says all else."""
+    try:
+        metrics = results_kept.of(run_context(run_id, services)).metrics
+    except DtefError as error:
+        _log.error("no values of the run %s: %s", run_id, error)
+        return []
+    first: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    for one in metrics:
+        if one["value"] is not None:
+            first.setdefault((one["model"], _way_of(one)), one)
+    return list(first.values())
+
+
+def _way_of(metric: Mapping[str, Any]) -> str:
+    return ", ".join(str(metric[name]) for name in _WAYS if metric.get(name) is not None)
+
+
+def value_rows(metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The metrics of a run as rows of a table."""
+    from dtef_pipeline.site.content import Estimate
+
+    return [
+        {
+            "model": one["model"],
+            "metric": one["metric"],
+            "way": _way_of(one),
+            "value": Estimate(one["value"], one["low"], one["high"]),
+            "n": f"{one['n']:,}" if one["n_asked"] in (None, one["n"]) else f"{one['n']:,} of {one['n_asked']:,}",
+            "note": in_words(one["reason"], one["remark"]) or "",
+        }
+        for one in metrics
+    ]

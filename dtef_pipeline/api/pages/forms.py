@@ -1,0 +1,147 @@
+"""Forms: what was typed, the fields that ask for it, and what is wrong with each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import parse_qs
+
+from fastapi import Depends, Request
+
+from dtef_pipeline.api.plans.plan import BodyFault
+from dtef_pipeline.api.problems import Problem, answer_error
+
+
+async def form_lists(request: Request) -> dict[str, list[str]]:
+    """All values of every field of a form; what is no text is replaced."""
+    try:
+        return parse_qs((await request.body()).decode("utf-8", "replace"), keep_blank_values=True, errors="replace")
+    except ValueError:
+        return {}
+
+
+async def form_fields(request: Request) -> dict[str, str]:
+    """The last value of every field of a form."""
+    return {name: values[-1] for name, values in (await form_lists(request)).items()}
+
+
+SentForm = Annotated[dict[str, list[str]], Depends(form_lists)]
+"""All values of every field, of a request."""
+TypedForm = Mapping[str, Sequence[str]]
+"""Likewise; without any, nothing was sent yet."""
+FieldKind = Literal["line", "lines", "code", "choice", "boxes", "box"]
+_SHOWN_OF_JSON = 40
+IS_NEEDED = "this is needed"
+
+
+class Choice(NamedTuple):
+    """One of several values of a field."""
+
+    value: str
+    label: str
+    mark: str = ""
+    """A word beside it, such as its status."""
+    title: str = ""
+    """What the mark means, in full."""
+
+
+@dataclass(frozen=True)
+class FormField:
+    """A field of a form with what was typed."""
+
+    name: str
+    label: str
+    kind: FieldKind = "line"
+    values: Sequence[str] = ()
+    """What was typed or chosen, or what is usual."""
+    hint: str = ""
+    choices: Sequence[Choice] = ()
+    rows: int = 4
+    path: str = ""
+    """What faults call it; empty: its name."""
+
+    @property
+    def value(self) -> str:
+        return self.values[-1] if self.values else ""
+
+    @property
+    def place(self) -> str:
+        """What faults call it."""
+        return self.path or self.name
+
+
+class Refusal(NamedTuple):
+    """Why a form was not taken."""
+
+    status: int
+    faults: Sequence[BodyFault]
+    see: tuple[str, str] | None = None
+    """Address and words of a page that says more."""
+
+    def of(self, place: str) -> list[str]:
+        """What is wrong with a field, and with which part of it where the field has several."""
+        return [_with_part(one, place) for one in self.faults if one.is_of(place)]
+
+    def beside(self, fields: Collection[FormField]) -> list[BodyFault]:
+        """What stands beside none of these fields."""
+        return [one for one in self.faults if not any(one.is_of(field.place) for field in fields)]
+
+    def within(self, field: str) -> Refusal:
+        """The same, of a field that has the whole document."""
+        parts = {one: "" if one.path == "body" else one.path for one in self.faults}
+        return Refusal(self.status, [BodyFault(f"{field}.{part}".rstrip("."), one.message) for one, part in parts.items()])
+
+
+NOT_REFUSED = Refusal(200, ())
+
+
+def _with_part(fault: BodyFault, place: str) -> str:
+    part = fault.path.removeprefix(place).strip(".[]")
+    return f"{part}: {fault.message}" if part and not part.isdigit() else fault.message
+
+
+def refusal_of(request: Request, error: Exception, fields: Collection[str]) -> Refusal:
+    """What an error says of the fields. Raises the error again where it is one of the server."""
+    answer = answer_error(request, error)
+    if answer.status_code >= 500:
+        raise error
+    problem = json.loads(bytes(answer.body))
+    if problem.get("errors"):
+        return Refusal(answer.status_code, [BodyFault(**one) for one in problem["errors"]])
+    field, _, message = problem["detail"].partition(": ")
+    return Refusal(answer.status_code, [BodyFault(field, message) if field in fields else BodyFault("", problem["detail"])])
+
+
+def one_of(form: TypedForm, name: str) -> str:
+    """The last value of a field without white space around it; empty where it was not sent."""
+    return form[name][-1].strip() if form.get(name) else ""
+
+
+def number_typed(typed: str) -> Any:
+    """A number that was typed; what is none stays as it was typed, for the check to refuse."""
+    if re.fullmatch(r"\d{1,15}\.\d{1,15}", typed):
+        return float(typed)
+    return int(typed) if re.fullmatch(r"[0-9]{1,15}", typed) else typed
+
+
+def read_json(words: str) -> Any:
+    """What a JSON text says. Raises Problem with the line and the column where it is none."""
+    if not words:
+        raise Problem(422, IS_NEEDED)
+    try:
+        found = json.loads(words)
+        json.dumps(found, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        rest = words[error.pos : error.pos + _SHOWN_OF_JSON].strip()
+        there = f"before {rest!r}" if rest else "at the end of the text"
+        raise Problem(422, f"no JSON in line {error.lineno}, column {error.colno}: {error.msg}, {there}") from None
+    except UnicodeEncodeError:
+        raise Problem(422, "it has half a surrogate pair, which is no text") from None
+    except ValueError as error:
+        raise Problem(422, f"no JSON: {error}") from None
+    except RecursionError:
+        raise Problem(422, "no JSON: too many brackets in one another") from None
+    return found

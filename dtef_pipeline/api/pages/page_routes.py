@@ -1,0 +1,117 @@
+"""Routes of pages: their errors are pages, who is not known is asked to log in, and a form counts only from a page of this server."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import RedirectResponse
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from dtef_pipeline.api.access import holder_of, is_own_page, why_foreign
+from dtef_pipeline.api.pages.forms import form_lists
+from dtef_pipeline.api.pages.rendering import NAVIGATION, page
+from dtef_pipeline.api.problems import Problem, answer_error, told_problem
+
+LOGIN_PATH = "/login"
+_OF_PROGRAMS = ("/api/", "/static/", "/healthz")
+_TAKEN_LATER = (401, 429, 500, 503)
+_KEPT_OF_PROBLEM = ("Retry-After", "Allow")
+_OF_THE_API = re.compile(r"[;,] [^;,]*\b(?:GET|PUT|POST) /api/[^;,]*")
+"""What an error says for programs alone, such as `; those there are: GET /api/personas`."""
+_HEADING_OF_STATUS: Mapping[int, str] = {
+    HTTPStatus.CONFLICT: "That cannot be done now",
+    HTTPStatus.PRECONDITION_FAILED: "It has changed since",
+    HTTPStatus.PRECONDITION_REQUIRED: "It may have changed since",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "That was not taken",
+}
+"""Of error pages, where the words of HTTP say little to people."""
+_LOGIN_HAS_ENDED = "You are logged out, so that nothing was done."
+
+
+class PageRoute(APIRoute):
+    """A route whose errors are pages; a form counts only from a page of this server."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                if request.method == "POST" and (reason := why_foreign(request)) is not None:
+                    raise Problem(403, f"the form was not taken, and nothing was done: {reason}")
+                return await handler(request)
+            except Exception as error:
+                return await _error_page(request, error)
+
+        return answer
+
+
+def page_router() -> APIRouter:
+    """A router for pages: errors are pages, and nothing of it stands in the description of the API."""
+    return APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+def answer_with_pages(app: FastAPI) -> None:
+    """Have what no route answers be a page, but for programs."""
+    app.add_exception_handler(HTTPException, _answer_error)
+
+
+def login_path(request: Request) -> str:
+    """Where who is logged out logs in, and comes back from to the page that was asked for."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return f"{LOGIN_PATH}?next={quote(request.url.path + query)}"
+
+
+def to_page(path: str) -> RedirectResponse:
+    """Where a browser goes after a form."""
+    return RedirectResponse(path, 303, {"Cache-Control": "no-store"})
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    """The answer of an error: a page, but for programs."""
+    return await (told_problem if request.url.path.startswith(_OF_PROGRAMS) else _error_page)(request, error)
+
+
+async def _error_page(request: Request, error: Exception) -> Response:
+    answer = answer_error(request, error)
+    status = answer.status_code
+    if status == HTTPStatus.UNAUTHORIZED and request.method != "POST":
+        return to_page(login_path(request))
+    problem = json.loads(bytes(answer.body))
+    words = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else _OF_THE_API.sub("", problem["detail"])
+    if words == problem["title"]:
+        words = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
+    heading = _HEADING_OF_STATUS.get(status, problem["title"])
+    kept = await _fields_to_send_again(request, status)
+    is_logged_out = status == HTTPStatus.UNAUTHORIZED
+    ways = _ways_back(request)
+    shown = page(request, "error", heading, status=status, words=words, kept=kept, is_logged_out=is_logged_out, ways=ways)
+    shown.headers.update({name: answer.headers[name] for name in _KEPT_OF_PROBLEM if name in answer.headers})
+    return shown
+
+
+async def _fields_to_send_again(request: Request, status: int) -> dict[str, list[str]] | None:
+    """All that was sent, where that can be taken later; None: it cannot."""
+    if request.method != "POST" or status not in _TAKEN_LATER or not is_own_page(request) or request.url.path == LOGIN_PATH:
+        return None
+    return await form_lists(request)
+
+
+def _ways_back(request: Request) -> dict[str, str]:
+    """By address, what leads to the page that was left, to the part of the pages that the address is of, and to the first page."""
+    here, held = request.url.path, holder_of(request)
+    open_to = [one for one in NAVIGATION if held and held.may(one.role)]
+    area = next((one for one in open_to if one.holds(here)), open_to[0] if len(open_to) == 1 else None)
+    left = urlsplit(request.headers.get("referer", ""))
+    is_own = left.netloc == request.headers.get("host") and left.path != here
+    return {
+        **({left.path: "Back to the page before"} if is_own else {}),
+        **({area.path: f"To the page {area.title}"} if area and area.path != here else {}),
+        "/": "To the first page",
+    }

@@ -1,0 +1,89 @@
+"""The static site of all families, as `dtef report` wrote it into the folder `report` of the warehouse: its files, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from fastapi import Request, Response
+
+from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.etags import tagged_answer
+from dtef_pipeline.api.pages.page_routes import page_router, to_page
+from dtef_pipeline.api.pages.static_files import MEDIA_TYPES
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.services import Used
+
+if TYPE_CHECKING:
+    from resources.warehouse import Warehouse
+
+REPORT_FOLDER, _PAGES_LIST, _FIRST_PAGE = "report", ".pages.json", "index.html"
+_NO_REPORT = "There is no report yet: `dtef report` makes it, and Dagster does after each round of evaluations."
+_POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+"""As the pages say it themselves: charts evaluate their definitions, and nothing of the API can be asked."""
+_MEDIA_TYPES = {**MEDIA_TYPES, ".json": "application/json", ".csv": "text/csv; charset=utf-8", ".svg": "image/svg+xml"}
+
+router = page_router()
+
+
+@router.get("/report")
+def report(held: Operating) -> Response:
+    """The front page of the report."""
+    return to_page("/report/")
+
+
+@router.get("/report/{path:path}")
+def report_file(path: str, request: Request, services: Used, held: Operating) -> Response:
+    """A file of the report. Raises Problem 404 for a path that the list of its files does not have, whatever lies there."""
+    root = services.settings.warehouse
+    hashes = _hashes(root)
+    if not hashes:
+        raise Problem(404, _NO_REPORT)
+    name = path or _FIRST_PAGE
+    if name not in hashes:
+        raise Problem(404, f"the report has no page {path[:200]!r}")
+    media_type = _MEDIA_TYPES.get(PurePath(name).suffix, "application/octet-stream")
+    answer = Response(_read(root, name), media_type=media_type, headers={"Content-Security-Policy": _POLICY})
+    return tagged_answer(request, answer, f'W/"{hashes[name]}"')
+
+
+def _hashes(root: str | Path) -> Mapping[str, str]:
+    """By path below the folder, the hash of each file that was written as a part of the report; nothing where there is no report."""
+    from pyarrow.fs import FileType
+
+    warehouse = _warehouse(root)
+    found = warehouse.fs.get_file_info(f"{warehouse.root}/{REPORT_FOLDER}/{_PAGES_LIST}")
+    return _listed(root, found.mtime_ns, found.size) if found.type == FileType.File else {}
+
+
+@lru_cache(maxsize=4)
+def _listed(root: str | Path, mtime_ns: int, size: int) -> Mapping[str, str]:
+    try:
+        found = json.loads(_read(root, _PAGES_LIST))
+    except ValueError:
+        return {}
+    return {name: sha256 for name, sha256 in found.items() if _is_below(name)} if isinstance(found, dict) else {}
+
+
+def _is_below(name: str) -> bool:
+    """Whether a path of the list leads nowhere but into the folder."""
+    return "\\" not in name and not {"", ".", ".."} & set(name.split("/"))
+
+
+def _read(root: str | Path, name: str) -> bytes:
+    warehouse = _warehouse(root)
+    with warehouse.fs.open_input_stream(f"{warehouse.root}/{REPORT_FOLDER}/{name}") as stream:
+        content: bytes = stream.read()
+    return content
+
+
+def _warehouse(root: str | Path) -> Warehouse:
+    from resources.warehouse import Warehouse
+
+    return Warehouse(root)

@@ -1,0 +1,32 @@
+"""The log of actions says what each changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dtef_pipeline.api.pages.action_pages import Change, changes
+from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, texts_of
+from tests.dtef_pipeline.api.pages.test_document_pages import PERSONA, moved
+
+
+def test_only_members_that_differ_are_told_those_of_objects_one_by_one() -> None:
+    before = {"status": "draft", "traits": {"risk": "low", "age": 3}, "name": "Calm", "gone": [1]}
+    after = {"status": "approved", "traits": {"risk": "high", "age": 3}, "name": "Calm", "new": True}
+    assert changes(before, after) == [
+        Change("status", "draft", "approved"),
+        Change("traits.risk", "low", "high"),
+        Change("gone", "[1]", None),
+        Change("new", None, "true"),
+    ]
+    assert changes({}, {}) == []
+
+
+def test_an_approval_is_one_line(tmp_path: Path) -> None:
+    with browsing(tmp_path, "admin") as client:
+        client.post("/personas", data={**PERSONA, "system_prompt": "<b>Stay</b> calm."}, headers=OWN_ORIGIN)
+        moved(client, "/personas/calm")
+        markup = client.get("/actions").text
+    approved, made, *_ = texts_of(markup, ".//tbody/tr")
+    assert approved.endswith("status draft approved")
+    assert "<b>Stay</b> calm." in made
+    assert "<del><bdi>draft</bdi></del> <ins><bdi>approved</bdi></ins>" in markup
