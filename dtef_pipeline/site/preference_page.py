@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -22,7 +21,6 @@ from dtef_pipeline.text.counted import counted
 PREFERENCE_PAGE = "preference.html"
 PREFERENCE_READ = ("preference_scores", "preference_met")
 """The tables that it is made of, beside those of the metrics that preference is compared with."""
-_SETTINGS = re.compile(r"\[[^\[\]]*\]$")
 _PREFERENCE_HOW = (
     "Reviewers saw two responses to the same item without names, and said which is better. Strength is in logits, 0 on average; a difference of "
     "0 is an even chance, 0.69 is 2 to 1, 1.1 is 3 to 1. Intervals (95%) say how far strengths might move if other reviewers had voted. A "
@@ -91,7 +89,7 @@ def preference_sections(connection: duckdb.DuckDBPyConnection, family: str, metr
 
 def short_names(players: Collection[str]) -> dict[str, str]:
     """Players without the settings of their models, as in `gpt-4.1[temperature=0]`, where nobody else has that name."""
-    short = {one: _SETTINGS.sub("", one) or one for one in players}
+    short = {one: (one.rpartition("[")[0] if one.endswith("]") else one) or one for one in players}
     times = Counter(short.values())
     return {one: name if times[name] == 1 else one for one, name in short.items()}
 

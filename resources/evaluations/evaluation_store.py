@@ -32,7 +32,7 @@ QUEUE_TAG = "dtef/queue_id"
 """Of a Dagster run: the evaluation that it is of."""
 _QUEUE_ID_LENGTH = 32
 """Characters of a queue id, with which the ids of its runs begin."""
-_MOST_WORDS = 10
+_WORDS_SOUGHT = 10
 """Of a search."""
 
 
@@ -207,7 +207,7 @@ class EvaluationStore(DatabaseStore):
         elif status is not None:
             ends = tables.evaluation_ends.c
             statement = statement.where(kept.queue_id.in_(sa.select(ends.queue_id).where(ends.kind == status)))
-        for word in well_formed(words).split()[:_MOST_WORDS]:
+        for word in well_formed(words).split()[:_WORDS_SOUGHT]:
             texts = (kept.queue_id, kept.family, kept.manifest, kept.plan, kept.submitted_by)
             statement = statement.where(sa.or_(*(one.icontains(word, autoescape=True) for one in texts)))
         if before is not None:

@@ -22,7 +22,7 @@ _Place = Annotated[int | None, Query(ge=0, le=LARGEST_PLACE)]
 router = page_router()
 
 
-class Change(NamedTuple):
+class ChangedMember(NamedTuple):
     """A member that an action changed."""
 
     name: str
@@ -49,10 +49,10 @@ def actions_page(request: Request, services: Used, held: Administering, before: 
     return page(request, "actions", "Actions", actions=actions, older=older)
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ChangedMember]:
     """The members of two objects that differ, those of objects in them one by one: `traits.risk`."""
     old, new = _flat(before), _flat(after)
-    return [Change(name, old.get(name), new.get(name)) for name in {**old, **new} if old.get(name) != new.get(name)]
+    return [ChangedMember(name, old.get(name), new.get(name)) for name in {**old, **new} if old.get(name) != new.get(name)]
 
 
 def _flat(document: Mapping[str, Any], above: str = "") -> dict[str, str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RUNS_WITH_VALUES = 8
 """Runs of an evaluation whose values stand on its page: results of many take long."""
 _MODELS_SHOWN = 5
-_WAYS = ("condition", "context_level")
+_TELL_WAYS_APART = ("condition", "context_level")
 _log = logging.getLogger(__name__)
 
 
@@ -57,7 +57,7 @@ def _first_metrics(services: Services, run_id: str) -> list[Mapping[str, Any]]:
 
 
 def _way_of(metric: Mapping[str, Any]) -> str:
-    return ", ".join(str(metric[name]) for name in _WAYS if metric.get(name) is not None)
+    return ", ".join(str(metric[name]) for name in _TELL_WAYS_APART if metric.get(name) is not None)
 
 
 def value_rows(metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

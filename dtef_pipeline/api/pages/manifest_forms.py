@@ -13,7 +13,7 @@ from dtef_pipeline.api.plans.offered_models import offered_models, usual_budget
 from resources.settings import Settings
 
 _BUDGET = {"max_cost_usd": "At most, in US dollars", "max_calls": "At most, in calls"}
-_LABELS = {
+_LABEL_OF_FIELD = {
     "persona_ids": "Personas",
     "scenario_ids": "Scenarios",
     "k": "Chunks of transcripts",
@@ -25,7 +25,7 @@ _MAIN = frozenset(
     ("models", "snapshot", "draws", "seeds", "opponents", "segments", "context_levels", "conditions", "parts", "limit", "judge", "judges")
 )  # fmt: skip
 """Settings that stand with those that must be given; the others are folded."""
-_CLOSED = frozenset(("persona_ids", "scenario_ids", "rounds"))
+_ONLY_BOXES = frozenset(("persona_ids", "scenario_ids", "rounds"))
 """Lists whose values all have a box; of others more can be typed, such as patterns."""
 _TYPED_BESIDE = "further_"
 """Begins the name of the field for these."""
@@ -65,7 +65,7 @@ class _Member(NamedTuple):
 
     @property
     def label(self) -> str:
-        return _LABELS.get(self.name) or self.name.replace("_", " ").capitalize()
+        return _LABEL_OF_FIELD.get(self.name) or self.name.replace("_", " ").capitalize()
 
     def usual(self) -> list[str]:
         """Its default as it is typed."""
@@ -123,8 +123,8 @@ def _fields_of(member: _Member, choices: Sequence[Choice], form: TypedForm) -> l
     typed = list(form.get(member.name, ())) if form else member.usual()
     if not choices or not member.is_list:
         return [_field_without_boxes(member, typed, hint)]
-    boxes = FormField(member.name, member.label, "boxes", typed, "" if member.name not in _CLOSED else hint, choices)
-    if member.name in _CLOSED:
+    boxes = FormField(member.name, member.label, "boxes", typed, "" if member.name not in _ONLY_BOXES else hint, choices)
+    if member.name in _ONLY_BOXES:
         return [boxes]
     beside, label = f"{_TYPED_BESIDE}{member.name}", f"Further {member.label.lower()}"
     return [boxes, FormField(beside, label, "lines", list(form.get(beside, ())), f"One a line. {hint}", rows=2, path=beside)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
@@ -37,7 +37,6 @@ from resources.evaluations.evaluation_store import EvaluationStatus
 
 EVALUATIONS_A_PAGE = 50
 _KEYS_NAMED = 3
-_STATES = ("queued", "running", "completed", "failed", "cancelled")
 _Status = EvaluationStatus | Literal[""]
 _Words = Annotated[str, Query(max_length=200)]
 
@@ -50,7 +49,9 @@ def queue_page(
 ) -> Response:
     """The evaluations, newest first: those of a status alone, or those in which words stand."""
     values = _list_values(services, look, before, status, q)
-    return page(request, "queue", "Queue", scripts=("live.js",), login=login_path(request), states=_STATES, **values)
+    return page(
+        request, "queue", "Queue", scripts=("live.js",), login=login_path(request), states=get_args(EvaluationStatus), **values
+    )
 
 
 @router.get("/queue/now")

@@ -27,7 +27,7 @@ _POLICY = (
     "form-action 'none'; frame-ancestors 'none'"
 )
 """As the pages say it themselves: charts evaluate their definitions, and nothing of the API can be asked."""
-_MEDIA_TYPES = {**MEDIA_TYPES, ".json": "application/json", ".csv": "text/csv; charset=utf-8", ".svg": "image/svg+xml"}
+_TYPES_OF_REPORT = {**MEDIA_TYPES, ".json": "application/json", ".csv": "text/csv; charset=utf-8", ".svg": "image/svg+xml"}
 
 router = page_router()
 
@@ -48,7 +48,7 @@ def report_file(path: str, request: Request, services: Used, held: Operating) ->
     name = path or _FIRST_PAGE
     if name not in hashes:
         raise Problem(404, f"the report has no page {path[:200]!r}")
-    media_type = _MEDIA_TYPES.get(PurePath(name).suffix, "application/octet-stream")
+    media_type = _TYPES_OF_REPORT.get(PurePath(name).suffix, "application/octet-stream")
     answer = Response(_read(root, name), media_type=media_type, headers={"Content-Security-Policy": _POLICY})
     return tagged_answer(request, answer, f'W/"{hashes[name]}"')
 

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from datetime import date, timedelta
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 from pydantic import ValidationError
@@ -38,8 +38,6 @@ from resources.votes.vote_queries import VoteCounts, start_of_days, vote_counts
 
 DAYS_OF_VOTES = 60
 _REVIEWERS_SHOWN = 100
-_CHART_WIDTH, _CHART_HEIGHT, _CHART_HEAD, _CHART_FOOT = 760, 170, 32, 32
-"""Room above and below the bars holds words of 22 units, as narrow screens have them."""
 _PAIRING_FIELDS = ("family", "most", "baselines")
 _Made = Annotated[int | None, Query(ge=1, le=LARGEST_PLACE)]
 
@@ -65,7 +63,6 @@ def make_pairs_by_form(request: Request, services: Used, feedback: UsedForVotes,
 def _votes_page(request: Request, services: Services, form: TypedForm, refusal: Refusal, made: int | None = None) -> Response:
     found = vote_counts(services.votes.database)
     first = start_of_days(services.votes.clock(), DAYS_OF_VOTES).date()
-    days = {day: found.by_day.get(day, 0) for day in (first + timedelta(days=n) for n in range(DAYS_OF_VOTES))}
     return page(
         request,
         "votes",
@@ -73,7 +70,7 @@ def _votes_page(request: Request, services: Services, form: TypedForm, refusal: 
         status=refusal.status,
         made=made,
         terms_of_votes=_terms_of(found),
-        chart=_day_chart(days) if any(days.values()) else None,
+        chart=_day_chart(found.by_day, first),
         n_days=counted(DAYS_OF_VOTES, "day"),
         reviewers=_reviewer_rows(services, found),
         n_reviewers=counted(len(found.reviewers), "reviewer"),
@@ -150,39 +147,11 @@ def opaque(reviewer_id: str, salt: str) -> str:
     return f"reviewer-{hmac.new(salt.encode(), f'pages {reviewer_id}'.encode('utf-8', 'surrogatepass'), hashlib.sha256).hexdigest()[:12]}"
 
 
-class DayBar(NamedTuple):
-    """A bar of a chart of days, in its units."""
-
-    title: str
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-class DayChart(NamedTuple):
-    """A bar for each day; the axis names the first and the last day, and the greatest number."""
-
-    caption: str
-    bars: list[DayBar]
-    first: str
-    last: str
-    most: int
-    width: int = _CHART_WIDTH
-    height: int = _CHART_HEIGHT
-    head: int = _CHART_HEAD
-    axis: int = _CHART_HEIGHT - _CHART_FOOT
-
-
-def _day_chart(days: Mapping[date, int]) -> DayChart:
+def _day_chart(by_day: Mapping[date, int], first: date) -> dict[str, Any] | None:
+    """Votes of each of the last days, from the first on; None: there are none."""
+    days = {day: by_day.get(day, 0) for day in (first + timedelta(days=n) for n in range(DAYS_OF_VOTES))}
+    if not (total := sum(days.values())):
+        return None
     most = max(days.values())
-    wide = _CHART_WIDTH / len(days)
-    bars = []
-    for at, (day, number) in enumerate(days.items()):
-        high = (_CHART_HEIGHT - _CHART_FOOT - _CHART_HEAD) * number / most
-        y = _CHART_HEIGHT - _CHART_FOOT - high
-        title = f"{day.isoformat()}: {counted(number, 'vote')}"
-        bars.append(DayBar(title, round(at * wide + 1, 1), round(y, 1), round(wide - 2, 1), round(high, 1)))
-    total = f"{counted(sum(days.values()), 'vote')}, at most {most:,} a day"
-    caption = f"Votes a day (UTC), the last {counted(len(days), 'day')}: {total}"
-    return DayChart(caption, bars, min(days).isoformat(), max(days).isoformat(), most)
+    caption = f"the last {counted(DAYS_OF_VOTES, 'day')}: {counted(total, 'vote')}, at most {most:,} a day"
+    return {"caption": f"Votes a day (UTC), {caption}", "days": list(days.items()), "most": most}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dtef_pipeline.api.pages.action_pages import Change, changes
+from dtef_pipeline.api.pages.action_pages import ChangedMember, changes
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, texts_of
 from tests.dtef_pipeline.api.pages.test_document_pages import PERSONA, moved
 
@@ -13,10 +13,10 @@ def test_only_members_that_differ_are_told_those_of_objects_one_by_one() -> None
     before = {"status": "draft", "traits": {"risk": "low", "age": 3}, "name": "Calm", "gone": [1]}
     after = {"status": "approved", "traits": {"risk": "high", "age": 3}, "name": "Calm", "new": True}
     assert changes(before, after) == [
-        Change("status", "draft", "approved"),
-        Change("traits.risk", "low", "high"),
-        Change("gone", "[1]", None),
-        Change("new", None, "true"),
+        ChangedMember("status", "draft", "approved"),
+        ChangedMember("traits.risk", "low", "high"),
+        ChangedMember("gone", "[1]", None),
+        ChangedMember("new", None, "true"),
     ]
     assert changes({}, {}) == []
 
