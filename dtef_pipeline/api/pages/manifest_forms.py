@@ -112,8 +112,8 @@ def manifest_form(family: str, plans: Plans, settings: Settings, form: TypedForm
     for one in _members(plans):
         fields = list(_fields_of(one, choices.get(one.name, []), form))
         (found.main if one.is_required or one.name in _MAIN or one.name in choices else found.further).extend(fields)
-    # Those with boxes first: they are as wide as the page.
-    found.main.sort(key=lambda field: field.kind != "boxes" and not field.name.startswith(_TYPED_BESIDE))
+    # Those with boxes first, as they are as wide as the page, and the models after what they are asked.
+    found.main.sort(key=lambda field: (field.kind != "boxes", field.name == "models"))
     found.main.extend(_budget_fields(settings, form))
     return found
 

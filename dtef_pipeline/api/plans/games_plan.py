@@ -110,6 +110,7 @@ class GamesManifest(Part):
     """Baselines, models or persona@model; empty: those of each scenario."""
     budget: EvaluationBudget | None = None
     snapshot: Annotated[str, AfterValidator(checked_snapshot)] = "base"
+    """Label of this evaluation pass: base, a date, or another name; a new one asks everything afresh."""
 
     @field_validator("budget")
     @classmethod

@@ -50,11 +50,12 @@ _opening = threading.Lock()
 
 
 def load_slow_packages(settings: Settings) -> None:
-    """Open Dagster's home, then import litellm and pandas: what checks of manifests need. It takes 5 to 15 seconds."""
+    """Open Dagster's home, then import litellm and pandas: what pages and checks of manifests need. It takes 5 to 15 seconds."""
     # The health of the service opens the home too: under a lock, so that litellm is not imported meanwhile. It says what is wrong with the home.
     with suppress(Exception):
         known_partitions(settings, RUBRIC_SPACE)
     for name in (
+        "dtef_pipeline.site.rendering",
         "assets.qa.askable_parts",
         "dtef_pipeline.rubric.summaries.extractions",
         "dtef_pipeline.rubric.summaries.summary_rows",
@@ -69,6 +70,7 @@ class EvaluationAsked(Part):
     """The part of a manifest that says in which snapshot models are asked, and what that may use."""
 
     snapshot: Annotated[str, AfterValidator(checked_snapshot)] = "base"
+    """Label of this evaluation pass: base, a date, or another name; a new one asks everything afresh."""
     budget: EvaluationBudget = EvaluationBudget()
 
     @field_validator("*", mode="before")

@@ -114,3 +114,43 @@ def test_a_live_page_says_that_the_login_has_ended_and_goes_on_after_a_new_one(b
             browser.call("Network.setCookie", name=SESSION_COOKIE, value=session_in(services, "operator"), url=api.address)
             until(lambda: browser.does("document.getElementById('logged-out').hidden"))
             assert browser.does("document.getElementById('lost').hidden")
+
+
+def test_on_a_phone_the_navigation_is_one_line_and_each_evaluation_a_card(browser: Browser, tmp_path: Path) -> None:
+    """The navigation took five lines, and each evaluation nine."""
+    services = services_in(tmp_path)
+    queue_id = submitted_to(services)
+    tell(services.evaluations, queue_id, "failed", {"reason": "no key"})
+    with served(services) as api:
+        log_in(browser, api.address, "admin")
+        for width in (1200, 390):
+            browser.visits(f"{api.address}/queue", width)
+            tops = browser.does(
+                "[...document.querySelectorAll('nav li')].map(one => Math.round(one.getBoundingClientRect().top))"
+            )
+            assert len(set(tops)) == 1
+            assert browser.does("document.querySelector('nav [aria-current]').getBoundingClientRect().right <= innerWidth")
+        card = f"#evaluation-{queue_id} tr"
+        assert browser.does(f"getComputedStyle(document.querySelector('{card}')).display") == "flex"
+        assert browser.does(f"document.querySelector('{card}').getBoundingClientRect().height") < 160
+        browser.does("document.querySelector('[name=status]').value = 'queued'")
+        browser.does("document.querySelector('[name=status]').dispatchEvent(new Event('change', {bubbles: true}))")
+        until(lambda: browser.does("location.search") == "?status=queued&q=")
+        until(lambda: browser.texts(".soft:last-child") != [] and browser.texts(f"#evaluation-{queue_id}") == [])
+        assert browser.said == []
+
+
+def test_what_a_reader_has_opened_stays_open_while_a_page_is_live(browser: Browser, tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    queue_id = submitted_to(services)
+    tell(services.evaluations, queue_id, "started", {})
+    done = {"stage": "episodes", "key": "poker/kuhn", "status": "done", "done": 1, "of": 1}
+    tell(services.evaluations, queue_id, "item", done)
+    with served(services) as api:
+        log_in(browser, api.address)
+        browser.visits(f"{api.address}/queue/{queue_id}")
+        assert not browser.does("document.getElementById('stage-episodes').open")
+        browser.does("document.getElementById('stage-episodes').open = true")
+        tell(services.evaluations, queue_id, "item", {**done, "stage": "scores"})
+        until(lambda: browser.does("!!document.getElementById('stage-scores')"))
+        assert browser.does("document.getElementById('stage-episodes').open")

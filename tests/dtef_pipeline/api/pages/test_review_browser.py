@@ -192,3 +192,20 @@ def test_a_phone_that_lies_on_its_side_has_its_height_for_the_texts(opened: tupl
     press(browser, "Enter")
     until_said(browser, "Choose A, B or tie")
     assert browser.does("Math.floor(at('said').getBoundingClientRect().bottom) <= innerHeight")
+
+
+def test_on_a_phone_both_texts_and_the_bar_are_in_view_together(browser: Browser, tmp_path: Path) -> None:
+    """The bar took a third of the screen, and text A the rest of it."""
+    services = services_in(tmp_path)
+    rows = [paired_response("qa", "x/1", f"p{one}", f"{one} word\n" * 400, prompt="Why? " * 200, names=()) for one in (1, 2)]
+    fill(services.votes, rows)
+    services.votes.say_of_reviewer("reviewer", consent=False)
+    with served(services) as api:
+        log_in(browser, api.address, 390)
+        browser.does("document.querySelector('.texts').scrollIntoView({behavior: 'instant'})")
+        shown = "(one => [one.top, one.bottom])(document.querySelector('{}').getBoundingClientRect())"
+        (top, _), (_, bottom), (bar, _) = (browser.does(shown.format(one)) for one in ("#A", "#run-b", ".bar"))
+        assert top >= 0
+        assert bottom <= bar
+        assert all(height >= 110 for height in browser.does("['run-a', 'run-b'].map(one => at(one).clientHeight)"))
+        browser.visits("data:text/html,")
