@@ -10,7 +10,6 @@ from dtef_pipeline.api.queue.shown_evaluations import ShownEvaluation
 from dtef_pipeline.api.results.result_routes import results_kept, run_context
 from dtef_pipeline.api.results.run_outcomes import in_words
 from dtef_pipeline.api.services import Services
-from dtef_pipeline.errors import DtefError
 
 if TYPE_CHECKING:
     from dtef_pipeline.site.content import Table
@@ -43,11 +42,11 @@ def main_values(services: Services, shown: ShownEvaluation) -> Table | None:
 
 
 def _first_metrics(services: Services, run_id: str) -> list[Mapping[str, Any]]:
-    """The first that has a value of each model in each way. None where the tables cannot be read now: the page says all else."""
+    """The first that has a value of each model in each way. None where the tables cannot be read: the page says all else."""
     try:
         metrics = results_kept.of(run_context(run_id, services)).metrics
-    except DtefError as error:
-        _log.error("no values of the run %s: %s", run_id, error)
+    except Exception:
+        _log.exception("the values of the run %s cannot be read", run_id)
         return []
     first: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for one in metrics:

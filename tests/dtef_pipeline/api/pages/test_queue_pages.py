@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.evaluations.evaluation_store import EvaluationStore
+from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, texts_of
 from tests.dtef_pipeline.api.made import settings_in
 from tests.dtef_pipeline.api.pages.test_operator_pages import PLANNED
@@ -73,3 +73,15 @@ def test_why_an_evaluation_failed_has_a_row_of_its_own(tmp_path: Path) -> None:
         shown = client.get("/queue").text
     rows = texts_of(shown, f".//tbody[@id='evaluation-{queue_id}']/tr")
     assert (len(rows), rows[1]) == (2, "no key <b>")
+
+
+def test_an_evaluation_of_a_family_that_is_not_there_any_more_is_shown_without_values(tmp_path: Path) -> None:
+    with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
+        asked = [AskedRun("x/y", {"partition": "x/y"})]
+        queue_id = store.submit("chess", {}, {**PLANNED, "keys": ["x/y"]}, asked, "operator")[0].queue_id
+        tell(store, queue_id, "completed", {})
+    with browsing(tmp_path) as client:
+        shown = client.get(f"/queue/{queue_id}")
+    assert shown.status_code == 200
+    assert "x/y" in shown.text
+    assert "Values" not in shown.text
