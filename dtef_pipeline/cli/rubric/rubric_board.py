@@ -28,7 +28,7 @@ from dtef_pipeline.rubric.board_views import (
     CORRECTED_VIEW,
     LABELS_VIEW,
 )
-from dtef_pipeline.rubric.report.verdicts import criteria_counted
+from dtef_pipeline.rubric.results.judged_points import criteria_counted
 from dtef_pipeline.rubric.runs_compared import averaged_runs, compare_over_blueprints, several_policies, unlike_runs
 from dtef_pipeline.rubric.tables import RUBRIC_CUTS
 from dtef_pipeline.rubric.validity import DISAGREED_FROM

@@ -20,9 +20,9 @@ from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
 from dtef_pipeline.rubric.levels import display_id
-from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ByPrompt, read_run, response_key
-from dtef_pipeline.rubric.report.result_file import assessments, plain, result_chunks
-from dtef_pipeline.rubric.report.verdicts import judged, judges_answered
+from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, ByPrompt, read_run, response_key
+from dtef_pipeline.rubric.results.judged_points import judged, judges_answered
+from dtef_pipeline.rubric.results.result_file import assessments, plain, result_chunks
 from dtef_pipeline.rubric.runs_compared import compare_runs, has_regression, moved_prompts
 from dtef_pipeline.rubric.watched_drift import WATCHED
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS

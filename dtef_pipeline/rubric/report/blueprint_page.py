@@ -31,13 +31,13 @@ from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.report.page_files import INDEX_PAGE, further_page
 from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS
-from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun
-from dtef_pipeline.rubric.report.marks import SCALE_STYLE, Heat, HeatRow, heat_table, mean, own_file, rendered, source
+from dtef_pipeline.rubric.report.marks import SCALE_STYLE, Heat, HeatRow, heat_table, own_file, rendered, source
 from dtef_pipeline.rubric.report.prompt_part import prompt_body, prompt_details, prompt_title
 from dtef_pipeline.rubric.report.score_grid import model_anchor, scores_section
 from dtef_pipeline.rubric.report.shared_tables import agreement_part
 from dtef_pipeline.rubric.report.spending import costs_section
-from dtef_pipeline.rubric.report.verdicts import criteria_counted, criterion_words
+from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, mean
+from dtef_pipeline.rubric.results.judged_points import criteria_counted, criterion_words
 
 _PROMPTS_HOW = (
     "Each prompt opens to the conversation, its criteria against the responses, how alike the responses are, and the responses side by side "

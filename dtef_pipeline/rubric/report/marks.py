@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from html import escape
 from importlib.resources import files
-from math import fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtef_pipeline.report.isolated import said
@@ -125,14 +124,6 @@ def score_badge(value: Any) -> str:
     if is_unknown(value):
         return '<span class="badge none">unscored</span>'
     return f'<span class="badge h{colour(float(value), TENTHS)}">{two_digits(value)}</span>'
-
-
-def mean(values: Iterable[Any]) -> float | None:
-    """Mean of what is known; None: nothing is."""
-    known = [float(value) for value in values if not is_unknown(value)]
-    if len(known) == 1:
-        return known[0]
-    return fsum(known) / len(known) if known else None
 
 
 if TYPE_CHECKING:

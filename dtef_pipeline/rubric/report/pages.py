@@ -10,8 +10,8 @@ from dtef_pipeline.report.page_files import INDEX_PAGE, page_names
 from dtef_pipeline.report.preference_chapter import preference_chapters
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.rubric.report.blueprint_page import blueprint_pages
-from dtef_pipeline.rubric.report.blueprint_run import model_scores, read_run, shown_runs, snapshots_in_order
 from dtef_pipeline.rubric.report.index_page import index_page
+from dtef_pipeline.rubric.results.blueprint_run import model_scores, read_run, shown_runs, snapshots_in_order
 from dtef_pipeline.rubric.rubric_paired import RUBRIC_PAIRED
 
 MOST_PROMPT_BYTES = 6_000_000

@@ -13,19 +13,19 @@ from dtef_pipeline.report.markup import described, dollars, is_unknown, shortene
 from dtef_pipeline.report.palette import steps
 from dtef_pipeline.report.stored_rows import StoredRow
 from dtef_pipeline.rubric.levels import Floats
-from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ResponseKey, pairs_of, response_key
 from dtef_pipeline.rubric.report.marks import (
     Heat,
     HeatRow,
     heat_table,
     is_markdown,
-    mean,
     rendered,
     said_as,
     score_badge,
     source,
 )
-from dtef_pipeline.rubric.report.verdicts import Across, JudgedPoints, criteria_table, judged, verdicts
+from dtef_pipeline.rubric.report.verdicts import Across, criteria_table, verdicts
+from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, ResponseKey, mean, pairs_of, response_key
+from dtef_pipeline.rubric.results.judged_points import JudgedPoints, judged
 from dtef_pipeline.text.counted import counted
 
 MOST_ACROSS = 40

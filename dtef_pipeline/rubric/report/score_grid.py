@@ -13,8 +13,8 @@ from dtef_pipeline.report.markup import Column, fold, is_unknown, named, note, s
 from dtef_pipeline.report.page_files import rows_for_download
 from dtef_pipeline.report.stored_rows import StoredRow
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
-from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, pairs_of
 from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, two_digits
+from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, pairs_of
 
 _SCORES_HOW = (
     "Mean scores in this run, 0 to 1, higher is better. Coverage is how far the criteria are met, similarity how near the response comes to "

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from dtef_pipeline.report.markup import is_unknown, shortened
 from dtef_pipeline.report.stored_rows import StoredRow
-from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD_NOT, TEXT_KIND
-from dtef_pipeline.rubric.report.blueprint_run import ResponseKey, criterion_key, response_key
-from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, mean, score_badge, source, two_digits
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD_NOT
+from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, score_badge, source, two_digits
+from dtef_pipeline.rubric.results.blueprint_run import ResponseKey, criterion_key, mean
+from dtef_pipeline.rubric.results.judged_points import JudgedPoints, criteria_counted, criterion_words, judges_answered
 
 PARTIAL_SIGN = "◐"
 _SHORT_CRITERION = 110
@@ -26,32 +26,6 @@ class Across(NamedTuple):
     keys: Sequence[ResponseKey]
     anchor: str = ""
     """Of the response; empty: the column is of several."""
-
-
-class JudgedPoints(NamedTuple):
-    """A prompt's points and judgements, by response and criterion."""
-
-    points: Mapping[tuple[ResponseKey, tuple[Any, ...]], StoredRow]
-    judgements: Mapping[tuple[ResponseKey, tuple[Any, ...]], Sequence[StoredRow]]
-
-
-def judged(points: Sequence[StoredRow], judgements: Sequence[StoredRow]) -> JudgedPoints:
-    found: dict[tuple[ResponseKey, tuple[Any, ...]], list[StoredRow]] = {}
-    for row in judgements:
-        found.setdefault((response_key(row), criterion_key(row)), []).append(row)
-    return JudgedPoints({(response_key(row), criterion_key(row)): row for row in points}, found)
-
-
-def criterion_words(row: Mapping[str, Any]) -> str:
-    """A criterion as text: what judges are shown, or the function with its argument."""
-    if row["kind"] == TEXT_KIND or is_unknown(row["fn"]):
-        return str(row["text"] or "")
-    return f"${row['fn']}" + ("" if is_unknown(row["args"]) else f"({row['args']})")
-
-
-def criteria_counted(number: int) -> str:
-    """`1 criterion`, `2 criteria`."""
-    return "1 criterion" if number == 1 else f"{number:,} criteria"
 
 
 def criteria_table(
@@ -109,15 +83,6 @@ def _point_cell(one: Across, number: int, criterion: StoredRow, found: JudgedPoi
     told += f"; unscored: {', '.join(reasons)}" if reasons and len(points) > 1 else ""
     link = f"#{one.anchor}c{number}" if one.anchor else ""
     return Heat(score, told, link, f"&#8239;{PARTIAL_SIGN}" if partial else "")
-
-
-def judges_answered(point: Mapping[str, Any], judgements: Iterable[Mapping[str, Any]]) -> str:
-    """`1 of 2 judges`; `2 of 2 judges, 1 draw missing` where a judge that answered did not do so each time it was asked."""
-    said = list(judgements)
-    there = {row["judge"] for row in said if not is_unknown(row["class"])}
-    missing = sum(row["judge"] in there and is_unknown(row["class"]) for row in said)
-    told = f"{point['n_answered']} of {counted(int(point['n_judges'] or 0), 'judge')}"
-    return told + (f", {counted(missing, 'draw')} missing" if missing else "")
 
 
 def _state(point: Mapping[str, Any], judgements: Iterable[Mapping[str, Any]]) -> str:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.report.isolated import inline, said
-from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, mean, score_badge, source
+from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, score_badge, source
+from dtef_pipeline.rubric.results.blueprint_run import mean
 from tests.made.read_page import ReadPage
 
 

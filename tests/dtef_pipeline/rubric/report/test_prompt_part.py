@@ -7,9 +7,9 @@ import pytest
 
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.rubric.report.blueprint_page import judges_section
-from dtef_pipeline.rubric.report.blueprint_run import read_run
 from dtef_pipeline.rubric.report.prompt_part import MOST_ACROSS, prompt_body
 from dtef_pipeline.rubric.report.score_grid import scores_section
+from dtef_pipeline.rubric.results.blueprint_run import read_run
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import RubricTables, connected, made_tables
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.report.stored_rows import StoredRows
-from dtef_pipeline.rubric.report.blueprint_run import ByPrompt, pairs_of
+from dtef_pipeline.rubric.results.blueprint_run import ByPrompt, pairs_of
 
 
 def rows_of(**tables: pa.Table) -> StoredRows:

@@ -16,8 +16,8 @@ import numpy as np
 
 from dtef_pipeline.judging.judges import consensus_id
 from dtef_pipeline.report.stored_rows import StoredRow
-from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ByPrompt, ResponseKey, criterion_key, response_key
-from dtef_pipeline.rubric.report.verdicts import JudgedPoints, criterion_words, judged
+from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, ByPrompt, ResponseKey, criterion_key, response_key
+from dtef_pipeline.rubric.results.judged_points import JudgedPoints, criterion_words, judged
 
 RESULT_FORMAT = "dtef-rubric-result/1"
 _OF_POINT = ("score", "low", "high", "n_judges", "n_answered", "partial", "spread", "inverted", "reason", "explanation")

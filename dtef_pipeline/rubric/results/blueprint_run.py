@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import groupby
+from math import fsum
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import among, in_order, time_of
-from dtef_pipeline.report.markup import is_unknown
 from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL, MODEL_LEVEL, VARIANT_LEVEL
 from dtef_pipeline.rubric.board import latest_runs
 from dtef_pipeline.rubric.levels import display_id
-from dtef_pipeline.rubric.report.marks import mean
+from dtef_pipeline.site.content import is_unknown
 
 _OF_RESPONSE_KEY = ("model", "model_variant", "temperature", "system_index", "draw")
 _OF_CRITERION_KEY = ("block", "path", "position")
@@ -271,3 +271,11 @@ def pairs_of(value: Any) -> Iterator[tuple[str, int]]:
     for entry in entries:
         name, count = tuple(entry.values())[:2] if isinstance(entry, Mapping) else tuple(entry)[:2]
         yield str(name), int(count)
+
+
+def mean(values: Iterable[Any]) -> float | None:
+    """Mean of what is known; None: nothing is."""
+    known = [float(value) for value in values if not is_unknown(value)]
+    if len(known) == 1:
+        return known[0]
+    return fsum(known) / len(known) if known else None
