@@ -15,7 +15,7 @@ from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
-from dtef_pipeline.site.paths import board_page, file_names
+from dtef_pipeline.site.paths import board_page, model_page
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class SiteContents:
     def model_paths(self) -> Mapping[str, str]:
         """The page of each model, by its name; references have none."""
         names = sorted({row.model for row in self._board_rows() if not row.is_reference}, key=str.casefold)
-        return {name: f"models/{file}.html" for name, file in file_names(names).items()}
+        return {name: model_page(name) for name in names}
 
     def _board_rows(self) -> Iterator[BoardRow]:
         return (row for family in self.families for board in family.view.boards for row in board.rows)

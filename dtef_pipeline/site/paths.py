@@ -20,6 +20,12 @@ def board_page(family: str) -> str:
     return f"{family}/index.html"
 
 
+def model_page(name: str) -> str:
+    """The page of a model, by its name alone, so that every family can lead to it; names that differ only in case have two pages."""
+    is_its_own = _is_plain(name) and name == name.lower()
+    return f"models/{name if is_its_own else f'{_plain_part(name)}-{_hash(name)}'}.html"
+
+
 def file_names(ids: Iterable[str]) -> dict[str, str]:
     """A file name without its ending for each id: the id, or where it is no plain name, or would be another's on a disk that ignores case,
     what is plain of it with a hash."""
