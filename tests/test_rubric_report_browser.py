@@ -13,8 +13,8 @@ from dtef_pipeline.rubric.report.index_page import board_section
 from dtef_pipeline.rubric.report.marks import own_file
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from tests.dtef_pipeline.report.browser import Browser
-from tests.dtef_pipeline.rubric.report.hostile import hostile_tables
 from tests.dtef_pipeline.rubric.report.model_rows import model_rows
+from tests.made.hostile_rubrics import hostile_tables
 from tests.made.rubric_pages import connected, made_tables, written_pages
 
 PAGE = "health__topic-0.html"

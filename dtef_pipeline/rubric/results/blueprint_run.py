@@ -42,7 +42,7 @@ _RESPONSE_WANTED = (
 )
 _POINT_WANTED = (
     *("prompt", *_OF_RESPONSE_KEY, *_OF_CRITERION_KEY, "score", "low", "high", "n_judges", "n_answered", "partial", "spread"),
-    *("inverted", "reason", "explanation"),
+    *("inverted", "reason", "explanation", "labelled", "by_judges"),
 )
 _JUDGEMENT_WANTED = (
     *(
@@ -65,7 +65,18 @@ _SCORE_WANTED = (
     *("components", "n_planned", "n_scored", "n_partial", "n_unscored", "n_responses", "n_responses_scored", "reasons"),
 )
 _RUN_WANTED = ("snapshot", "test_hash", "judge_hash", "policy_hash", "run_label", "judges", "policy", "embedder", "answered_at")
-_ABOUT_WANTED = ("title", "description", "tags", "references", "test_hash", "path", "n_prompts", "n_criteria", "n_ideals")
+_ABOUT_WANTED = (
+    "title",
+    "description",
+    "author",
+    "tags",
+    "references",
+    "test_hash",
+    "path",
+    "n_prompts",
+    "n_criteria",
+    "n_ideals",
+)
 _OVERHEAD_OF_A_VERDICT, _OVERHEAD_OF_A_POINT = 200, 300
 """Bytes of markup around each, roughly."""
 
@@ -247,7 +258,7 @@ def model_scores(rows: StoredRows, snapshot: str | None = None) -> pd.DataFrame:
     return rows.frame("rubric_scores", where)
 
 
-def shown_runs(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str], snapshot: str | None) -> dict[str, str]:
+def shown_runs(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str], snapshot: str | None = None) -> dict[str, str]:
     """The snapshot of each blueprint that is shown: its latest with a score, else its latest; blueprints without a run are not in it."""
     runs: dict[str, list[str]] = {}
     for name in ("rubric_responses", "rubric_runs"):

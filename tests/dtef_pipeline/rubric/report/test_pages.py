@@ -10,7 +10,7 @@ import pytest
 
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.tables import COSTS
-from tests.dtef_pipeline.rubric.report.hostile import hostile_tables, with_summary
+from tests.made.hostile_rubrics import hostile_tables, with_summary
 from tests.made.read_page import ReadPage, check_pages
 from tests.made.rubric_pages import RubricTables, connected, made_tables, pages_of
 

@@ -1,0 +1,118 @@
+"""Lists of blueprints: all of them, and those of each tag with a leaderboard of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows
+from dtef_pipeline.rubric.site.small_boards import best_words, board_block, ranked_row
+from dtef_pipeline.site.content import Column, Link, Page, Section, Table, is_unknown, table_rows
+from dtef_pipeline.site.paths import board_page
+from dtef_pipeline.text.counted import counted
+
+RUBRIC_CRUMB = Link("Rubrics", board_page("rubric"))
+_LIST_COLUMNS = (
+    Column("blueprint", "Blueprint"),
+    Column("tags", "Tags"),
+    Column("n_models", "Models", "count", "Models with a score", always=True),
+    Column("mean", "Mean", "score", "Mean score of its models, 0-1"),
+    Column("spread", "Spread", "score", "Score of the best model less that of the worst"),
+    Column("best", "Best", more=True),
+    Column("n_prompts", "Prompts", "count", more=True),
+    Column("n_criteria", "Criteria", "count", more=True),
+    Column("snapshot", "Run", "code", more=True),
+    Column("n_errors", "Errors", "count", "Findings that left a part of the file out", more=True),
+)
+_TAG_COLUMNS = (
+    Column("tag", "Tag"),
+    Column("n_blueprints", "Blueprints", "count", always=True),
+    Column("best", "Best model"),
+    Column("score", "Its score", "score"),
+    Column("n_models", "Models", "count"),
+)
+
+
+def blueprint_list(rows: RubricRows) -> Section:
+    """Every blueprint, which leads to its page."""
+    listed = [_listed(rows, name) for name in rows.about]
+    scored = [row for row in listed if not is_unknown(row["mean"])]
+    answer = f"{counted(len(listed), 'blueprint')}, {len(scored)} with scores."
+    if len(scored) > 1:
+        hardest, easiest = (choose(scored, key=lambda row: row["mean"]) for choose in (min, max))
+        answer += f" Hardest is {hardest['blueprint'].text} ({hardest['mean']:.2f}), "
+        answer += f"easiest {easiest['blueprint'].text} ({easiest['mean']:.2f})."
+    return Section("blueprints", "Blueprints", [_list_table(listed)], answer)
+
+
+def _list_table(listed: list[dict[str, Any]]) -> Table:
+    return Table("Blueprints, by the run that their pages show", _LIST_COLUMNS, listed, search=True)
+
+
+def _listed(rows: RubricRows, blueprint: str) -> dict[str, Any]:
+    about = rows.about[blueprint]
+    models = run_scores(rows, blueprint)
+    known = models[models["hybrid"].notna()]
+    return {
+        **about,
+        "blueprint": rows.link(blueprint),
+        "tags": [rows.tag_link(str(tag)) for tag in about["tags"] or ()],
+        "n_models": len(known),
+        "mean": float(known["hybrid"].mean()) if len(known) else None,
+        "spread": float(known["hybrid"].max() - known["hybrid"].min()) if len(known) > 1 else None,
+        "best": rows.model(str(known["model"].iloc[0])) if len(known) else None,
+        "snapshot": rows.runs.get(blueprint),
+    }
+
+
+def run_scores(rows: RubricRows, blueprint: str) -> pd.DataFrame:
+    """The models of the run of a blueprint that is shown, the best first."""
+    if not len(rows.scores):
+        return pd.DataFrame(columns=["model", "hybrid"])
+    here = (rows.scores["blueprint"] == blueprint) & (rows.scores["snapshot"] == rows.runs.get(blueprint))
+    return rows.scores[here].sort_values(["hybrid", "model"], ascending=[False, True])
+
+
+def tag_list(rows: RubricRows) -> Section:
+    """Every tag, which leads to its page, with its best model."""
+    listed: list[dict[str, Any]] = []
+    for tag, blueprints in rows.tags.items():
+        ranked = _tag_board(rows, tag)
+        best = ranked[0] if ranked else None
+        listed.append(
+            {
+                "tag": rows.tag_link(tag),
+                "n_blueprints": len(blueprints),
+                "best": best and best["model"],
+                "score": best and best["score"],
+                "n_models": len(ranked),
+            }
+        )
+    listed.sort(key=lambda row: -row["n_blueprints"])
+    answer = f"{counted(len(listed), 'tag')}; the most frequent is {listed[0]['tag'].text}." if listed else ""
+    return Section("tags", "Tags", [Table("Tags of blueprints", _TAG_COLUMNS, listed, first=15)], answer)
+
+
+def _tag_board(rows: RubricRows, tag: str) -> list[dict[str, Any]]:
+    """The scored models of a tag, the best first, whether ranked or not."""
+    found = rows.part_of("tag", tag)
+    own = found[found["score"].notna()].sort_values(["score", "model"], ascending=[False, True])
+    return [ranked_row(one, rows.model(str(one["model"]))) for one in table_rows(own)]
+
+
+def tag_pages(rows: RubricRows) -> Iterator[Page]:
+    """The page of each tag: its leaderboard and its blueprints."""
+    for tag, blueprints in rows.tags.items():
+        ranked = _tag_board(rows, tag)
+        # The board of one blueprint stands on its own page.
+        board = (
+            [board_block(f"Mean score over the blueprints tagged {tag}", ranked, "Blueprints")] if len(blueprints) > 1 else []
+        )
+        sections = [
+            Section("board", "Leaderboard", board),
+            Section("blueprints", "Blueprints", [_list_table([_listed(rows, name) for name in blueprints])]),
+        ]
+        answer = f"{counted(len(blueprints), 'blueprint')}. {best_words(ranked)}"
+        yield Page(rows.tag_link(tag).href, f"Tag: {tag}", answer, sections, crumbs=[RUBRIC_CRUMB])

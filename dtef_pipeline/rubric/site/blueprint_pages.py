@@ -1,0 +1,287 @@
+"""A page per blueprint: who is best, prompts against models, each prompt with its criteria and responses, runs over time, judges, the file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
+from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, mean, pairs_of, read_run
+from dtef_pipeline.rubric.site.blueprint_lists import RUBRIC_CRUMB
+from dtef_pipeline.rubric.site.judges import AGREEMENT_HOW, FINDING_COLUMNS, agreement_words
+from dtef_pipeline.rubric.site.prompt_parts import POINT_ENDS, prompt_data, prompt_part
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
+from dtef_pipeline.rubric.site.run_history import history_section
+from dtef_pipeline.rubric.site.shown_runs import ShownRuns
+from dtef_pipeline.rubric.site.small_boards import best_words, board_block, ranked_row
+from dtef_pipeline.site.content import (
+    Block,
+    Column,
+    DataFile,
+    Estimate,
+    Fold,
+    Link,
+    Page,
+    Prose,
+    Section,
+    Table,
+    TemplateBlock,
+    is_unknown,
+    table_rows,
+)
+from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
+from dtef_pipeline.text.beginning import beginning
+from dtef_pipeline.text.counted import counted
+
+MOST_TEXT = 14_000_000
+"""Characters of responses and reasons on the whole site; of more a sample of prompts has them."""
+SHOWN_SEED = 40
+_OPEN_UP_TO, _PROMPT_HEADING, _WORDS_ON_TOP = 2, 80, 24
+"""Prompts that a page shows open, characters of a prompt in the matrix, and words of the description on top."""
+_PROMPTS_HOW = (
+    "A cell is the mean point of a model on a criterion, 0-1, higher is better: the mean over judges, turned round for what a response should "
+    "not do. Open a prompt to read responses side by side, with each judge's class and reason."
+)
+_SUMMARY_HOW = (
+    "Written by a language model that read the responses without the names of models and makers. It is one reader's opinion; no score depends "
+    "on it."
+)
+_SUMMARY_KINDS = {
+    "key_finding": "Key finding",
+    "strength": "Strength",
+    "weakness": "Weakness",
+    "pattern": "Pattern",
+    "topic": "Topic",
+}
+_SUMMARY_COLUMNS = (
+    Column("text", "What the analyst found", "long"),
+    Column("kind", "Kind", always=True),
+    Column("analyst", "Analyst"),
+)
+_DISPUTED_COLUMNS = (
+    Column("text", "Criterion", "long"),
+    Column("prompt", "Prompt"),
+    Column("spread", "Spread", "number", "Mean standard deviation of the judges of one response, 0-0.5"),
+    Column("n_responses", "Responses", "count", more=True),
+)
+_FACT_COLUMNS = (Column("fact", "Fact"), Column("value", "Value", "long"))
+
+
+def blueprint_pages(rows: RubricRows) -> Iterator[Page | DataFile]:
+    """The page of each blueprint, and the data of its prompts."""
+    share, shown = _shown_share(rows), ShownRuns(rows.rows.connection, rows.runs)
+    for blueprint in rows.about:
+        run = read_run(shown, blueprint, rows.runs.get(blueprint))
+        paths = _data_paths(rows, run, share)
+        yield _page(rows, run, paths)
+        for prompt in run.prompts:
+            if prompt["prompt"] in paths and run.responses.of(prompt["prompt"]):
+                yield prompt_data(run, prompt, paths[prompt["prompt"]])
+
+
+def _shown_share(rows: RubricRows) -> float:
+    """The share of each blueprint's prompts whose texts fit on the site."""
+    total = 0.0
+    for table, column in (("rubric_responses", "text"), ("rubric_judgements", "reflection")):
+        if {"blueprint", "snapshot", column} <= rows.rows.columns(table):
+            query = f"(SELECT blueprint, snapshot, sum(length({column}))::DOUBLE AS size FROM {table} GROUP BY ALL)"
+            sizes = rows.rows.rows(query, ("blueprint", "snapshot", "size"), {})
+            total += math.fsum(row["size"] or 0 for row in sizes if rows.runs.get(row["blueprint"]) == row["snapshot"])
+    return min(1.0, MOST_TEXT / total) if total else 1.0
+
+
+def _data_paths(rows: RubricRows, run: BlueprintRun, share: float) -> dict[str, str]:
+    """Of each prompt whose responses are shown, the path of its data: all, or a sample by SHOWN_SEED."""
+    drawn = sorted((row["prompt"] for row in run.prompts), key=lambda prompt: digest("shown", SHOWN_SEED, run.id, prompt))
+    shown = drawn[: math.ceil(share * len(drawn))]
+    return {prompt: f"rubric/data/{rows.files[run.id]}/{run.positions[prompt]}.js" for prompt in shown}
+
+
+def _page(rows: RubricRows, run: BlueprintRun, paths: Mapping[str, str]) -> Page:
+    ranked = _ranked(rows, run)
+    sections = [
+        Section(
+            "scores",
+            "Models",
+            [board_block("Mean score over prompts, 0-1, higher is better", ranked, "Prompts scored"), *_unscored(run)],
+        ),
+        _summary(rows, run),
+        _prompts(rows, run, paths),
+        history_section(rows, run),
+        _judges(rows, run),
+        _findings(run),
+        _about(rows, run),
+    ]
+    return Page(
+        rows.page(run.id),
+        rows.title(run.id),
+        f"{best_words(ranked)}{_hardest(run)}" if run.snapshot is not None else "Not run yet.",
+        sections,
+        introduction=_introduction(run.about["description"]),
+        crumbs=[RUBRIC_CRUMB],
+        scripts=("rubric.js",),
+    )
+
+
+def _introduction(description: Any) -> str:
+    """The first words of the description."""
+    words = str(description or "").split()
+    return " ".join(words[:_WORDS_ON_TOP]) + ("…" if len(words) > _WORDS_ON_TOP else "")
+
+
+def _ranked(rows: RubricRows, run: BlueprintRun) -> list[dict[str, Any]]:
+    """The models of the run, the best first, with ranks and intervals where there is a board."""
+    found = rows.part_of("blueprint", run.id)
+    own = table_rows(found[found["snapshot"] == run.snapshot])
+    on_board = {row["model"]: row for row in own}
+    nothing = {"rank": None, "low": None, "high": None, "n_parts": None, "note": ""}
+    scores = {row["model"]: row for row in run.at(MODEL_LEVEL)}
+    return [
+        ranked_row(on_board.get(model) or {**scores[model], **nothing, "score": scores[model]["hybrid"]}, rows.model(model))
+        for model in run.models
+    ]
+
+
+def _hardest(run: BlueprintRun) -> str:
+    means = [
+        (score, run.positions[row["prompt"]])
+        for row in run.prompts
+        if (score := mean(run.by_model.get((row["prompt"], model), {}).get("hybrid") for model in run.models)) is not None
+    ]
+    if len(means) < 2:
+        return ""
+    score, at = min(means)
+    return f" The hardest of {len(run.prompts)} prompts is number {at}: {score:.2f} on average."
+
+
+def _unscored(run: BlueprintRun) -> list[Block]:
+    """Why responses have no score, by model."""
+    rows = [
+        {"model": row["model"], "n": row["n_responses"] - row["n_responses_scored"], "why": why}
+        for row in run.at(MODEL_LEVEL)
+        if (why := "; ".join(f"{reason} ({count:,})" for reason, count in pairs_of(row["reasons"])))
+    ]
+    columns = (Column("model", "Model"), Column("n", "Unscored responses", "count", always=True), Column("why", "Why", "long"))
+    return [Fold("Responses without a score", [Table("Responses without a score", columns, rows)])]
+
+
+def _prompts(rows: RubricRows, run: BlueprintRun, paths: Mapping[str, str]) -> Section:
+    is_open = len(run.prompts) <= _OPEN_UP_TO
+    parts = [prompt_part(rows, run, prompt, paths.get(prompt["prompt"]), is_open) for prompt in run.prompts]
+    answer = f"{counted(len(run.prompts), 'prompt')} with {counted(len(run.models), 'model')}."
+    if len(paths) < len(run.prompts):
+        answer += f" Responses to {len(paths)} of them are shown, drawn with seed {SHOWN_SEED}."
+    return Section("prompts", "Prompts", [*_prompt_matrix(rows, run), *parts], answer, _PROMPTS_HOW)
+
+
+def _prompt_matrix(rows: RubricRows, run: BlueprintRun) -> Iterator[TemplateBlock]:
+    if not run.by_model or len(run.prompts) < 2:
+        return
+    shown = []
+    for prompt in run.prompts:
+        name = prompt["prompt"]
+        number, words = rows.prompts.get((run.id, name), (run.positions[name], name))
+        cells = [Cell(one["hybrid"]) if (one := run.by_model.get((name, model))) else None for model in run.models]
+        shown.append(MatrixRow(Link(f"{number}. {beginning(words, _PROMPT_HEADING)}", rows.prompt_page(run.id, name)), cells))
+    yield matrix("Score of each model on each prompt", "Prompt", [rows.model(model) for model in run.models], shown, POINT_ENDS)
+
+
+def _summary(rows: RubricRows, run: BlueprintRun) -> Section:
+    where = {"blueprint": run.id, "snapshot": run.snapshot}
+    written = rows.rows.rows("rubric_summaries", ("analyst", "status", "findings", "share"), where)
+    shown = [
+        {"kind": _SUMMARY_KINDS.get(str(one["kind"]), str(one["kind"])), "text": one["text"], "analyst": row["analyst"]}
+        for row in written
+        if not is_unknown(row["analyst"])
+        for one in row["findings"] or ()
+    ]
+    shares = [row["share"] for row in written if not is_unknown(row["share"])]
+    part = f" The analyst saw {min(shares):.0%} of each text." if shares and min(shares) < 1 else ""
+    answer = (
+        f"{counted(len(shown), 'finding')} of {', '.join(sorted({str(row['analyst']) for row in shown}))}.{part}"
+        if shown
+        else ""
+    )
+    blocks: list[Block] = [Table("Findings of the analyst", _SUMMARY_COLUMNS, shown, first=12), *_grades(rows, run)]
+    return Section("summary", "Executive summary", blocks, answer, _SUMMARY_HOW if answer else "")
+
+
+def _grades(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
+    """Dimensions against models: the mean grade over analysts."""
+    where = {"blueprint": run.id, "snapshot": run.snapshot}
+    found = pd.DataFrame(rows.rows.rows("rubric_grades", ("model", "dimension", "grade"), where))
+    if not len(found):
+        return
+    found["model"] = [run.called.get(name, name) for name in found["model"]]
+    means = found.groupby(["dimension", "model"])["grade"].mean()
+    models = [model for model in run.models if model in set(found["model"])]
+    shown = [
+        MatrixRow(str(dimension), [Cell(means.get((dimension, model))) for model in models])
+        for dimension in dict.fromkeys(found["dimension"])
+    ]
+    linked = [rows.model(model) for model in models]
+    yield Fold("Grades from 1 to 10", [matrix("Mean grade", "Dimension", linked, shown, ("1: worst", "10: best"), (1.0, 10.0))])
+
+
+def _judges(rows: RubricRows, run: BlueprintRun) -> Section:
+    found = rows.rows.frame("rubric_agreement", {"cut": "blueprint", "value": run.id})
+    known = [
+        {**row, "alpha": Estimate(row["alpha"], row["low"], row["high"])}
+        for row in table_rows(found)
+        if not is_unknown(row["alpha"])
+    ]
+    answer = " ".join(f"{agreement_words(row)}." for row in known)
+    disputed = rows.rows.frame("rubric_disagreed", {"blueprint": run.id})
+    shown = [
+        {**row, "prompt": Link(f"Prompt {run.positions[row['prompt']]}", rows.prompt_page(run.id, row["prompt"]))}
+        for row in table_rows(disputed)
+        if row["prompt"] in run.positions
+    ]
+    table = Table("Criteria on which judges differ", _DISPUTED_COLUMNS, sorted(shown, key=lambda row: -row["spread"]), first=8)
+    return Section("judges", "Do judges agree?", [table], answer, AGREEMENT_HOW if answer else "")
+
+
+def _findings(run: BlueprintRun) -> Section:
+    answer = f"{counted(len(run.findings), 'finding')} in the file." if run.findings else ""
+    return Section(
+        "findings", "Findings in the file", [Table("Findings in the file", FINDING_COLUMNS, run.findings, first=10)], answer
+    )
+
+
+def _about(rows: RubricRows, run: BlueprintRun) -> Section:
+    about, made = run.about, run.run
+    facts: dict[str, Any] = {
+        "Tags": [rows.tag_link(str(tag)) for tag in rows.about[run.id]["tags"] or ()],
+        "Author": about["author"],
+        "Id": run.id,
+        "File": about["path"],
+        "References": "\n".join(str(one) for one in about["references"] or ()),
+        "Run": run.snapshot,
+        "Last response": made["answered_at"] and f"{made['answered_at']:%Y-%m-%d %H:%M} UTC",
+        "Judges": "\n".join(judge_words(str(judge)) for judge in made["judges"] or ()),
+        "Embedder": made["embedder"],
+        "Policy": _policy(made["policy"]),
+        "Run label": made["run_label"],
+    }
+    shown = [{"fact": name, "value": value} for name, value in facts.items() if not is_unknown(value)]
+    return Section(
+        "about",
+        "About this blueprint",
+        [Prose([line.strip() for line in str(about["description"] or "").splitlines()]), Table("Facts", _FACT_COLUMNS, shown)],
+    )
+
+
+def _policy(value: Any) -> str:
+    """The scoring policy in words; what is no JSON as it is."""
+    if is_unknown(value):
+        return ""
+    try:
+        held = json.loads(value)
+    except ValueError:
+        return str(value)
+    return "; ".join(f"{name} {setting}" for name, setting in held.items()) if isinstance(held, dict) else str(value)

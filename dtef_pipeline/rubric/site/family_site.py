@@ -1,0 +1,153 @@
+"""Rubrics on the site: how well models meet the criteria of blueprints, over all of them and in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.boards.families import BETTER
+from dtef_pipeline.rubric.board import MIN_BLUEPRINTS
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
+from dtef_pipeline.rubric.rubric_paired import RUBRIC_PAIRED
+from dtef_pipeline.rubric.site.blueprint_lists import blueprint_list, tag_list, tag_pages
+from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
+from dtef_pipeline.rubric.site.judges import data_sections, judge_sections
+from dtef_pipeline.rubric.site.model_sections import RubricsOfModel
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows
+from dtef_pipeline.rubric.site.weights import alike_section, weight_section
+from dtef_pipeline.rubric.watched_drift import WATCHED
+from dtef_pipeline.site.content import Column, DataFile, Estimate, Page, table_rows
+from dtef_pipeline.site.family_view import ITEM_COLUMNS, BoardRow, FamilySite, FamilyView, RankedBoard
+from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.text.counted import and_more, counted
+
+_MEASURE = "Mean hybrid score over blueprints, 0-1, higher is better"
+_RUBRIC_COLUMNS = (
+    Column("coverage", "Coverage", "number", "Weighted share of the criteria that are met, 0-1"),
+    Column("similarity", "Similarity", "number", "Cosine similarity to the ideal answer, -1 to 1"),
+    Column("n_parts", "Blueprints", "count", "Blueprints with a score", more=True),
+    Column("n_responses_scored", "Responses", "count", "Responses with a score", more=True),
+)
+_LEADERBOARD_HOW = (
+    "Each blueprint counts once, by its latest run with scores. Coverage is how far the criteria are met, similarity how near a response comes "
+    "to the ideal answer, and the score is both together. Intervals hold for other blueprints of this kind. Blueprints are of very different "
+    "kinds: look at the one that is like your use before you choose by this table."
+)
+_RUBRIC_METHOD = (
+    "A criterion in words is put to several judges, each of which chooses a class from not met (0) to met in full (1). The point is the mean "
+    "over judges; for what a response should not do it is 1 less that mean. A criterion that is a function is computed.",
+    "`coverage = sum(weight x point) / sum(weight)` over the criteria of a prompt; of alternative paths the best one counts. "
+    "`similarity` is the cosine of the embeddings of response and ideal answer.",
+    "`score = beta x max(0, similarity) + (1 - beta) x coverage`, with beta = 0.35 unless the run says otherwise; a prompt that defines one of "
+    "the two is scored by that one alone. What could not be scored is in no mean, and its reason is shown.",
+    f"A blueprint's score is the mean over prompts by their weights, then over variants of a model. A model is ranked from {MIN_BLUEPRINTS} "
+    "blueprints on; intervals and comparisons take blueprints as what is independent, within one blueprint its prompts.",
+    "Agreement of judges is Krippendorff's alpha (interval metric): 1 is full agreement, 0 what chance makes; from 0.8 on conclusions may rest "
+    "on the judges, from 0.667 on tentative ones. That judges agree does not show that they are right: labels of people do.",
+    "Scores corrected by labels of people are estimates of prediction-powered inference (PPI++): judges on all prompts, less their bias on the "
+    "labelled ones.",
+)
+_MOST_NAMED = 3
+
+
+def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
+    """What rubrics show."""
+    rows = RubricRows(connection)
+    board = _board(rows)
+    return FamilyView(
+        _verdict(rows, board),
+        [board] if board.rows else [],
+        sections=[weight_section(rows), alike_section(rows), blueprint_list(rows), tag_list(rows), *judge_sections(rows)],
+        of_model=RubricsOfModel(rows),
+        item_scores=_item_scores(rows),
+        pages=lambda: _pages(rows),
+        data=data_sections(rows),
+        method=_RUBRIC_METHOD,
+        variants=_variants(rows),
+    )
+
+
+def _pages(rows: RubricRows) -> Iterator[Page | DataFile]:
+    yield from tag_pages(rows)
+    yield from blueprint_pages(rows)
+
+
+def _board(rows: RubricRows) -> RankedBoard:
+    found = rows.cut("overall").sort_values(["rank", "score", "model"], ascending=[True, False, True])
+    return RankedBoard(
+        "", "", _MEASURE, [_board_row(one) for one in table_rows(found)], columns=_RUBRIC_COLUMNS, how=_LEADERBOARD_HOW
+    )
+
+
+def _board_row(one: dict[Any, Any]) -> BoardRow:
+    rank, low, high = (None if pd.isna(one[name]) else int(one[name]) for name in ("rank", "rank_low", "rank_high"))
+    more = {column.name: one[column.name] for column in _RUBRIC_COLUMNS}
+    score = Estimate(one["score"], one["low"], one["high"])
+    return BoardRow(one["model"], score, rank, low, high, note=one["note"] or "", more=more)
+
+
+def _verdict(rows: RubricRows, board: RankedBoard) -> str:
+    """The best model, and of how many others paired tests tell it apart."""
+    if not board.rows:
+        return "The leaderboard is not made yet; dtef rubric board --refresh makes it."
+    best = board.models[0] if board.models else board.rows[0]
+    score, interval = show(best.score, "score"), show_interval(best.score, "score")
+    numbers = f"{score} ({interval})" if interval else score
+    if not board.models:
+        most = int(np.nanmax([row.more["n_parts"] or 0 for row in board.rows]))
+        return (
+            f"No model is ranked yet, as that takes {MIN_BLUEPRINTS} blueprints; over {counted(most, 'blueprint')} "
+            f"{best.model} has the highest mean, {numbers}, of {counted(len(board.rows), 'model')}."
+        )
+    first = f"{best.model} meets the criteria best of {counted(len(board.models), 'model')}: {numbers}"
+    return f"{first}{_tested(rows, best.model, [row.model for row in board.models[1:]])}."
+
+
+def _tested(rows: RubricRows, best: str, others: Sequence[str]) -> str:
+    found = rows.rows.frame("comparisons", {"family": "rubric"})
+    own = found[(found["model"] == best) & found["other_model"].isin(others)] if len(found) else found
+    if not len(own) or own["p_adjusted"].isna().all():
+        return ""
+    beaten = set(own.loc[own["verdict"] == BETTER, "other_model"])
+    open_still = [name for name in others if name not in beaten]
+    if not open_still:
+        return "; tests find it better than each of the others"
+    return (
+        f"; tests find it better than {len(beaten)} of {len(others)} others, but not than {and_more(open_still, _MOST_NAMED)}"
+    )
+
+
+def _item_scores(rows: RubricRows) -> pd.DataFrame:
+    """One row per model and prompt."""
+    found = rows.cut("prompt").dropna(subset=["score"])
+    places = list(zip(found["blueprint"].astype(str), found["prompt"].astype(str), strict=True))
+    known = {place: _item(rows, *place) for place in dict.fromkeys(places) if place[0] in rows.about}
+    nothing = ("", "", "")
+    columns = dict(
+        zip(("item", "label", "page"), zip(*(known.get(place, nothing) for place in places), strict=True), strict=False)
+    )
+    if not len(found):
+        return pd.DataFrame(columns=list(ITEM_COLUMNS))
+    return pd.DataFrame({"model": found["model"].to_list(), **columns, "score": found["score"].to_list()})
+
+
+def _item(rows: RubricRows, blueprint: str, prompt: str) -> tuple[str, str, str]:
+    words = rows.prompts.get((blueprint, prompt), (0, prompt))[1]
+    return f"{blueprint}/{prompt}", f"{rows.title(blueprint)}: {words}", rows.prompt_page(blueprint, prompt)
+
+
+def _variants(rows: RubricRows) -> dict[str, str]:
+    """One variant of each model by its name; boards know models by name."""
+    if not {"model", "model_variant"} <= rows.rows.columns("rubric_scores"):
+        return {}
+    first = "(SELECT model, min(model_variant) AS variant FROM rubric_scores WHERE model_variant IS NOT NULL GROUP BY model)"
+    return {str(row["model"]): str(row["variant"]) for row in rows.rows.rows(first, ("model", "variant"), {})}
+
+
+RUBRIC_SITE = FamilySite(
+    "rubric", "Rubrics", "blueprint", tuple(RUBRIC_TABLES), "rubric_scores", read, WATCHED, RUBRIC_PAIRED.metrics
+)

@@ -1,0 +1,277 @@
+"""Judges on the site: how far they agree, whether they favour their own maker, who is champion by analysts, and what people's labels say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
+from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, is_unknown, table_rows
+from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.text.counted import and_more, counted
+
+AGREEMENT_HOW = (
+    "Krippendorff's alpha of the classes that judges chose for the same criterion of the same response: 1 is full agreement, 0 chance. "
+    "From 0.8 on conclusions may rest on the judges, from 0.667 on tentative ones. Agreement does not show that judges are right."
+)
+_CHAMPIONS_HOW = (
+    "Language models that read all responses without names graded them from 1 to 10. Champion of a dimension is the best mean grade among "
+    "models that were graded in at least 5 blueprints. Grades are opinions: a champion by a few tenths is none."
+)
+_CUT_WORDS = {"overall": "all", "judges": "pair of judges", "criterion": "kind of criterion"}
+_CUT_ORDER = ("overall", "judges", "criterion", "language", "blueprint")
+_AGREEMENT_COLUMNS = (
+    Column("value", "Of"),
+    Column("cut", "By"),
+    Column("scale", "Classes", "count", "How many classes judges chose from"),
+    Column("alpha", "Alpha", "number", "1 is agreement, 0 chance"),
+    Column("reading", "Reading", always=True),
+    Column("n_units", "Judged twice", "count", "Criteria of responses with two judgements or more", more=True),
+    Column("n_clusters", "Prompts", "count", more=True),
+    Column("reason", "Note", "note"),
+)
+_SELF_COLUMNS = (
+    Column("judge", "Judge"),
+    Column("model", "Model"),
+    Column("maker", "Maker of both"),
+    Column("gamma", "Favour", "signed", "Score given to the own maker beyond what other judges give, -1 to 1"),
+    Column("p_adjusted", "p (adjusted)", "p"),
+    Column("n", "Judgements", "count", more=True),
+    Column("n_prompts", "Prompts", "count", more=True),
+    Column("reason", "Note", "note"),
+)
+_CHAMPION_COLUMNS = (
+    Column("dimension", "Dimension"),
+    Column("model", "Champion"),
+    Column("mean", "Mean grade", "number", "1 to 10, higher is better"),
+    Column("second", "Next best"),
+    Column("second_mean", "Its mean", "number"),
+    Column("n_blueprints", "Blueprints", "count", more=True),
+    Column("reason", "Why there is none", "note"),
+)
+_LABELLED_COLUMNS = (
+    Column("model", "Model"),
+    Column("judged", "By judges", "score"),
+    Column("corrected", "Corrected", "score", "By the labels of people"),
+    Column("n_prompts_labelled", "Prompts labelled", "count"),
+    Column("prompts_needed", "Prompts needed", "count", "To label for an interval 0.06 wide on these very prompts"),
+    Column("power", "Weight of judges", "percent", "What they count for on unlabelled prompts, less their bias", more=True),
+    Column("reason", "Note", "note"),
+)
+_KNOWN_COLUMNS = (
+    Column("judge", "Judge"),
+    Column("said", "People said", "number", "Class as a number, 0-1", always=True),
+    Column("same", "Same class", "percent"),
+    Column("near", "One class off at most", "percent"),
+    Column("bias", "Bias", "signed", "Above 0 the judge is too generous"),
+    Column("n", "Judgements", "count", more=True),
+    Column("note", "Note", "note"),
+)
+_JUDGE_COLUMNS = (
+    Column("judge", "Judge"),
+    Column("n", "Judgements", "count", always=True),
+    Column("unreadable", "Unreadable", "percent", "Share of replies without a class"),
+    Column("n_failed", "Failed", "count", "The call failed for good, or a budget was reached"),
+    Column("mean", "Mean", "number", "Mean class as a number, 0-1, before should-not is turned round"),
+    Column(
+        "partial", "Missing alone", "percent", "Share of judgements that are missing where another judge answered", more=True
+    ),
+    Column("calls", "Replies", "count", more=True),
+    Column("cost_usd", "Cost", "dollars", more=True),
+)
+FINDING_COLUMNS = (
+    Column("text", "What was found", "long"),
+    Column("level", "Level", always=True),
+    Column("place", "Place", "code"),
+    Column("line", "Line", "count"),
+    Column("code", "Kind", "code", more=True),
+)
+
+
+def judge_sections(rows: RubricRows) -> Iterator[Section]:
+    """What stands beneath the leaderboard."""
+    yield _agreement(rows)
+    yield _self_preference(rows)
+    yield _labels(rows)
+    yield _champions(rows)
+
+
+def _agreement(rows: RubricRows) -> Section:
+    found = rows.rows.frame("rubric_agreement")
+    if not len(found):
+        return Section("agreement", "Do judges agree?", [])
+    place = found["cut"].map({name: at for at, name in enumerate(_CUT_ORDER)}).fillna(len(_CUT_ORDER))
+    ordered = found.assign(place=place).sort_values(["place", "value", *(["scale"] if "scale" in found else [])])
+    shown = [_agreement_row(rows, one) for one in table_rows(ordered)]
+    whole = [row for row in shown if row["cut"] == "all" and not is_unknown(row["alpha"])]
+    answer = " ".join(f"{agreement_words(row)}{_on_scale(row, len(whole))}." for row in whole)
+    return Section(
+        "agreement",
+        "Do judges agree?",
+        [Table("Agreement of judges", _AGREEMENT_COLUMNS, shown, first=8)],
+        answer,
+        AGREEMENT_HOW,
+    )
+
+
+def agreement_words(row: dict[Any, Any]) -> str:
+    """`Judges agree with alpha 0.96 (0.93 to 0.98): reliable`; `alpha` of the row is an Estimate."""
+    interval = show_interval(row["alpha"])
+    return (
+        f"Judges agree with alpha {show(row['alpha'])}{f' ({interval})' if interval else ''}: {row['reading'] or 'no reading'}"
+    )
+
+
+def _on_scale(row: dict[str, Any], n: int) -> str:
+    return f" on {row['scale']:.0f} classes" if n > 1 and not is_unknown(row.get("scale")) else ""
+
+
+def _agreement_row(rows: RubricRows, one: dict[Any, Any]) -> dict[str, Any]:
+    value: Any = one["value"]
+    if one["cut"] == "blueprint" and value in rows.about:
+        value = rows.link(value)
+    elif one["cut"] == "judges":
+        value = judge_words(value)
+    elif one["cut"] == "criterion":
+        value = value.replace("_", " ")
+    return {
+        **one,
+        "value": value,
+        "cut": _CUT_WORDS.get(one["cut"], one["cut"]),
+        "alpha": Estimate(one["alpha"], one["low"], one["high"]),
+    }
+
+
+def _self_preference(rows: RubricRows) -> Section:
+    found = rows.rows.frame("rubric_self_preference")
+    known = found[found["gamma"].notna()] if len(found) else found
+    if not len(known):
+        return Section("self-preference", "Do judges favour their own maker?", [])
+    shown = [
+        {
+            **one,
+            "judge": judge_words(one["judge"]),
+            "model": rows.model(str(one["model"])),
+            "gamma": Estimate(one["gamma"], one["low"], one["high"]),
+        }
+        for one in table_rows(known)
+    ]
+    flagged = [
+        f"{judge_words(row['judge'])} favours {row['maker']}"
+        for row in table_rows(known)
+        if row.get("flagged") and row["judge"] != "all"
+    ]
+    whole = next((row["gamma"] for row in shown if row["judge"] == "all"), None)
+    interval = show_interval(whole, "signed") if whole else ""
+    answer = f"All judges together: {show(whole, 'signed')}{f' ({interval})' if interval else ''}. " if whole else ""
+    answer += f"{and_more(flagged, 3)}." if flagged else "No judge is found to favour models of its maker."
+    return Section(
+        "self-preference",
+        "Do judges favour their own maker?",
+        [Table("Judges on models of their maker", _SELF_COLUMNS, shown)],
+        answer,
+    )
+
+
+def _champions(rows: RubricRows) -> Section:
+    found = rows.rows.frame("rubric_champions")
+    shown = (
+        [_champion_row(rows, dimension, own) for dimension, own in found.groupby("dimension", sort=True)] if len(found) else []
+    )
+    wins = pd.Series([row["_name"] for row in shown if row["_name"]], dtype=object).value_counts()
+    answer = f"{wins.index[0]} is champion of {wins.iloc[0]} of {counted(len(shown), 'dimension')}." if len(wins) else ""
+    block = Table("Champion of each dimension", _CHAMPION_COLUMNS, shown, first=15)
+    return Section("champions", "Champions by graded dimension", [block], answer, _CHAMPIONS_HOW if shown else "")
+
+
+def _champion_row(rows: RubricRows, dimension: Any, own: pd.DataFrame) -> dict[str, Any]:
+    """The champion and the next; where no model is eligible, why the best of them is not."""
+    rank = own["rank"] if "rank" in own else pd.Series(ranks(own["mean"]), own.index)
+    eligible = table_rows(own.assign(rank=rank)[rank.notna()].sort_values(["rank", "model"]))
+    best = eligible[0] if eligible else {}
+    second = eligible[1] if len(eligible) > 1 else {}
+    row = {
+        "dimension": dimension,
+        "_name": best.get("model"),
+        "model": best and rows.model(best["model"]),
+        "second": second and rows.model(second["model"]),
+        "mean": best.get("mean"),
+        "second_mean": second.get("mean"),
+        "n_blueprints": best.get("n_blueprints"),
+    }
+    if not eligible:
+        first = table_rows(own.sort_values("mean", ascending=False))[0]
+        row |= {
+            "model": None,
+            "second": None,
+            "reason": f"{first['model']}, the best, is {first.get('reason') or 'not eligible'}",
+        }
+    return row if second else {**row, "second": None}
+
+
+def _labels(rows: RubricRows) -> Section:
+    found, known = rows.rows.frame("rubric_corrected"), rows.rows.frame("rubric_known_classes")
+    whole = found[found["blueprint"].isna()] if len(found) else found
+    shown = [
+        {
+            **one,
+            "model": rows.model(str(one["model"])),
+            "corrected": Estimate(one["corrected"], one["corrected_low"], one["corrected_high"]),
+        }
+        for one in table_rows(whole)
+    ]
+    moves = (whole["corrected"] - whole["judged"]).dropna() if len(whole) else pd.Series(dtype=float)
+    answer = ""
+    if len(moves):
+        n, largest = int(whole["n_prompts_labelled"].max()), max(moves.tolist(), key=abs)
+        answer = f"People's labels on {counted(n, 'prompt')} move scores by {show(float(moves.mean()), 'signed')} on average, "
+        answer += f"at most {show(largest, 'signed')}."
+    blocks: list[Block] = [
+        Table("Scores corrected by people's labels", _LABELLED_COLUMNS, shown),
+        Fold(
+            "Judges against people's labels, class by class",
+            [Table("Judges against labels", _KNOWN_COLUMNS, _named(known))],
+        ),
+    ]
+    return Section("labels", "Judges against people", blocks, answer)
+
+
+def data_sections(rows: RubricRows) -> list[Section]:
+    """What was read, what was set aside, and the judges that were used."""
+    return [_read_section(rows), _judges_used(rows)]
+
+
+def _read_section(rows: RubricRows) -> Section:
+    found = rows.rows.frame("rubric_findings")
+    n_errors = int(found.loc[found["level"] == "error", "blueprint"].nunique()) if len(found) else 0
+    idle = [name for name in rows.about if name not in rows.runs]
+    answer = f"{counted(len(rows.about), 'blueprint')} read with {counted(len(rows.prompts), 'prompt')}; "
+    answer += f"{n_errors} had errors, whose parts were set aside"
+    answer += f"; {len(idle)} were not run." if idle else "."
+    place = {level: at for at, level in enumerate(FINDING_LEVELS)}
+    listed = sorted(table_rows(found), key=lambda row: (place.get(row["level"], len(place)), row["blueprint"]))
+    shown = [{**row, "blueprint": rows.link(row["blueprint"])} for row in listed if row["blueprint"] in rows.about]
+    columns = (Column("blueprint", "Blueprint"), *FINDING_COLUMNS)
+    return Section(
+        "findings", "what was read and set aside", [Table("Findings in files of blueprints", columns, shown, first=10)], answer
+    )
+
+
+def _judges_used(rows: RubricRows) -> Section:
+    found = rows.rows.frame("rubric_judges")
+    if not len(found):
+        return Section("judges", "judges", [])
+    worst = table_rows(found.sort_values("unreadable", ascending=False))[0]
+    answer = f"{counted(len(found), 'judge')} gave {counted(int(found['n_scored'].sum()), 'verdict')}; "
+    answer += (
+        f"least readable is {judge_words(worst['judge'])}, {show(worst['unreadable'], 'percent')} of replies without a class."
+    )
+    return Section("judges", "judges", [Table("Judges", _JUDGE_COLUMNS, _named(found))], answer)
+
+
+def _named(found: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{**row, "judge": judge_words(row["judge"])} for row in table_rows(found)]

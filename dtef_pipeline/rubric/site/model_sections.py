@@ -1,0 +1,177 @@
+"""What rubrics say of one model: the blueprints and tags where it does best and worst beside others, and the criteria that it misses most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.report.stored_rows import StoredRow
+from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT
+from dtef_pipeline.rubric.results.judged_points import criterion_words
+from dtef_pipeline.rubric.site.prompt_parts import class_words, cut_text, point_state
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
+from dtef_pipeline.site.content import Column, Link, Section, Table, TemplateBlock, is_unknown, table_rows
+from dtef_pipeline.text.beginning import beginning
+
+_MOST_WORST, _LONGEST_HEADING = 5, 300
+_LEAD_COLUMNS = (
+    Column("part", "Blueprint"),
+    Column("score", "Score", "score"),
+    Column("others", "Others", "score", "Mean of the other models"),
+    Column("lead", "Lead", "signed", "Score less the mean of the other models"),
+    Column("rank", "Rank", "count", always=True),
+    Column("of", "Of", "count", more=True),
+)
+_WORST_HOW = (
+    "Criteria on which its mean point is farthest below that of the other models, with the response that met the criterion least. The point is "
+    "0-1, higher is better, and turned round for what a response should not do."
+)
+_CRITERION = ["blueprint", "snapshot", "prompt", "block", "path", "position"]
+_RESPONSE_OF_MODEL = ["model_variant", "temperature", "system_index", "draw"]
+
+
+class RubricsOfModel:
+    """Called with a model's name on the leaderboard."""
+
+    def __init__(self, rows: RubricRows) -> None:
+        self._rows = rows
+
+    def __call__(self, name: str) -> Sequence[Section]:
+        """Sections on blueprints, tags and worst criteria."""
+        blueprints = self._parts(self._by_blueprint, name, "blueprint")
+        tags = self._parts(self._by_tag, name, "tag")
+        return [
+            _part_section("blueprints", "by blueprint", "Blueprint", blueprints),
+            _part_section("tags", "by tag", "Tag", tags),
+            self._worst_section(name),
+        ]
+
+    @cached_property
+    def _by_blueprint(self) -> pd.DataFrame:
+        return _beside_others(self._rows.cut("blueprint"), ["blueprint"])
+
+    @cached_property
+    def _by_tag(self) -> pd.DataFrame:
+        return _beside_others(self._rows.cut("tag"), ["tag"])
+
+    def _parts(self, found: pd.DataFrame, name: str, part: str) -> list[dict[str, Any]]:
+        link = self._rows.link if part == "blueprint" else self._rows.tag_link
+        # A tag of one blueprint says what the blueprint says.
+        several = [tag for tag, blueprints in self._rows.tags.items() if len(blueprints) > 1]
+        known = list(self._rows.about) if part == "blueprint" else several
+        own = found[(found["model"] == name) & found[part].isin(known)].sort_values(["lead", part], ascending=[False, True])
+        return [{**row, "part": link(row[part])} for row in table_rows(own)]
+
+    def _worst_section(self, name: str) -> Section:
+        shown = [one for one in self._worst if one["model"] == name]
+        part = [TemplateBlock("rubric/worst.html.j2", {"items": shown})] if shown else []
+        return Section("worst", "criteria that it misses most beside others", part, "", _WORST_HOW if shown else "")
+
+    @cached_property
+    def _worst(self) -> list[dict[str, Any]]:
+        """Of all models, the criteria with the largest gap, each with prompt, response and verdicts; read together."""
+        chosen = _worst_criteria(self._rows.cut("criterion"))
+        if not len(chosen):
+            return []
+        points = self._joined("rubric_points", ["model", *_CRITERION], chosen)
+        points = points[points["score"].notna()].sort_values(["score", *_RESPONSE_OF_MODEL], kind="stable")
+        points = points.drop_duplicates(["model", *_CRITERION])
+        texts = self._joined("rubric_responses", ["model", *_CRITERION[:3], *_RESPONSE_OF_MODEL], points)
+        verdicts = self._joined("rubric_judgements", ["model", *_CRITERION, *_RESPONSE_OF_MODEL], points)
+        words = {
+            tuple(map(_plain, (row[key] for key in ("blueprint", *_CRITERION[2:])))): criterion_words(row)
+            for row in table_rows(self._joined("rubric_criteria", ["blueprint", *_CRITERION[2:]], chosen))
+        }
+        ordered = chosen.merge(
+            points[["model", *_CRITERION, *_RESPONSE_OF_MODEL, *_POINT]],
+            "inner",
+            ["model", *_CRITERION],
+            suffixes=("_mean", ""),
+        )
+        return [self._item(row, words, texts, verdicts) for row in table_rows(ordered)]
+
+    def _item(self, row: StoredRow, words: Mapping[Any, str], texts: pd.DataFrame, verdicts: pd.DataFrame) -> dict[str, Any]:
+        response = ["model", *_CRITERION[:3], *_RESPONSE_OF_MODEL]
+        said = sorted(table_rows(_same(verdicts, row, [*response, *_CRITERION[3:]])), key=_judge_order)
+        text = table_rows(_same(texts, row, response))
+        number, prompt = self._rows.prompts.get((row["blueprint"], row["prompt"]), (0, row["prompt"]))
+        point = {name: None if is_unknown(row.get(name)) else row[name] for name in _POINT}
+        return {
+            "model": row["model"],
+            "link": Link(
+                f"{self._rows.title(row['blueprint'])}, prompt {number}",
+                self._rows.prompt_page(row["blueprint"], row["prompt"]),
+            ),
+            "criterion": beginning(
+                words.get(tuple(_plain(row[key]) for key in ("blueprint", *_CRITERION[2:])), ""), _LONGEST_HEADING
+            ),
+            "is_unwanted": row["block"] == SHOULD_NOT,
+            "score": row["score"],
+            "others": row["others"],
+            "prompt": prompt,
+            "text": cut_text(text[0]["text"]) if text else "",
+            "states": [state for state in (point_state(point, said), point["explanation"]) if state],
+            "verdicts": [(judge_words(one["judge"]), class_words(one), cut_text(one["reflection"])) for one in said],
+        }
+
+    def _joined(self, table: str, keys: Sequence[str], chosen: pd.DataFrame) -> pd.DataFrame:
+        """The rows of a table that have the keys of a row of `chosen`; null is a value like any other."""
+        there = self._rows.rows.columns(table)
+        if not {*keys} <= there:
+            return pd.DataFrame(columns=[*keys, "score", "text", "judge", "class", "reflection", "kind", "fn", "args"])
+        connection = self._rows.rows.connection
+        connection.register("chosen_keys", chosen[list(keys)].drop_duplicates())
+        same = " AND ".join(f"rows.{key} IS NOT DISTINCT FROM chosen.{key}" for key in keys)
+        query = f"SELECT rows.* FROM {table} AS rows SEMI JOIN chosen_keys AS chosen ON {same}"
+        found: pd.DataFrame = connection.sql(query).to_arrow_table().to_pandas()
+        connection.unregister("chosen_keys")
+        return found
+
+
+_POINT = ["score", "partial", "low", "high", "reason", "labelled", "by_judges", "n_answered", "n_judges", "explanation"]
+
+
+def _judge_order(row: StoredRow) -> tuple[str, int]:
+    return row["judge"], row.get("judge_draw") or 0
+
+
+def _part_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str, Any]]) -> Section:
+    if not rows:
+        return Section(id, title, [])
+    best, worst = rows[0], rows[-1]
+    answer = ""
+    if len(rows) > 1 and not is_unknown(best["lead"]):
+        answer = f"Best beside others: {best['part'].text} ({best['lead']:+.3f}); worst: {worst['part'].text} ({worst['lead']:+.3f})."
+    columns = [Column("part", heading), *_LEAD_COLUMNS[1:]]
+    ends = [*rows[:5], *rows[max(5, len(rows) - 5) :]]
+    rest = rows[5 : max(5, len(rows) - 5)]
+    return Section(id, title, [Table("The largest lead first", columns, [*ends, *rest], first=10)], answer)
+
+
+def _beside_others(found: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Scored rows with `others` (mean of the other models; NaN without any), `lead` and `of`."""
+    rows = found[found["score"].notna()].copy()
+    total, n = (rows.groupby(keys, dropna=False)["score"].transform(how) for how in ("sum", "count"))
+    rows["others"] = (total - rows["score"]) / (n - 1).where(n > 1)
+    return rows.assign(lead=rows["score"] - rows["others"], of=n)
+
+
+def _worst_criteria(found: pd.DataFrame) -> pd.DataFrame:
+    """Of each model the criteria of the largest gaps to the other models, below 0."""
+    rows = _beside_others(found, _CRITERION)
+    behind = rows[rows["lead"] < 0].sort_values(["model", "lead", *_CRITERION], kind="stable")
+    return behind.groupby("model", sort=True).head(_MOST_WORST)[["model", *_CRITERION, "score", "others", "lead"]]
+
+
+def _same(frame: pd.DataFrame, row: Mapping[str, Any], keys: Sequence[str]) -> pd.DataFrame:
+    kept = pd.Series(True, frame.index)
+    for key in keys:
+        kept &= frame[key].isna() if is_unknown(row[key]) else frame[key] == row[key]
+    return frame[kept]
+
+
+def _plain(value: Any) -> Any:
+    return None if is_unknown(value) else value

@@ -1,0 +1,257 @@
+"""One prompt on its blueprint's page: what was asked, criteria against models, and the data of its responses with every verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dtef_pipeline.report.stored_rows import StoredRow
+from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD_NOT
+from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, ResponseKey, criterion_key, mean, pairs_of, response_key
+from dtef_pipeline.rubric.results.judged_points import JudgedPoints, criterion_words, judged, judges_answered
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words, prompt_words
+from dtef_pipeline.site.content import DataFile, TemplateBlock, is_unknown
+from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
+from dtef_pipeline.text.beginning import beginning
+from dtef_pipeline.text.counted import counted
+
+PARTIAL_SIGN, LABEL_SIGN = "◐", "✎"
+POINT_ENDS = ("0: not met", "1: met in full")
+MOST_RESPONSES = 120
+"""Of one prompt, of each model about equally many."""
+_LONGEST_CRITERION, _LONGEST_RESPONSE = 600, 20_000
+"""Characters of a criterion in the matrix, and of a response or a reason; of a longer one the beginning is shown."""
+_SCORE_PARTS = {"hybrid": "Score", "coverage": "Coverage", "similarity": "Similarity"}
+
+
+def prompt_part(rows: RubricRows, run: BlueprintRun, prompt: StoredRow, path: str | None, is_open: bool) -> TemplateBlock:
+    """The part of the page. `path`: the data of its responses; None: they are not on the site."""
+    name = prompt["prompt"]
+    at, responses = run.positions[name], run.responses.of(name)
+    values = {
+        "number": at,
+        "name": name,
+        "words": prompt_words(prompt["messages"]),
+        "score": mean(run.by_model.get((name, model), {}).get("hybrid") for model in run.models),
+        "facts": _facts(prompt),
+        "systems": list(prompt["systems"] or ()),
+        "turns": [(message["role"], message["text"]) for message in prompt["messages"] or ()],
+        "ideal": prompt["ideal"],
+        "matrix": _criteria_matrix(rows, run, name),
+        "n_responses": len(responses),
+        "data": path if responses else None,
+        "blueprint": run.id,
+        "is_open": is_open,
+    }
+    return TemplateBlock("rubric/prompt.html.j2", values)
+
+
+def _facts(prompt: StoredRow) -> dict[str, str]:
+    weight = prompt["weight"]
+    facts = {
+        "Weight": "" if is_unknown(weight) or weight == 1 else f"{weight:g}",
+        "Description": prompt["description"],
+        "Source": prompt["citation"],
+    }
+    return {name: str(value) for name, value in facts.items() if value}
+
+
+def _criteria_matrix(rows: RubricRows, run: BlueprintRun, prompt: str) -> TemplateBlock | None:
+    """Criteria and scores down, models across. Each cell is the mean over the model's responses."""
+    criteria, found = run.criteria.of(prompt), judged(run.points.of(prompt), run.judgements.of(prompt))
+    keys: dict[str, list[ResponseKey]] = {}
+    for response in run.responses.of(prompt):
+        keys.setdefault(response["model"], []).append(response_key(response))
+    models = [model for model in run.models if model in keys]
+    shown: list[MatrixRow] = []
+    group = None
+    for number, row in enumerate(criteria, 1):
+        if (row["block"], row["path"]) != group:
+            group = (row["block"], row["path"])
+            shown.append(MatrixRow(_group_words(row)))
+        cells = [_point_cell(keys[model], row, found) for model in models]
+        shown.append(
+            MatrixRow(f"{number}. {beginning(criterion_words(row), _LONGEST_CRITERION)}", cells, _criterion_notes(row))
+        )
+    shown += _score_rows(run, prompt, models)
+    if not shown:
+        return None
+    marks = {PARTIAL_SIGN: "judged in part", LABEL_SIGN: "by people's labels"}
+    used = {cell.mark for row in shown for cell in row.cells if cell}
+    legend = "".join(f"; {sign} {words}" for sign, words in marks.items() if any(sign in mark for mark in used))
+    return matrix(f"Criteria against models{legend}.", "Criterion", models, shown, POINT_ENDS)
+
+
+def _group_words(row: Mapping[str, Any]) -> str:
+    wanted = "Should not (1: avoided in full)" if row["block"] == SHOULD_NOT else "Should"
+    return wanted if is_unknown(row["path"]) else f"{wanted}, alternative {int(row['path']) + 1}"
+
+
+def _criterion_notes(row: Mapping[str, Any]) -> list[str]:
+    source = row["source"] and (
+        "a model found it in the ideal answer" if row["source"] == EXTRACTED else f"written as {row['source']}"
+    )
+    notes = (
+        "" if is_unknown(row["weight"]) or row["weight"] == 1 else f"weight {row['weight']:g}",
+        source,
+        row["fault"] and f"cannot be scored: {row['fault']}",
+        row["citation"] and f"source: {row['citation']}",
+    )
+    return [note for note in notes if note]
+
+
+def _point_cell(keys: Sequence[ResponseKey], criterion: StoredRow, found: JudgedPoints) -> Cell | None:
+    points = [point for key in keys if (point := found.points.get((key, criterion_key(criterion)))) is not None]
+    if not points:
+        return None
+    reasons = sorted({str(point["reason"]) for point in points if not is_unknown(point["reason"])})
+    mark = PARTIAL_SIGN if any(point["partial"] for point in points) else ""
+    mark += LABEL_SIGN if any(point["labelled"] for point in points) else ""
+    return Cell(mean(point["score"] for point in points), mark, f"unscored: {', '.join(reasons)}" if reasons else "")
+
+
+def _score_rows(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[MatrixRow]:
+    scores = [run.by_model.get((prompt, model), dict.fromkeys(_SCORE_PARTS)) for model in models]
+    known = [part for part in _SCORE_PARTS if any(not is_unknown(one[part]) for one in scores)]
+    shown = known if len(known) == len(_SCORE_PARTS) else known[:1]  # of one part alone, the score is that part
+    return [MatrixRow(_SCORE_PARTS[part], [Cell(one[part]) for one in scores]) for part in shown]
+
+
+def prompt_data(run: BlueprintRun, prompt: StoredRow, path: str) -> DataFile:
+    """Responses with their verdicts, as the page's script shows them."""
+    name = prompt["prompt"]
+    criteria, found = run.criteria.of(name), judged(run.points.of(name), run.judgements.of(name))
+    responses = _shown_responses(run.in_board_order(run.responses.of(name)))
+    cells = {response_key(row)[:-1]: row for row in run.cells.get(name, ())}
+    alike = _most_alike(run, name)
+    judges = sorted({row["judge"] for rows in found.judgements.values() for row in rows})
+    value = {
+        "criteria": [[criterion_words(row), row["block"] == SHOULD_NOT] for row in criteria],
+        "judges": [judge_words(judge) for judge in judges],
+        "responses": [
+            {
+                **_response(run, row, cells.get(response_key(row)[:-1], {})),
+                "alike": alike.get(response_key(row), ""),
+                "points": _verdicts(response_key(row), criteria, found, judges),
+            }
+            for row in responses
+        ],
+    }
+    return DataFile(path, value)
+
+
+def _shown_responses(responses: Sequence[StoredRow]) -> list[StoredRow]:
+    """All of them, or of many the first of each model, in their order."""
+    turns: dict[str, int] = {}
+    turn = []
+    for row in responses:
+        turns[row["model"]] = turns.get(row["model"], 0) + 1
+        turn.append(turns[row["model"]])
+    chosen = sorted(sorted(range(len(responses)), key=lambda at: (turn[at], at))[:MOST_RESPONSES])
+    return [responses[at] for at in chosen]
+
+
+def _response(run: BlueprintRun, row: StoredRow, cell: Mapping[str, Any]) -> dict[str, Any]:
+    status = "" if row["status"] in (None, "ok") else f"{row['status']}: {row['error'] or 'no text'}"
+    reasons = ", ".join(reason for reason, _ in pairs_of(cell.get("reasons")))
+    states = [
+        status,
+        "cut by the limit of tokens" if row["cut"] else "",
+        f"unscored: {reasons}" if cell and is_unknown(cell["hybrid"]) and reasons else "",
+    ]
+    turns = (
+        [[message["role"], cut_text(message["text"])] for message in row["transcript"] or ()] if (row["turns"] or 1) > 1 else []
+    )
+    return {
+        "label": run.label(row),
+        "model": row["model"],
+        "text": cut_text(row["text"]),
+        "turns": turns,
+        "states": [state for state in states if state],
+        "scores": [[words, cell[part]] for part, words in _SCORE_PARTS.items() if cell and not is_unknown(cell[part])],
+        "used": _used(row),
+    }
+
+
+def cut_text(text: Any) -> str:
+    """A text of a model; of a very long one its beginning, and how much there is."""
+    text = "" if is_unknown(text) else str(text)
+    return (
+        text
+        if len(text) <= _LONGEST_RESPONSE
+        else f"{text[:_LONGEST_RESPONSE]}… (the first {_LONGEST_RESPONSE:,} of {len(text):,} characters)"
+    )
+
+
+def _used(row: Mapping[str, Any]) -> str:
+    parts = [
+        f"served by {row['served_model']}" if row["served_model"] else "",
+        "" if is_unknown(row["completion_tokens"]) else counted(int(row["completion_tokens"]), "token"),
+        "" if is_unknown(row["latency_s"]) else f"{row['latency_s']:.1f} s",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _most_alike(run: BlueprintRun, prompt: str) -> dict[ResponseKey, str]:
+    """Of each response the one that it is most alike, with the cosine similarity."""
+    rows = run.similarities.of(prompt)
+    labels = {row["place"]: run.label(row) for row in rows}
+    found = {}
+    for row in rows:
+        others = [
+            (value, place)
+            for place, value in enumerate(row["to_others"] or ())
+            if place != row["place"] and place in labels and value is not None
+        ]
+        if others:
+            value, place = max(others)
+            found[response_key(row)] = f"{labels[place]} ({value:.2f})"
+    return found
+
+
+def _verdicts(key: ResponseKey, criteria: Sequence[StoredRow], found: JudgedPoints, judges: Sequence[str]) -> list[Any]:
+    """Of each criterion its score, what to know of it, and each judgement: judge, class, score, reason; null where nothing is known."""
+    verdicts: list[Any] = []
+    for row in criteria:
+        place = (key, criterion_key(row))
+        point, said = found.points.get(place), found.judgements.get(place, ())
+        if point is None and not said:
+            verdicts.append(None)
+            continue
+        state = "" if point is None else point_state(point, said)
+        explained = "" if point is None or is_unknown(point["explanation"]) else str(point["explanation"])
+        verdicts.append([point and point["score"], state, explained, [_judgement(one, judges) for one in said]])
+    return verdicts
+
+
+def point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[str, Any]]) -> str:
+    """Why a point is unscored, between which bounds it lies where verdicts are missing, or that people labelled it."""
+    if is_unknown(point["score"]):
+        return f"unscored: {point['reason'] or 'no reason was kept'}"
+    if point["labelled"]:
+        by_judges = "" if is_unknown(point["by_judges"]) else f", by judges {point['by_judges']:.2f}"
+        return f"labelled by people{by_judges}"
+    if not point["partial"]:
+        return ""
+    bounds = (
+        ""
+        if is_unknown(point["low"])
+        else f", between {point['low']:.2f} and {point['high']:.2f} whatever the missing would say"
+    )
+    return f"{judges_answered(point, judgements)}{bounds}"
+
+
+def _judgement(row: Mapping[str, Any], judges: Sequence[str]) -> list[Any]:
+    reply = "" if not is_unknown(row["class"]) else "\n\n".join(str(one) for one in row["raw"] or () if one)
+    told = [row["reflection"], row["error"], f"What the judge wrote: {reply}" if reply else ""]
+    again = ", asked twice" if (row["attempts"] or 1) > 1 else ""
+    draw = f", draw {row['judge_draw']}" if row["judge_draw"] else ""
+    said = "\n".join(cut_text(one) for one in told if one)
+    return [judges.index(row["judge"]), f"{class_words(row)}{again}{draw}", row["score"], said]
+
+
+def class_words(row: Mapping[str, Any]) -> str:
+    """The class of a judgement for people: `partially met`; or why there is none."""
+    if is_unknown(row["class"]):
+        return f"no verdict: {row['reason'] or 'no reason was kept'}"
+    return str(row["class"]).removeprefix("CLASS_").lower().replace("_", " ")

@@ -1,0 +1,145 @@
+"""What all pages of rubrics share: the blueprints, the run of each that is shown, the boards, and where pages lie."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
+from dtef_pipeline.rubric.results.blueprint_run import model_scores, shown_runs, snapshots_in_order
+from dtef_pipeline.rubric.tables import RUBRIC_BOARD
+from dtef_pipeline.site.content import Link
+from dtef_pipeline.site.paths import file_names, model_page
+from dtef_pipeline.text.beginning import beginning
+
+_ABOUT_COLUMNS = (
+    *("blueprint", "title", "description", "tags", "references", "path"),
+    *("n_prompts", "n_criteria", "n_errors"),
+)
+_LONGEST_PROMPT = 140
+_JUDGE_NAME = re.compile(r"([a-z-]+)\((.*)\)(?:\[scale:(\d+)\])?\Z")
+
+
+class RubricRows:
+    """The tables of rubrics. A table that is not there has no rows."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.rows = StoredRows(connection)
+        self.order = snapshots_in_order(self.rows)
+        self.scores = model_scores(self.rows)
+        """Of whole models, in all runs."""
+        self.runs = shown_runs(self.rows, self.scores, self.order)
+        """The snapshot of each blueprint that is shown: the latest with a score."""
+
+    @cached_property
+    def about(self) -> dict[str, StoredRow]:
+        """What is known of each blueprint that was read or run, by id."""
+        read = {str(row["blueprint"]): row for row in self.rows.rows("rubric_blueprints", _ABOUT_COLUMNS, {})}
+        return {name: read.get(name, dict.fromkeys(_ABOUT_COLUMNS)) for name in sorted({*read, *self.runs})}
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """The file name of each blueprint's page, without its ending."""
+        return file_names(self.about)
+
+    @cached_property
+    def _tag_files(self) -> dict[str, str]:
+        return file_names(self.tags)
+
+    @cached_property
+    def tags(self) -> dict[str, list[str]]:
+        """The blueprints of each tag."""
+        found: dict[str, list[str]] = {}
+        for blueprint, row in self.about.items():
+            for tag in row["tags"] or ():
+                found.setdefault(str(tag), []).append(blueprint)
+        return {tag: list(dict.fromkeys(found[tag])) for tag in sorted(found)}
+
+    def title(self, blueprint: str) -> str:
+        """What a blueprint is called: by its file, else its id."""
+        return str(self.about[blueprint]["title"] or blueprint)
+
+    def page(self, blueprint: str) -> str:
+        """The page of a blueprint."""
+        return f"rubric/blueprints/{self.files[blueprint]}.html"
+
+    def link(self, blueprint: str) -> Link:
+        """The title of a blueprint, which leads to its page."""
+        return Link(self.title(blueprint), self.page(blueprint))
+
+    def tag_link(self, tag: str) -> Link:
+        """A tag, which leads to its page."""
+        return Link(tag, f"rubric/tags/{self._tag_files[tag]}.html")
+
+    def model(self, name: str) -> Link | str:
+        """A model's name, which leads to its page where it is on the leaderboard."""
+        return Link(name, model_page(name)) if name in self._ranked_models else name
+
+    @cached_property
+    def _ranked_models(self) -> set[str]:
+        return set(self.cut("overall")["model"])
+
+    def cut(self, name: str) -> pd.DataFrame:
+        """The rows of one cut of the board: overall, tag, blueprint, prompt or criterion."""
+        return self._cuts.get(name, self._nothing)
+
+    def part_of(self, cut: str, value: str) -> pd.DataFrame:
+        """The rows of one tag or blueprint: those of the cut whose column of its name has the value."""
+        return (self._tags_of_board if cut == "tag" else self._blueprints_of_board).get(value, self._nothing)
+
+    @cached_property
+    def _tags_of_board(self) -> dict[Any, pd.DataFrame]:
+        return dict(list(self.cut("tag").groupby("tag")))
+
+    @cached_property
+    def _blueprints_of_board(self) -> dict[Any, pd.DataFrame]:
+        return dict(list(self.cut("blueprint").groupby("blueprint")))
+
+    @cached_property
+    def _cuts(self) -> dict[Any, pd.DataFrame]:
+        found = self.rows.frame("rubric_board")
+        return dict(list(found.groupby("cut"))) if len(found) else {}
+
+    @cached_property
+    def _nothing(self) -> pd.DataFrame:
+        return pd.DataFrame(columns=RUBRIC_BOARD.names)
+
+    @cached_property
+    def prompts(self) -> dict[tuple[str, str], tuple[int, str]]:
+        """Of each (blueprint, prompt) its number from 1 and its words."""
+        rows = self.rows.rows(
+            "rubric_prompts", ("blueprint", "prompt", "position", "messages"), {}, ("blueprint", "position", "prompt")
+        )
+        found: dict[tuple[str, str], tuple[int, str]] = {}
+        counts: dict[str, int] = {}
+        for row in rows:
+            counts[row["blueprint"]] = counts.get(row["blueprint"], 0) + 1
+            found[row["blueprint"], row["prompt"]] = (
+                counts[row["blueprint"]],
+                prompt_words(row["messages"]) or str(row["prompt"]),
+            )
+        return found
+
+    def prompt_page(self, blueprint: str, prompt: str) -> str:
+        """The place of a prompt on its blueprint's page."""
+        number = self.prompts.get((blueprint, prompt), (0, ""))[0]
+        return f"{self.page(blueprint)}#prompt-{number}" if number else self.page(blueprint)
+
+
+def prompt_words(messages: Sequence[Any] | None) -> str:
+    """The beginning of what the user says, in one line."""
+    texts = [message["text"] for message in messages or () if message["role"] == "user" and message["text"]]
+    return beginning(str(texts[0]), _LONGEST_PROMPT) if texts else ""
+
+
+def judge_words(judge: str) -> str:
+    """A judge for people: `gpt-4.1 (prompt-aware)` of `prompt-aware(gpt-4.1)`; of a pair both."""
+    if " x " in judge and all(_JUDGE_NAME.match(one) for one in judge.split(" x ")):
+        return " and ".join(map(judge_words, judge.split(" x ")))
+    found = _JUDGE_NAME.match(judge)
+    return f"{found[2]} ({found[1]}{f', {found[3]} classes' if found[3] else ''})" if found else judge

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import itertools
+import re
+from statistics import fmean
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.rubric.site.family_site import read
+from dtef_pipeline.site.content import Estimate
+from dtef_pipeline.tables import COMPARISONS
+from tests.made.read_page import ReadPage
+from tests.made.rubric_pages import RubricTables, made_tables
+from tests.made.rubric_site import rolled_up, site_of
+
+PAGE = "rubric/blueprints/health__topic-0.html"
+
+
+@pytest.fixture(scope="module")
+def made() -> RubricTables:
+    return made_tables()
+
+
+@pytest.fixture(scope="module")
+def site(made: RubricTables) -> dict[str, str]:
+    return site_of(rolled_up(made))
+
+
+def model_means(made: RubricTables) -> dict[str, float]:
+    rows = [row for row in made.tables()["rubric_scores"].to_pylist() if row["level"] == "model" and row["hybrid"] is not None]
+    names = {row["model"] for row in rows}
+    return {name: fmean(row["hybrid"] for row in rows if row["model"] == name) for name in names}
+
+
+def test_scores_are_means_over_blueprints_and_few_blueprints_have_no_rank(made: RubricTables) -> None:
+    view = read(rolled_up(made))
+    means = model_means(made)
+    assert {row.model: row.score.value for row in view.boards[0].rows} == pytest.approx(means)
+    best = max(means, key=lambda name: means[name])
+    assert view.verdict == (
+        f"No model is ranked yet, as that takes 10 blueprints; over 3 blueprints {best} has the highest mean, {means[best]:.3f}, of 4 models."
+    )
+    assert all("not ranked" in row.note for row in view.boards[0].rows)
+
+
+def compared(pairs: list[tuple[str, str, str]]) -> pa.Table:
+    rows = [
+        {"family": "rubric", "metric": "hybrid", "model": one, "other_model": other, "verdict": verdict, "p_adjusted": 0.01}
+        for one, other, verdict in pairs
+    ]
+    return pa.Table.from_pylist(rows, schema=COMPARISONS)
+
+
+def test_the_verdict_says_what_tests_tell_apart() -> None:
+    made = made_tables(10, 4, 1)
+    means = model_means(made)
+    first, second, third, last = sorted(means, key=lambda name: -means[name])
+    pairs = [(first, second, "undecided"), (first, third, "better"), (first, last, "better"), (second, last, "better")]
+    verdict = read(rolled_up({**made.tables(), "comparisons": compared(pairs)})).verdict
+    assert re.fullmatch(
+        rf"{first} meets the criteria best of 4 models: {means[first]:.3f}? \(0\.\d+ to 0\.\d+\); tests find it better than 2 of 3 others, "
+        rf"but not than {second}\.",
+        verdict.replace(f"{means[first]:.2f} ", f"{means[first]:.3f} "),
+    )
+    alone = [(first, other, "better") for other in (second, third, last)]
+    assert read(rolled_up({**made.tables(), "comparisons": compared(alone)})).verdict.endswith(
+        "better than each of the others."
+    )
+
+
+def test_each_prompt_is_an_item_with_the_place_that_shows_it(made: RubricTables, site: dict[str, str]) -> None:
+    scores = read(rolled_up(made)).item_scores
+    cells = [row for row in made.tables()["rubric_scores"].to_pylist() if row["level"] == "cell" and row["hybrid"] is not None]
+    found = dict(zip(zip(scores["model"], scores["item"], strict=True), scores["score"], strict=True))
+    assert found == pytest.approx({(row["model"], f"{row['blueprint']}/{row['prompt']}"): row["hybrid"] for row in cells})
+    for page in set(scores["page"]):
+        path, _, anchor = page.partition("#")
+        assert anchor in ReadPage(site[path]).anchors
+    assert scores["label"].str.startswith("Advice on topic-").all()
+
+
+def test_links_lead_somewhere_and_ids_are_unique(site: dict[str, str]) -> None:
+    read_pages = {path: ReadPage(text) for path, text in site.items() if path.endswith(".html")}
+    for path, page in read_pages.items():
+        ids = [one["id"] for _, one in page.elements if one.get("id")]
+        assert len(ids) == len(set(ids)), path
+        folder = path.split("/")[:-1]
+        for link in page.links:
+            target, _, anchor = link.partition("#")
+            steps = [*folder[: len(folder) - target.count("../")], *(one for one in target.split("/") if one != "..")]
+            file = "/".join(steps) if target else path
+            assert file in site, f"{path}: {link}"
+            assert not anchor or anchor in read_pages[file].anchors, f"{path}: {link}"
+
+
+def test_every_blueprint_and_tag_has_a_page(site: dict[str, str]) -> None:
+    for number in range(3):
+        assert f"rubric/blueprints/health__topic-{number}.html" in site
+    tag = ReadPage(site["rubric/tags/health.html"])
+    assert tag.text.count("Advice on topic-") == 3
+    assert "3 blueprints." in tag.text
+    assert "Mean score over the blueprints tagged health" in tag.text
+
+
+def test_a_tag_of_one_blueprint_has_no_board_of_its_own() -> None:
+    tag = ReadPage(site_of(rolled_up(made_tables(1)))["rubric/tags/health.html"]).text
+    assert "Mean score over" not in tag
+    assert "Advice on topic-0" in tag
+
+
+def test_equal_tables_in_another_order_give_equal_pages(made: RubricTables, site: dict[str, str]) -> None:
+    turned = {name: rows.take(list(range(len(rows)))[::-1]) if len(rows) else rows for name, rows in made.tables().items()}
+    assert site_of(rolled_up(turned)) == site
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        pytest.param(name, marks=() if name in ("rubric_blueprints", "rubric_judgements") else pytest.mark.thorough)
+        for name, rows in made_tables(1, 2, 1).tables().items()
+        if len(rows) and name != "rubric_scores"
+    ],
+)
+def test_without_a_table_the_rest_is_shown(gone: str) -> None:
+    tables = made_tables(1, 2, 1).tables()
+    site = site_of(rolled_up({name: rows for name, rows in tables.items() if name != gone}))
+    assert PAGE in site
+    assert "2 models" in ReadPage(site[PAGE]).text
+
+
+def test_without_any_table_there_is_nothing_and_no_error() -> None:
+    view = read(duckdb.connect())
+    assert view.boards == []
+    assert "not made yet" in view.verdict
+    assert list(view.pages()) == []
+    assert view.of_model("nobody")[0].is_empty
+    assert set(site_of(duckdb.connect())) >= {"index.html", "method.html"}
+
+
+def test_one_model_and_two_variants_of_one_name() -> None:
+    site = site_of(rolled_up(made_tables(1, 1, 1, temperatures=(0.0, 0.7))))
+    page = ReadPage(site[PAGE]).text
+    assert "openai/model-0, the only model, scores" in page
+    assert "2 responses, side by side" in page
+    assert sum(path.startswith("models/openai") for path in site) == 1
+
+
+def test_a_model_stands_beside_the_others(made: RubricTables) -> None:
+    sections = {one.id: one for one in read(rolled_up(made)).of_model("openai/model-1")}
+    rows = [row for row in made.tables()["rubric_scores"].to_pylist() if row["level"] == "model"]
+    leads = {}
+    for blueprint, own in itertools.groupby(rows, key=lambda row: row["blueprint"]):
+        scores = {row["model"]: row["hybrid"] for row in own}
+        leads[f"Advice on {blueprint.split('__')[1]}"] = scores.pop("openai/model-1") - fmean(scores.values())
+    table: Any = sections["blueprints"].blocks[0]
+    assert {row["part"].text: row["lead"] for row in table.rows} == pytest.approx(leads)
+    assert [row["lead"] for row in table.rows] == pytest.approx(sorted(leads.values(), reverse=True))
+    best = max(leads, key=lambda name: leads[name])
+    assert sections["blueprints"].answer.startswith(f"Best beside others: {best} ({leads[best]:+.3f})")
+
+
+def test_the_worst_criteria_show_the_response_that_met_them_least(made: RubricTables) -> None:
+    (part,) = next(one for one in read(rolled_up(made)).of_model("openai/model-1") if one.id == "worst").blocks
+    items = part.values["items"]  # type: ignore[union-attr]
+    assert 1 <= len(items) <= 5
+    gaps = [one["score"] - one["others"] for one in items]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] < 0
+    points = made.rows["rubric_points"]
+    responses = {(row["blueprint"], row["prompt"], row["model"]): row["text"] for row in made.rows["rubric_responses"]}
+    words = {
+        (row["prompt"], row["block"], row["path"], row["position"]): row.get("text") for row in made.rows["rubric_criteria"]
+    }
+    for one in items:
+        title, number = one["link"].text.removeprefix("Advice on ").split(", prompt ")
+        key = (f"health__{title}", f"prompt-{int(number) - 1}")
+        same = [
+            row
+            for row in points
+            if (row["blueprint"], row["prompt"]) == key
+            and words[row["prompt"], row["block"], row["path"], row["position"]] == one["criterion"]
+            and row["score"] is not None
+        ]
+        scores = {row["model"]: row["score"] for row in same}
+        assert one["score"] == scores.pop("openai/model-1")
+        assert one["others"] == pytest.approx(fmean(scores.values()))
+        assert one["text"] == responses[(*key, "openai/model-1")]
+        assert len(one["verdicts"]) == 2
+
+
+def test_an_estimate_keeps_the_interval_of_the_board() -> None:
+    connection = rolled_up(made_tables(6, 2, 1))
+    own = connection.execute("SELECT model, score, low, high FROM rubric_board WHERE cut = 'overall'").fetchall()
+    assert {row.model: row.score for row in read(connection).boards[0].rows} == {name: Estimate(*ends) for name, *ends in own}
+    assert all(low is not None for _, _, low, _ in own)

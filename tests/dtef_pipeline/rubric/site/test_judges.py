@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.rubric.rolled_up import champions
+from dtef_pipeline.rubric.site.judges import data_sections, judge_sections
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
+from dtef_pipeline.site.content import Estimate, Section, shown_columns
+from tests.made.rubric_pages import connected, made_tables
+
+
+def sections(**tables: pd.DataFrame) -> dict[str, Section]:
+    rows = RubricRows(connected({name: pa.Table.from_pandas(frame) for name, frame in tables.items()}))
+    return {one.id: one for one in judge_sections(rows)}
+
+
+def rows_of(section: Section, at: int = 0) -> list[dict[str, Any]]:
+    return list(section.blocks[at].rows)  # type: ignore[union-attr]
+
+
+def grades(**by_model: list[float]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"blueprint": f"b{at}", "snapshot": "s", "analyst": "a", "model": model, "dimension": "clarity", "grade": grade}
+            for model, own in by_model.items()
+            for at, grade in enumerate(own)
+        ]
+    )
+
+
+def test_the_champion_and_the_next_best_are_shown() -> None:
+    found = champions(grades(x=[8.0, 8.0, 9.0, 9.0, 8.0], y=[7.0] * 5, z=[9.9] * 4), ["s"])
+    section = sections(rubric_champions=found)["champions"]
+    (row,) = rows_of(section)
+    assert (row["dimension"], row["model"], row["mean"], row["second"], row["second_mean"]) == ("clarity", "x", 8.4, "y", 7.0)
+    assert section.answer == "x is champion of 1 of 1 dimension."
+
+
+def test_a_dimension_without_a_champion_says_why() -> None:
+    (row,) = rows_of(sections(rubric_champions=champions(grades(z=[9.0] * 4), ["s"]))["champions"])
+    assert row["model"] is None
+    assert row["reason"].startswith("z, the best, is graded in 4")
+
+
+def agreement() -> pd.DataFrame:
+    cuts = (("blueprint", "b1", 0.5), ("overall", "all", 0.7), ("criterion", "should_not", 0.9))
+    return pd.DataFrame(
+        [
+            {
+                "cut": cut,
+                "value": value,
+                "alpha": alpha,
+                "low": alpha - 0.1,
+                "high": alpha + 0.05,
+                "reading": "tentative",
+                "reason": "",
+            }
+            for cut, value, alpha in cuts
+        ]
+    )
+
+
+def test_agreement_is_shown_overall_first_in_words() -> None:
+    section = sections(rubric_agreement=agreement())["agreement"]
+    assert [row["value"] for row in rows_of(section)] == ["all", "should not", "b1"]
+    assert section.answer == "Judges agree with alpha 0.700 (0.600 to 0.750): tentative."
+    assert rows_of(section)[0]["alpha"] == Estimate(0.7, 0.7 - 0.1, 0.75)
+
+
+def test_cuts_tell_their_scale_only_where_there_are_several() -> None:
+    two = pd.concat([agreement().assign(scale=5), agreement().assign(scale=10)])
+    section = sections(rubric_agreement=two)["agreement"]
+    assert "on 5 classes" in section.answer
+    assert "on 10 classes" in section.answer
+    assert "scale" in [one.name for one in shown_columns(section.blocks[0])]  # type: ignore[arg-type]
+    alone = sections(rubric_agreement=agreement().assign(scale=10))["agreement"]
+    assert "scale" not in [one.name for one in shown_columns(alone.blocks[0])]  # type: ignore[arg-type]
+    assert "classes" not in alone.answer
+
+
+def test_judges_that_favour_their_maker_are_named() -> None:
+    usual = {"low": 0.1, "high": 0.3, "p_adjusted": 0.01, "n": 9, "n_prompts": 5, "reason": ""}
+    found = pd.DataFrame(
+        [
+            {**usual, "judge": "all", "model": "all", "maker": None, "gamma": 0.15, "flagged": False},
+            {**usual, "judge": "standard(j)", "model": "m", "maker": "OpenAI", "gamma": 0.2, "flagged": True},
+        ]
+    )
+    section = sections(rubric_self_preference=found)["self-preference"]
+    assert section.answer == "All judges together: +0.150 (+0.100 to +0.300). j (standard) favours OpenAI."
+    none = found.assign(flagged=False)
+    assert sections(rubric_self_preference=none)["self-preference"].answer.endswith(
+        "No judge is found to favour models of its maker."
+    )
+    assert sections(rubric_self_preference=found.assign(gamma=float("nan")))["self-preference"].is_empty
+
+
+def test_labels_of_people_say_how_far_they_move_scores() -> None:
+    usual = {"corrected_low": 0.4, "corrected_high": 0.6, "n_prompts_labelled": 12, "reason": ""}
+    corrected = pd.DataFrame(
+        [
+            {**usual, "blueprint": None, "model": "m", "judged": 0.5, "corrected": 0.52},
+            {**usual, "blueprint": None, "model": "n", "judged": 0.6, "corrected": 0.5},
+            {**usual, "blueprint": "b", "model": "m", "judged": 0.6, "corrected": 0.9},
+        ]
+    )
+    section = sections(rubric_corrected=corrected)["labels"]
+    assert section.answer == "People's labels on 12 prompts move scores by -0.040 on average, at most -0.100."
+    assert [row["model"] for row in rows_of(section)] == ["m", "n"]
+
+
+def test_without_tables_nothing_is_shown() -> None:
+    assert all(section.is_empty for section in sections().values())
+
+
+def test_judges_are_named_for_people() -> None:
+    assert judge_words("prompt-aware(gpt-4.1)") == "gpt-4.1 (prompt-aware)"
+    assert judge_words("holistic(a/b(c))[scale:10]") == "a/b(c) (holistic, 10 classes)"
+    assert judge_words("standard(a) x standard(b)") == "a (standard) and b (standard)"
+    assert judge_words("people") == "people"
+
+
+def test_what_was_read_and_the_judges_used_are_counted() -> None:
+    judges = [
+        {"judge": "standard(a)", "n": 10, "n_scored": 9, "unreadable": 0.1, "n_failed": 0},
+        {"judge": "standard(b)", "n": 10, "n_scored": 10, "unreadable": 0.0, "n_failed": 0},
+    ]
+    made = made_tables(2, 2, 3)
+    made.extra["rubric_judges"] = pd.DataFrame(judges)
+    made.rows["rubric_findings"][0]["level"] = "error"
+    for name in ("rubric_responses", "rubric_runs"):
+        made.rows[name][:] = [row for row in made.rows[name] if row["blueprint"] == "health__topic-0"]
+    findings, used = data_sections(RubricRows(connected(made.tables())))
+    assert findings.answer == "2 blueprints read with 6 prompts; 1 had errors, whose parts were set aside; 1 were not run."
+    assert [row["level"] for row in rows_of(findings)] == ["error", "warning", "info", "info"]
+    assert used.answer == "2 judges gave 19 verdicts; least readable is a (standard), 10.0% of replies without a class."

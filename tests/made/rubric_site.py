@@ -1,0 +1,45 @@
+"""The site of made tables of rubrics."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from dtef_pipeline.rubric.board import rubric_board
+from dtef_pipeline.rubric.runs_compared import comparisons_table
+from dtef_pipeline.rubric.site.family_site import RUBRIC_SITE
+from dtef_pipeline.site.build import site_files
+from dtef_pipeline.site.marks import SCRIPT_MARK
+from tests.made.rubric_pages import RubricTables, connected
+
+
+def rolled_up(made: RubricTables | Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
+    """The tables with the boards that follow from them."""
+    tables = dict(made.tables() if isinstance(made, RubricTables) else made)
+    connection = connected(tables)
+    if {"rubric_scores", "rubric_blueprints", "rubric_runs", "rubric_points"} <= set(tables):
+        boards = {"rubric_board": rubric_board(connection), "comparisons": comparisons_table(connection)}
+        for name, rows in boards.items():
+            if name not in tables:
+                connection.register(name, rows)
+    return connection
+
+
+def site_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """Every page and data file, without what all sites share."""
+    files = site_files(connection, [RUBRIC_SITE], {"rubric": ()}, "made for a test")
+    return {path: text for path, text in files if not path.startswith("static/")}
+
+
+def data_of(script: str) -> Any:
+    """What a data file holds."""
+    found = re.fullmatch(rf'{re.escape(SCRIPT_MARK)}dtef\.receive\("([^"]+)","([A-Za-z0-9+/=]+)"\);\n', script)
+    assert found
+    return json.loads(gzip.decompress(base64.b64decode(found[2])))
