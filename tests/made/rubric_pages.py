@@ -1,9 +1,8 @@
-"""Tables of the rubric family as a run would leave them, and the pages that are made of them, for tests and for looking at."""
+"""Tables of the rubric family as a run would leave them."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -14,7 +13,6 @@ import pyarrow as pa
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.aggregate import prompt_parts, scores
 from dtef_pipeline.rubric.coverage import coverage
-from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES
 
@@ -336,14 +334,3 @@ def connected(tables: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:
     for name, rows in tables.items():
         connection.register(name, rows)
     return connection
-
-
-def pages_of(made: RubricTables, **options: Any) -> dict[str, str]:
-    return dict(rubric_pages(connected(made.tables()), **options))
-
-
-def written_pages(folder: Path, made: RubricTables, **options: Any) -> Path:
-    """The folder with the pages as files."""
-    for name, page in pages_of(made, **options).items():
-        (folder / name).write_text(page, encoding="utf-8")
-    return folder

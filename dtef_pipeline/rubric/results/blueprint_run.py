@@ -77,8 +77,6 @@ _ABOUT_WANTED = (
     "n_criteria",
     "n_ideals",
 )
-_OVERHEAD_OF_A_VERDICT, _OVERHEAD_OF_A_POINT = 200, 300
-"""Bytes of markup around each, roughly."""
 
 ResponseKey = tuple[Any, ...]
 """Model, variant, temperature, place of the system prompt, draw."""
@@ -103,8 +101,6 @@ class BlueprintRun:
     scores: Sequence[StoredRow]
     has_several: frozenset[str]
     """Those of temperature, system_index and draw that differ between its responses."""
-    size: int
-    """Bytes that its prompts will take on a page, roughly."""
 
     def label(self, row: Mapping[str, Any], *, draw: bool = True) -> str:
         """The name of a response's variant: `gpt-4o[temp:0.5][sp_idx:1]`, each where it tells some apart."""
@@ -214,10 +210,6 @@ def read_run(rows: StoredRows, blueprint: str, snapshot: str | None) -> Blueprin
         similarities=ByPrompt(rows.table("rubric_similarities", _SIMILARITY_WANTED, of_run, ("prompt", "place"))),
         scores=rows.rows("rubric_scores", _SCORE_WANTED, of_run, ("level", *key)),
         has_several=frozenset(name for name in varying if len(set(responses[name].to_pylist())) > 1),
-        size=responses.nbytes
-        + judgements.nbytes
-        + _OVERHEAD_OF_A_VERDICT * len(judgements)
-        + _OVERHEAD_OF_A_POINT * len(points),
     )
 
 
@@ -252,13 +244,12 @@ def snapshots_in_order(rows: StoredRows) -> list[str]:
     return in_order(times)
 
 
-def model_scores(rows: StoredRows, snapshot: str | None = None) -> pd.DataFrame:
-    """The rows of scores of whole models; of one snapshot alone where it is given."""
-    where = {"level": MODEL_LEVEL, **({"snapshot": snapshot} if snapshot is not None else {})}
-    return rows.frame("rubric_scores", where)
+def model_scores(rows: StoredRows) -> pd.DataFrame:
+    """The rows of scores of whole models."""
+    return rows.frame("rubric_scores", {"level": MODEL_LEVEL})
 
 
-def shown_runs(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str], snapshot: str | None = None) -> dict[str, str]:
+def shown_runs(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str]) -> dict[str, str]:
     """The snapshot of each blueprint that is shown: its latest with a score, else its latest; blueprints without a run are not in it."""
     runs: dict[str, list[str]] = {}
     for name in ("rubric_responses", "rubric_runs"):
@@ -266,9 +257,6 @@ def shown_runs(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str], sna
             found = rows.rows(f"(SELECT DISTINCT blueprint, snapshot FROM {name})", ["blueprint", "snapshot"], {})
             for row in found:
                 runs.setdefault(str(row["blueprint"]), []).append(str(row["snapshot"]))
-    if snapshot is not None:
-        scored = set(scores["blueprint"]) if len(scores) else set()
-        return dict.fromkeys(sorted({*scored, *(name for name, own in runs.items() if snapshot in own)}), snapshot)
     latest = {name: among(order, own)[-1] for name, own in runs.items()}
     if len(scores):
         pairs = latest_runs(scores, order)

@@ -138,16 +138,6 @@ def test_a_model_at_several_temperatures_costs_one_row_and_its_variants_are_show
     assert "openai/a" not in ok("costs", "--family", "rubric")
 
 
-def test_report_of_rubrics_has_a_folder_of_its_own_by_default(
-    house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert "rubric_report/index.html" in ok("report", "--family", "rubric")
-    (tmp_path / "page.html").write_text("", encoding="utf-8")
-    assert "it is a file" in refused("report", "--family", "rubric", "--out", "page.html")
-    assert "is a directory" in refused("report", "--out", tmp_path)
-
-
 def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blueprint(house: Warehouse) -> None:
     shown = ok("drift", "--family", "rubric")
     assert "too early: 2 of 6 snapshots" in shown

@@ -44,8 +44,6 @@ class Demo(NamedTuple):
     shown: dict[str, str]
     """What commands print for people, by the page that shows it."""
     preferred: list[dict[str, Any]]
-    page: str
-    """The index of the report."""
 
 
 @pytest.fixture(scope="module")
@@ -65,17 +63,16 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
             query("SELECT * FROM rubric_points WHERE partial OR score IS NULL"),
             strict(ok("responses", "--json")),
             printed(patch),
-            *voted(folder),
+            voted(),
         )
 
 
-def voted(folder: Path) -> tuple[list[dict[str, Any]], str]:
+def voted() -> list[dict[str, Any]]:
     ok("preference", "pairs", "--family", "rubric", "--only", "demo-*", "--per-item", "3")
     ok("import", "votes", ROOT / "data" / "stored_votes.jsonl")
     ok("preference", "board", "--refresh")
-    ok("report", "--family", "rubric", "--out", folder / "report")
-    board = strict(ok("preference", "board", "--json"))
-    return board, (folder / "report" / "index.html").read_text(encoding="utf-8")
+    board: list[dict[str, Any]] = strict(ok("preference", "board", "--json"))
+    return board
 
 
 def printed(patch: pytest.MonkeyPatch) -> dict[str, str]:
@@ -156,16 +153,4 @@ def test_the_shipped_votes_are_on_the_pairs_of_the_demo_and_say_that_cobalt_is_l
     assert [(row["rank"], row["player"].partition("[")[0]) for row in demo.preferred] == list(enumerate(CANDIDATES_OF_DEMO, 1))
     assert all(row["low"] < row["beta"] < row["high"] for row in demo.preferred)
     assert demo.preferred[2]["high"] < demo.preferred[0]["low"]
-
-
-def test_the_page_of_the_rubrics_has_a_chapter_on_the_votes(demo: Demo) -> None:
-    chapter = demo.page.partition('<section id="preference"')[2].partition("</section>")[0]
-    said = (
-        "128 votes of 8 reviewers",
-        "1 voided vote",
-        "30 pairs of responses, 30 with a vote",
-        "Who met whom",
-        "demo-letters</bdi>, people",
-    )
-    assert [one for one in said if one not in chapter] == []
     assert "128 votes of eight reviewers" in (ROOT / "Makefile").read_text(encoding="utf-8")

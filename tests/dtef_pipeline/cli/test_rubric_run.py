@@ -1,4 +1,4 @@
-"""`dtef rubric add`, `run`, `judge`, `board` and `report`: blueprints from their files to the pages, against a real server."""
+"""`dtef rubric add`, `run`, `judge` and `board`: blueprints from their files to the board, against a real server."""
 
 from __future__ import annotations
 
@@ -102,10 +102,6 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     assert second["score"] == pytest.approx((0 + 0.75 + 0) / 3)
     shown = ok("rubric", "board")
     assert "not ranked: a score in 1 blueprint, at least 10 are needed" in shown
-
-    written = ok("report", "--family", "rubric", "--out", folder / "pages")
-    assert "(2 pages)" in written or "(3 pages)" in written
-    assert "Greetings" in (folder / "pages" / "index.html").read_text(encoding="utf-8")
 
     # Other judges judge what is stored, and no candidate is asked.
     before = sum(call.body["model"].startswith("cand") for call in server.calls)
