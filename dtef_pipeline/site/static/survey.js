@@ -43,7 +43,7 @@ document.addEventListener("DOMContentLoaded", () => {
       make("div", {class: "tools", hidden: true}, said.some((one) => one.reference) ? make("button", {type: "button", "data-references": true, "aria-pressed": "false"}, "Show baselines") : null),
       make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": "Predicted beside observed"}, make("table", {},
         make("caption", {}, (facts ? facts + "." : "") + (circular ? " The question defines this segment: the pair is on no board." : "")),
-        make("thead", {}, make("tr", {}, ...["", "Score", ...options].map((text, at) => make("th", {scope: "col", class: at ? "score" : "text"}, text)))),
+        make("thead", {}, make("tr", {}, ...["Answer of", "Score", ...options].map((text, at) => make("th", {scope: "col", class: at ? "score" : "text"}, text)))),
         make("tbody", {}, first, ...body))));
     dtef.setUp(box);
     return box;
@@ -52,11 +52,11 @@ document.addEventListener("DOMContentLoaded", () => {
   function texts(shared, held, q, way) {
     const said = (held.said[q] || []).filter(([at]) => shared.series[at][1] === way), prompts = [...new Set(said.map((one) => one[1]))];
     if (!said.length) return [];
-    const block = (text) => make("div", {class: "said"}, text || "(empty)");
+    const block = (text, label) => make("div", {class: "said", tabindex: "0", role: "group", "aria-label": label}, text || "(empty)");
     const written = said.map(([at, , words, status, reason, snapshot, draw]) => make("div", {}, make("h4", {}, make("bdi", {}, shared.series[at][0])),
-      make("p", {class: "soft"}, [status === "ok" ? "" : status.replace("_", " "), reason, `snapshot ${snapshot}`, draw ? `draw ${draw + 1}` : ""].filter(Boolean).join(" · ")), block(words)));
+      make("p", {class: "soft"}, [status === "ok" ? "" : status.replace("_", " "), reason, `snapshot ${snapshot}`, draw ? `draw ${draw + 1}` : ""].filter(Boolean).join(" · ")), block(words, "Response of " + shared.series[at][0])));
     return [make("h3", {}, "What models were shown and what they wrote"),
-      ...prompts.map((at) => make("details", {}, make("summary", {}, "Prompt"), block(held.prompts[at]))), make("div", {class: "side-by-side"}, ...written)];
+      ...prompts.map((at) => make("details", {}, make("summary", {}, "Prompt"), block(held.prompts[at], "Prompt"))), make("div", {class: "side-by-side"}, ...written)];
   }
 
   async function start(box) {
