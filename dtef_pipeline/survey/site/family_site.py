@@ -19,7 +19,7 @@ from dtef_pipeline.survey.site.leaderboards import ranked_boards, verdict
 from dtef_pipeline.survey.site.lists import lists
 from dtef_pipeline.survey.site.means import Means
 from dtef_pipeline.survey.site.method import method
-from dtef_pipeline.survey.site.model_sections import ModelSections
+from dtef_pipeline.survey.site.model_sections import SurveyModelSections
 from dtef_pipeline.survey.site.pair_pages import PairPages
 from dtef_pipeline.survey.site.pair_store import store_pairs
 from dtef_pipeline.survey.site.sections import sections
@@ -48,7 +48,7 @@ def _with_pairs(contents: SurveyContents, view: FamilyView) -> FamilyView:
     """The view with pages of segments and questions, and all that is made of single pairs."""
     series = store_pairs(contents)
     means = Means(contents, series)
-    models = ModelSections(contents, means, series)
+    models = SurveyModelSections(contents, means, series)
     sample = sample_pairs(contents)
     texts = load_texts(contents, [*sample.places, *models.places])
     pairs = PairPages(contents, series, sample, texts)

@@ -55,7 +55,7 @@ class Worst(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ModelSections:
+class SurveyModelSections:
     """The sections of each model, by its name."""
 
     contents: SurveyContents
