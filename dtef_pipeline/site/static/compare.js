@@ -21,7 +21,7 @@ document.addEventListener("DOMContentLoaded", () => {
       }
       return [];
     });
-    if (!rows.length) return make("p", {class: "soft"}, "These two were not compared: they share too few items.");
+    if (!rows.length) return make("p", {class: "soft"}, "The difference of these two is not tested.");
     const words = (ends, verdict, way) => {
       const interval = ends && ends[1] !== null ? ` (${number(ends[1], true)} to ${number(ends[2], true)})` : "";
       return `${way ? way + ": " : ""}${a} is ${verdict === "not told apart" ? "not told apart from" : verdict + " than"} ${b}: ${number(ends && ends[0], true)}${interval}`;
