@@ -126,8 +126,8 @@ def _says_strength(metric: str, rows: pd.DataFrame) -> bool:
 def _against_baselines(scenarios: Sequence[ScenarioResults], name: str) -> Section:
     rows = [row for found in scenarios for row in _differences(found, name)]
     words = [row["verdict"] for row in rows]
-    answer = f"Beyond chance it beats {words.count('better')} of {counted(len(rows), 'baseline')} and loses to {words.count('worse')}"
-    untested = words.count("not tested")
+    wins, losses, untested = (words.count(one) for one in ("better", "worse", "not tested"))
+    answer = f"Of {counted(len(rows), 'comparison')} with baselines it wins {wins} and loses {losses} beyond chance"
     answer += f"; {untested} cannot be tested, for want of seeds." if untested else "."
     how = "Mean difference of rewards on the games that both played, with its 95% interval by seeds, which the luck of the deal does not widen."
     return Section(
