@@ -88,6 +88,7 @@ def read_games(connection: duckdb.DuckDBPyConnection, known: KnownGames = _NOTHI
         [_scenarios(scenarios, boards, known), _personas(scenarios), *_strategies(scenarios)],
         ModelSections(scenarios, listed),
         _item_scores(scenarios),
+        item_note="An item is a game: a seed, seen from one seat, against one opponent. Rewards have the unit of their scenario.",
         pages=lambda: _pages(scenarios, boards, listed, known),
         data=[_episode_counts(scenarios), _unplayed(scenarios), _without_value(scenarios)],
         method=[*_GAME_METHOD, *_metric_words()],
@@ -110,8 +111,8 @@ GAMES_SITE = FamilySite(
     "persona_results",
     read_games,
     GAMES_WATCHED,
-    GAMES_PAIRED.metrics,
-    ("strategy_values",),
+    metrics=GAMES_PAIRED.metrics,
+    shown_too=("strategy_values",),
 )
 
 
