@@ -155,30 +155,21 @@ def form_section(found: ScenarioResults) -> Section:
 
 
 def opponents_section(found: ScenarioResults) -> Section:
-    """The mean reward of each player against each opponent, shaded by its distance from 0."""
+    """The mean reward of each player against each opponent."""
     met = found.matchups[found.matchups["mean"].notna()]
     if not len(met):
         return Section("opponents", "Against each opponent", [])
     opponents = sorted(met["opponent"].unique(), key=lambda name: (not name.startswith("baseline/"), name))
+    cells: dict[str, dict[str, Any]] = {}
+    for row in table_rows(met):
+        cells.setdefault(row["player"], {})[row["opponent"]] = mean_of(row)
+    rows = [{"player": name, **cells[name]} for name in found.of_metric()["player"] if name in cells]
+    columns = [Column("player", "Player"), *(Column(one, found.labels.opponent(one), "signed", heat=True) for one in opponents)]
     most = float(met["mean"].abs().max()) or 1.0
-    cells = {
-        (key, row["opponent"]): {"value": mean_of(row), "heat": round(abs(row["mean"]) / most, 2), "is_low": row["mean"] < 0}
-        for key, row in zip(player_keys(met), table_rows(met), strict=True)
-    }
-    players = found.of_metric()
-    rows = [
-        {"head": name, "cells": [cells.get((key, one)) for one in opponents]}
-        for name, key in zip(players["player"], player_keys(players), strict=True)
-    ]
-    values = {
-        "caption": f"Mean reward of the player of a row against the opponent of a column{_in_unit(found.unit)}",
-        "columns": [found.labels.opponent(one) for one in opponents],
-        "rows": [row for row in rows if any(row["cells"])],
-    }
-    how = "Over the same deals in all seats. Cells are shaded by their distance from 0: blue above, brown below."
-    return Section(
-        "opponents", "Against each opponent", [TemplateBlock("games/matrix.html.j2", values)], _extremes(found, met), how
-    )
+    caption = f"Mean reward of the player of a row against the opponent of a column{_in_unit(found.unit)}"
+    how = "Over the same deals in all seats. The darker a cell, the better for the player of its row."
+    table = Table(caption, columns, rows, shades=(-most, most))
+    return Section("opponents", "Against each opponent", [table], _extremes(found, met), how)
 
 
 def _extremes(found: ScenarioResults, met: pd.DataFrame) -> str:

@@ -203,12 +203,14 @@ def test_scores_of_games_are_there_for_every_two_models(view: FamilyView, league
     assert "Kuhn (poker), seed 1, seat A, against nash, reward in chips" in set(own["label"])
 
 
-def test_a_scenario_page_has_opponents_metrics_form_and_rules(view: FamilyView) -> None:
+def test_a_scenario_page_has_opponents_metrics_form_and_rules(view: FamilyView, league: Tables) -> None:
     page = page_of(view)
-    matrix = section_of(page.sections, "opponents").blocks[0]
-    assert isinstance(matrix, TemplateBlock)
-    assert "nash (baseline)" in matrix.values["columns"]
-    assert {row["head"] for row in matrix.values["rows"]} >= {"steady", "<b>hostile</b>", "always-bet (baseline)"}
+    matrix = table_of(section_of(page.sections, "opponents"))
+    assert "nash (baseline)" in [one.title for one in matrix.columns]
+    rows = {row["player"]: row for row in matrix.rows}
+    assert rows.keys() >= {"steady", "<b>hostile</b>", "always-bet (baseline)"}
+    against_nash = [reward for item, reward in rewards_by_hand(league, HOSTILE.name).items() if item.endswith("/baseline/nash")]
+    assert rows["<b>hostile</b>"]["baseline/nash"].value == pytest.approx(np.mean(against_nash))
     folds = [one.title for one in section_of(page.sections, "metrics").blocks]  # type: ignore[union-attr]
     assert folds[0] == "Efficacy"
     assert {"Risk", "Safety"} <= set(folds)
