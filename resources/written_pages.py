@@ -90,14 +90,6 @@ def foreign_pages(fs: pafs.FileSystem, folder: str) -> Callable[[str], bool]:
     return is_foreign
 
 
-def remove_pages(fs: pafs.FileSystem, folder: str) -> list[str]:
-    """Remove all pages of a folder that were written here, and the list of them; the names of the pages."""
-    listed = _listed(fs, folder)
-    if listed:
-        fs.delete_file(f"{folder}/{PAGES_LIST}")
-    return _remove(fs, folder, listed)
-
-
 def _remove(fs: pafs.FileSystem, folder: str, listed: Mapping[str, str]) -> list[str]:
     removed = [name for name, found in listed.items() if _hash_of(fs, f"{folder}/{name}") == found]
     for name in removed:

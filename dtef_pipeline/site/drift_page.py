@@ -12,6 +12,7 @@ from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.drift.verdict_text import (
     NEWS,
     about_words,
+    beside_judges,
     by_verdict,
     change_words,
     grouped_reasons,
@@ -113,7 +114,11 @@ def verdict_table(contents: SiteContents, family: ShownFamily, rows: Sequence[Ma
 
 
 def _verdict_row(contents: SiteContents, row: Mapping[str, Any], subject: Subject) -> dict[str, Any]:
-    changes = [*about_words(row), *(change_words(change, subject) for change in row["changes"] or [])]
+    changes = [
+        *about_words(row),
+        *filter(None, [beside_judges(row)]),
+        *(change_words(change, subject) for change in row["changes"] or []),
+    ]
     if row["verdict"] in NEWS and row["moved"]:
         changes.append(f"{subject.keys.noun}s that moved most: {moved_words(row['moved'])}")
     return {

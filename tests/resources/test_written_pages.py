@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyarrow.fs import LocalFileSystem
 
-from dtef_pipeline.report.page import build_report
-from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, remove_pages, write_pages
+from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, write_pages
 
 
 def put(path: str, content: bytes) -> None:
@@ -66,18 +67,26 @@ def test_a_list_that_is_none_of_ours_removes_nothing(text: str, tmp_path: Path) 
     assert names(folder) == {"index.html", "a.html"}
 
 
-def test_all_pages_and_their_list_can_be_removed(tmp_path: Path) -> None:
-    write(tmp_path, "index.html", "a.html")
-    (tmp_path / "b.html").write_text("someone else's", encoding="utf-8")
-    assert remove_pages(LocalFileSystem(), str(tmp_path)) == ["index.html", "a.html"]
-    assert [path.name for path in tmp_path.iterdir()] == ["b.html"]
-    assert remove_pages(LocalFileSystem(), str(tmp_path)) == []
-
-
 def test_a_page_is_known_by_the_list_or_by_its_mark_and_any_other_file_is_foreign(tmp_path: Path) -> None:
     write(tmp_path, "listed.html")
-    (tmp_path / "marked.html").write_text(build_report("<title>" * 5_000, "", []), encoding="utf-8")
+    (tmp_path / "marked.html").write_text(f"<title>{'<title>' * 5_000}{PAGE_MARK}", encoding="utf-8")
     (tmp_path / "index.html").write_text("<!doctype html><title>Someone else's</title>", encoding="utf-8")
     (tmp_path / "folder.html").mkdir()
     is_foreign = foreign_pages(LocalFileSystem(), str(tmp_path))
     assert [is_foreign(f"{name}.html") for name in ("listed", "marked", "none", "index", "folder")] == [False] * 3 + [True] * 2
+    (tmp_path / "own.js").write_text(f"{SCRIPT_MARK}dtef.receive()", encoding="utf-8")
+    (tmp_path / "other.js").write_text("alert(1)", encoding="utf-8")
+    assert [is_foreign(name) for name in ("own.js", "other.js")] == [False, True]
+
+
+def test_pages_in_folders_go_with_the_others_and_no_path_leads_out(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    (folder / "models").mkdir(parents=True)
+    (tmp_path / "kept.html").write_text("kept", encoding="utf-8")
+    write(folder, "index.html", "models/a.html")
+    assert write(folder, "index.html").removed == ["models/a.html"]
+    assert not (folder / "models" / "a.html").exists()
+    listed = {f"{way}kept.html": hashlib.sha256(b"kept").hexdigest() for way in ("../", "models/../../", "/", "./../")}
+    (folder / PAGES_LIST).write_text(json.dumps(listed), encoding="utf-8")
+    assert write(folder, "index.html").removed == []
+    assert (tmp_path / "kept.html").is_file()

@@ -14,14 +14,24 @@ from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import rule_table
+from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
-from dtef_pipeline.report.drift_chapter import drift_chapters
-from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.rubric.watched_drift import WATCHED
+from dtef_pipeline.site.contents import SiteContents
+from dtef_pipeline.site.drift_page import drift_page
+from dtef_pipeline.site.family_view import FamilySite, FamilyView
+from dtef_pipeline.site.rendering import render_page
 from tests.made.read_page import ReadPage
 
 NIGHTS = [f"2026-01-{night:02d}" for night in range(1, 15)]
 PROMPTS = [f"p{prompt}" for prompt in range(30)]
+
+
+def shown_drift(connection: duckdb.DuckDBPyConnection, subject: Subject) -> str:
+    """The text of the page on drift, of one family alone."""
+    site = FamilySite(subject.family, "Family", "part", (), "drift", lambda _: FamilyView("", []), subject)
+    page = drift_page(SiteContents(connection, [site]))
+    return ReadPage(render_page(page, {"navigation": [], "made": ""})).text
 
 
 def tables(
@@ -120,9 +130,8 @@ def test_the_pages_show_models_with_timelines_what_is_the_judges_and_the_judges(
     with duckdb.connect() as connection:
         for name, table in (made | {"judge_drift": judge_drift(WATCHED, shown, WatchOptions())}).items():
             connection.register(name, table)
-        models, judges = (ReadPage(one.markup).text for one in drift_chapters(StoredRows(connection), WATCHED, "blueprints"))
-        assert [one.anchor for one in drift_chapters(StoredRows(connection), QA_WATCHED, "parts")] == ["drift"], "of one family"
-    assert "a shift of the judges, not of the model" in models
-    assert "Single blueprints: 1 flagged of 2 compared (2 series in all)." in models
-    assert "Blueprints that the documented rule flags" in models
-    assert "Judge standard(j): watch since 2026-01-08 on 40 stored answers" in judges
+        rubrics, questions = (shown_drift(connection, subject) for subject in (WATCHED, QA_WATCHED))
+    assert "a shift of the judges, not of the model" in rubrics
+    assert "The documented rule flags 1 of 2" in rubrics
+    assert "Judge standard(j): watch since 2026-01-08 on 40 stored answers" in rubrics
+    assert "standard(j)" not in questions, "of one family"
