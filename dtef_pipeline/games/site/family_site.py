@@ -16,7 +16,7 @@ from dtef_pipeline.games.metrics import general_metrics
 from dtef_pipeline.games.site.boards import PlayedBoard, boards_of, ordered, verdict
 from dtef_pipeline.games.site.episode_list import game_words, listed_episodes
 from dtef_pipeline.games.site.league_rows import ScenarioResults, not_played, played_scenarios
-from dtef_pipeline.games.site.model_sections import ModelSections
+from dtef_pipeline.games.site.model_sections import GameModelSections
 from dtef_pipeline.games.site.personas_section import persona_rows, personas_section
 from dtef_pipeline.games.site.scenario_page import scenario_pages
 from dtef_pipeline.games.site.strategy_section import strategies_section
@@ -86,7 +86,7 @@ def read_games(connection: duckdb.DuckDBPyConnection, known: KnownGames = _NOTHI
         verdict(played) if played else _without_models(scenarios),
         [one.board for one in played],
         [_scenarios(scenarios, boards, known), _personas(scenarios), *_strategies(scenarios)],
-        ModelSections(scenarios, listed),
+        GameModelSections(scenarios, listed),
         _item_scores(scenarios),
         item_note="An item is a game: a seed, seen from one seat, against one opponent. Rewards have the unit of their scenario.",
         pages=lambda: _pages(scenarios, boards, listed, known),

@@ -52,7 +52,7 @@ _WORST_COLUMNS = (
 )
 
 
-class ModelSections:
+class GameModelSections:
     """The sections about a model, by its name. `listed`: by scenario, the episodes that its page lists."""
 
     def __init__(self, scenarios: Sequence[ScenarioResults], listed: Mapping[str, pd.DataFrame]) -> None:
