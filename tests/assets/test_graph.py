@@ -40,11 +40,14 @@ ASSETS = {
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),
     "survey_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "10", None),
     "report": (
-        sorted([*BOARDS, "survey_costs", "drift_checks", "preference_scores", "survey_drift"]),
+        sorted(
+            [*BOARDS, "survey_costs", "survey_drift", "preference_scores", *RUBRIC_ROLLED]
+            + ["qa_board", "qa_costs", "qa_drift", "qa_validity", "games_costs", "games_drift", "persona_results"]
+        ),
         "boards",
         TEAM,
         ["html"],
-        "6",
+        "1",
         None,
     ),
     "rubric_files": ([], "rubric", TEAM, ["file"], None, "rubric_blueprint"),
@@ -76,7 +79,6 @@ ASSETS = {
     "episode_scores": (["episodes"], "games", TEAM, ["parquet"], "2", "league_scenario"),
     "persona_results": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "5", None),
     "games_drift": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "4", None),
-    "games_report": (["games_drift", "persona_results", "preference_scores"], "games", TEAM, ["html"], "3", None),
     "decision_answers": ([], "games", TEAM, ["litellm", "parquet"], "2", "league_scenario"),
     "strategy_values": (["decision_answers"], "games", TEAM, ["parquet"], "2", "league_scenario"),
     "preference_votes": ([], "preference", TEAM, ["sql"], None, None),
@@ -92,7 +94,6 @@ ASSETS = {
     "qa_board": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "4", None),
     "qa_costs": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "3", None),
     "qa_drift": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "5", None),
-    "qa_report": (["preference_scores", "qa_board", "qa_costs", "qa_drift", "qa_validity"], "qa", TEAM, ["html"], "2", None),
     "qa_validity": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "1", None),
 }
 # (asset, check, blocking)
@@ -181,16 +182,16 @@ JOBS = {
     "survey_roll_ups": [*BOARDS, "survey_costs", "survey_drift", "report"],
     "rubric_pipeline": RUBRIC,
     "rubric_night": [*RUBRIC, "rubric_anchors"],
-    "rubric_roll_ups": RUBRIC_ROLLED,
+    "rubric_roll_ups": [*RUBRIC_ROLLED, "report"],
     "rubric_anchors_again": ["rubric_anchors"],
     "games_pipeline": ["episode_prompts", "episode_scores", "episodes", "scenario_items"],
-    "games_roll_ups": ["games_costs", "games_drift", "games_report", "persona_results"],
+    "games_roll_ups": ["games_costs", "games_drift", "persona_results", "report"],
     "games_decisions": ["decision_answers", "strategy_values"],
-    "preference_roll_ups": ["preference_scores"],
+    "preference_roll_ups": ["preference_scores", "report"],
     "qa_anchors_again": ["qa_anchors"],
     "qa_night": ["qa_anchors", "qa_executions", "qa_items", "qa_judgements", "qa_prompts", "qa_responses", "qa_scores"],
     "qa_pipeline": ["qa_executions", "qa_items", "qa_judgements", "qa_prompts", "qa_responses", "qa_scores"],
-    "qa_roll_ups": ["qa_board", "qa_costs", "qa_drift", "qa_report", "qa_validity"],
+    "qa_roll_ups": ["qa_board", "qa_costs", "qa_drift", "qa_validity", "report"],
 }
 SCHEDULES = {
     "nightly_drift": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyarrow.fs import LocalFileSystem
 
+from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
 from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, write_pages
 
 

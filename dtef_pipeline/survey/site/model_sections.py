@@ -25,7 +25,7 @@ _ENDS_SHOWN = 5
 _WORST_SHOWN, _UNREAD_SHOWN = 5, 3
 """Answers shown that could be read, and that could not."""
 _LEAD_COLUMN = Column("lead", "Lead", "signed", f"Score less that of the {EVERYBODY_ELSE} on the same pairs")
-_LEAD_COLUMNS = (_LEAD_COLUMN, Column("score", "Score", "score"), Column("pairs", "Pairs", "count"))
+_LEAD_ON_PAIRS = (_LEAD_COLUMN, Column("score", "Score", "score"), Column("pairs", "Pairs", "count"))
 _ATTRIBUTE_COLUMNS = (
     Column("attribute", "Attribute"),
     Column("score", "Score", "score"),
@@ -99,7 +99,7 @@ class SurveyModelSections:
             ("Question", by_question, [one.link for one in questions]),
         ):
             cells = [{**row, "place": links[int(row["place"])]} for row in table_rows(rows)]
-            columns = [Column("place", noun, "long"), *_LEAD_COLUMNS]
+            columns = [Column("place", noun, "long"), *_LEAD_ON_PAIRS]
             ends = cells if len(cells) <= 2 * _ENDS_SHOWN else [*cells[:_ENDS_SHOWN], *cells[-_ENDS_SHOWN:]]
             blocks.append(Table(f"{noun}s: the strongest and the weakest, beside the {EVERYBODY_ELSE}", columns, ends))
         answer = ""
