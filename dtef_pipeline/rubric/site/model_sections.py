@@ -17,7 +17,7 @@ from dtef_pipeline.site.content import Column, Link, Section, Table, TemplateBlo
 from dtef_pipeline.text.beginning import beginning
 
 _MOST_WORST, _LONGEST_HEADING = 5, 300
-_LEAD_COLUMNS = (
+_COLUMNS_OF_LEAD = (
     Column("part", "Blueprint"),
     Column("score", "Score", "score"),
     Column("others", "Others", "score", "Mean of the other models"),
@@ -145,7 +145,7 @@ def _part_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str,
     answer = ""
     if len(rows) > 1 and not is_unknown(best["lead"]):
         answer = f"Best beside others: {best['part'].text} ({best['lead']:+.3f}); worst: {worst['part'].text} ({worst['lead']:+.3f})."
-    columns = [Column("part", heading), *_LEAD_COLUMNS[1:]]
+    columns = [Column("part", heading), *_COLUMNS_OF_LEAD[1:]]
     ends = [*rows[:5], *rows[max(5, len(rows) - 5) :]]
     rest = rows[5 : max(5, len(rows) - 5)]
     return Section(id, title, [Table("The largest lead first", columns, [*ends, *rest], first=10)], answer)
