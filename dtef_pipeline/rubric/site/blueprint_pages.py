@@ -257,7 +257,6 @@ def _about(rows: RubricRows, run: BlueprintRun) -> Section:
     about, made = run.about, run.run
     facts: dict[str, Any] = {
         "Tags": [rows.tag_link(str(tag)) for tag in rows.about[run.id]["tags"] or ()],
-        "Author": about["author"],
         "Id": run.id,
         "File": about["path"],
         "References": "\n".join(str(one) for one in about["references"] or ()),
