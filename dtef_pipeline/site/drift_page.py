@@ -72,9 +72,19 @@ _RULE_COLUMNS = (
 def drift_page(contents: SiteContents) -> Page:
     """The page over all families."""
     sections = [_family_section(contents, one) for one in contents.families]
+    return Page(
+        DRIFT_PAGE,
+        "Drift",
+        drifted_words(contents),
+        sections,
+        introduction="Whether models still answer the same prompts as they did.",
+    )
+
+
+def drifted_words(contents: SiteContents) -> str:
+    """How many series drifted, over all families."""
     alarms = sum(_alarms(contents, one) for one in contents.families)
-    answer = f"{alarms} of the watched series drifted." if alarms else "No model is known to have drifted."
-    return Page(DRIFT_PAGE, "Drift", answer, sections, introduction="Whether models still answer the same prompts as they did.")
+    return f"{alarms:,} of the watched series drifted." if alarms else "No model is known to have drifted."
 
 
 def drift_answer(contents: SiteContents, family: ShownFamily) -> str:

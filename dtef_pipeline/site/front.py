@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.site.content import Column, Link, Page, Section, Table, table_rows
+from dtef_pipeline.site.content import Column, Link, Page, Prose, Section, Table, table_rows
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
-from dtef_pipeline.site.drift_page import drift_answer
+from dtef_pipeline.site.drift_page import drift_answer, drifted_words
 from dtef_pipeline.site.leaderboard import interval_chart
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import DRIFT_PAGE, FRONT_PAGE
@@ -35,11 +35,14 @@ def _models(contents: SiteContents) -> Section:
     for one in contents.families:
         columns += [
             Column(f"{one.name}_rank", f"{one.site.title}: rank", "count", always=True),
-            Column(one.name, "Score", "score"),
+            Column(one.name, f"{one.site.title}: score", "score", one.board.measure if one.board else ""),
         ]
     rows = [_model_row(contents, name) for name in contents.model_paths]
     rows.sort(key=lambda row: (row["_ranked"], row["_name"]))
-    return Section("models", "Models by family", [Table("Rank among models, and score with its 95% interval", columns, rows)])
+    titles = [f"{one.site.title}, {one.board.title}" for one in contents.families if one.board and one.board.title]
+    caption = "Rank among models, and score with its 95% interval, on the first leaderboard of each family"
+    table = Table(f"{caption} ({'; '.join(titles)})" if titles else caption, columns, rows)
+    return Section("models", "Models by family", [table])
 
 
 def _model_row(contents: SiteContents, name: str) -> dict[str, Any]:
@@ -92,7 +95,7 @@ def _last_changes(contents: SiteContents, family: ShownFamily) -> Iterator[dict[
 
 def _alarms(contents: SiteContents) -> Section:
     answers = [f"{one.site.title}: {drift_answer(contents, one)}" for one in contents.families]
-    return Section("drift", "Drift", [], " ".join(answers))
+    return Section("drift", "Drift", [Prose(answers)], drifted_words(contents) if answers else "")
 
 
 def _costs(contents: SiteContents) -> Section:

@@ -120,9 +120,9 @@ def _compared(contents: SiteContents, family: ShownFamily, row: dict[str, Any], 
 
 def _drift(contents: SiteContents, family: ShownFamily, name: str) -> list[Block]:
     table = contents.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "way"))
-    rows = [
-        row for row in (rows_named_apart(table.to_pylist()) if len(table) else []) if row["model"] == name and row["verdict"]
-    ]
+    named = rows_named_apart(table.to_pylist()) if len(table) else []
+    pairs = zip(table["model"].to_pylist(), named, strict=True)
+    rows = [row for model, row in pairs if name in (model, row["model"]) and row["verdict"]]
     return [verdict_table(contents, family, rows), *timelines(contents, family, rows)] if rows else []
 
 

@@ -73,9 +73,18 @@ def _by_measure(rows: pd.DataFrame) -> Iterator[tuple[BoardMeasure, pd.DataFrame
         yield BoardMeasure(*map(str, key)), own
 
 
+def compared_way(row: Mapping[str, Any]) -> str:
+    """The title of the board that a row of `comparisons` is of."""
+    return _board_title(str(row["first_level"]), str(row["condition"]), str(row["metric"]))
+
+
 def _title(suite: str, measure: BoardMeasure) -> str:
-    way = way_words(measure.condition)
-    what = "" if measure.metric in ("correct", "passed", "score") else f": {metric_words(measure.metric)}"
+    return _board_title(suite, measure.condition, measure.metric)
+
+
+def _board_title(suite: str, condition: str, metric: str) -> str:
+    way = way_words(condition)
+    what = "" if metric in ("correct", "passed", "score") else f": {metric_words(metric)}"
     return f"{suite_title(suite)}{', ' if way else ''}{way}{what}"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.qa.qa_paired import QA_PAIRED
-from dtef_pipeline.qa.site.boards import SuiteBoard, main_boards, suite_boards, unscored, verdict
+from dtef_pipeline.qa.site.boards import SuiteBoard, compared_way, main_boards, suite_boards, unscored, verdict
 from dtef_pipeline.qa.site.checked import pass_section, validity_section
 from dtef_pipeline.qa.site.explorer import explorer_files, kept_share
 from dtef_pipeline.qa.site.human_names import part_title, suite_title
@@ -68,6 +68,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
         pages=lambda: _pages(scores, boards),
         data=[_items(scores), _findings(scores)],
         method=_QA_METHOD,
+        way=compared_way,
         variants={name: variant for variant, name in scores.names.items()},
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -258,7 +259,7 @@ def _about(rows: RubricRows, run: BlueprintRun) -> Section:
     facts: dict[str, Any] = {
         "Tags": [rows.tag_link(str(tag)) for tag in rows.about[run.id]["tags"] or ()],
         "Id": run.id,
-        "File": about["path"],
+        "File": Path(str(about["path"] or "")).name,
         "References": "\n".join(str(one) for one in about["references"] or ()),
         "Run": run.snapshot,
         "Last response": made["answered_at"] and f"{made['answered_at']:%Y-%m-%d %H:%M} UTC",
