@@ -36,6 +36,11 @@ def family_site(family: Family) -> FamilySite:
     return found
 
 
+def results_tables() -> set[str]:
+    """The tables of which any makes the site worth writing."""
+    return {"preference_scores"} | {table for one in family_sites() for table in (one.scored, *one.shown_too)}
+
+
 def site_tables() -> set[str]:
     """Every table that the site reads."""
     own = {table for one in family_sites() for table in one.tables}

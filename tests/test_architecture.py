@@ -15,7 +15,6 @@ from tests.conftest import ROOT
 HEAVY = ("pandas", "duckdb", "dagster", "litellm", "pyarrow")
 MAY_NAME_A_FAMILY = {
     "assets/definitions.py": "Dagster loads one module, which lists the jobs, schedules and sensors of every family",
-    "assets/engine/site_report.py": "games are shown with the scenarios and personas that are known",
     "assets/launch.py": "starts runs of the families' stages, whose names and partitions it asks for",
     "dtef_pipeline/families.py": "the list of families: what each brings",
 }

@@ -260,14 +260,14 @@ def test_all_stages_roll_ups_and_readers_work(made: Path, store: Store) -> None:
     for table in stages:
         assert house.values(table, "round") == ["T1", "T2"], table
     assert {"leaderboard", "comparisons", "costs", "breakdowns"} <= set(house.tables())
-    assert [info.is_file for info in [house.fs.get_file_info(f"{house.root}/report.html")]] == [True]
+    assert [info.is_file for info in [house.fs.get_file_info(f"{house.root}/report/index.html")]] == [True]
     assert not any(path.suffix == ".parquet" for path in made.rglob("*"))  # nothing strayed to the disk
     board = ok("board", "--round", "T1", "--csv")
     assert "baseline/uniform" in board
     counted = ok("sql", "SELECT round, count(*) AS n FROM scores GROUP BY 1 ORDER BY 1", "--csv")
     assert counted.split() == ["round,n", "T1,18", "T2,18"]
-    ok("report", "--out", "report.html")
-    assert "baseline/uniform" in (made / "report.html").read_text(encoding="utf-8")
+    ok("report")
+    assert "Uniform answer" in (made / "report" / "survey" / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("made")

@@ -20,7 +20,8 @@ def documented_sites(warehouse: Warehouse, settings: Settings) -> list[FamilySit
 def _documented(warehouse: Warehouse, settings: Settings) -> Iterator[FamilySite]:
     for family in FAMILIES:
         module = f"assets.{family.name}.site_documents"
-        if not family.is_assembled and find_spec(module) and _is_shown(warehouse, family):
+        # Whether a module is there is looked up last: that loads its package.
+        if not family.is_assembled and _is_shown(warehouse, family) and find_spec(module):
             yield import_module(module).documented_site(settings)
 
 

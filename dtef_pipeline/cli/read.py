@@ -27,7 +27,7 @@ from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.site.paths import FRONT_PAGE
-from dtef_pipeline.sites import make_site, site_tables
+from dtef_pipeline.sites import make_site, results_tables, site_tables
 from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.text.counted import and_more, counted
@@ -155,7 +155,9 @@ def _named_once(rows: pa.Table) -> pa.Table:
 
 @reads_tables
 def report(warehouse: Warehouse, out: Path) -> None:
-    """Write the site into a folder, or into a zip file. Raises ConfigError where a file that is not the site's is in the way."""
+    """Write the site into a folder, or into a zip file. Raises ConfigError where another file is in the way."""
+    if not warehouse.tables(results_tables()):
+        raise WarehouseError(f"no results in {warehouse.root} yet: `dtef run` asks models and scores what they answer")
     documented = documented_sites(warehouse, Settings.from_environment())
 
     def pages(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str]]:

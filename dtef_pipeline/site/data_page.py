@@ -20,8 +20,8 @@ _ASKED_COLUMNS = (
     Column("cost_usd", "Cost", "dollars"),
     Column("unpriced", "Of unknown price", "count"),
 )
-_ADDED_BY = ["model", "role", "first_level", "snapshot"]
-_ADDED = ["answered", "failed", "calls", "cost_usd", "unpriced"]
+_SUMMED_BY = ["model", "role", "first_level", "snapshot"]
+_SUMMED = ["answered", "failed", "calls", "cost_usd", "unpriced"]
 _METHOD = (
     "Intervals are 95% intervals. They hold together what hangs together: scores of items that share a cluster are resampled or summed as one.",
     "Two models are compared on the items that both have a score for. A verdict is by the adjusted p (Holm, over the comparisons of one kind); "
@@ -49,7 +49,7 @@ def _of_family(contents: SiteContents, family: ShownFamily) -> Iterator[Section]
             f"{family.name}-{section.id}", f"{family.site.title}: {section.title}", section.blocks, section.answer, section.how
         )
     costs = contents.table("costs", family.name)
-    rows = table_rows(costs.groupby(_ADDED_BY, dropna=False, sort=False)[_ADDED].sum().reset_index()) if len(costs) else []
+    rows = table_rows(costs.groupby(_SUMMED_BY, dropna=False, sort=False)[_SUMMED].sum().reset_index()) if len(costs) else []
     asked = Table("What models were asked, and what it cost", _ASKED_COLUMNS, rows, first=20)
     yield Section(f"{family.name}-asked", f"{family.site.title}: requests and costs", [asked])
 

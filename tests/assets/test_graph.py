@@ -41,8 +41,10 @@ ASSETS = {
     "survey_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "10", None),
     "report": (
         sorted(
-            [*BOARDS, "survey_costs", "survey_drift", "preference_scores", *RUBRIC_ROLLED]
-            + ["qa_board", "qa_costs", "qa_drift", "qa_validity", "games_costs", "games_drift", "persona_results"]
+            [
+                *(*BOARDS, "survey_costs", "survey_drift", "preference_scores", *RUBRIC_ROLLED),
+                *("qa_board", "qa_costs", "qa_drift", "qa_validity", "games_costs", "games_drift", "persona_results"),
+            ]
         ),
         "boards",
         TEAM,

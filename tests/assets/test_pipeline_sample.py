@@ -84,7 +84,7 @@ class TestSample:
     def test_boards_and_report_are_there_for_other_tools(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
         pipeline, _, boards = ran
         root = Path(pipeline.house.root)
-        assert "<h1>DTEF: S1, S2</h1>" in (root / "report.html").read_text(encoding="utf-8")
+        assert "Surveys" in (root / "report" / "index.html").read_text(encoding="utf-8")
         assert (root / "dtef.duckdb").is_file()
         board = pipeline.house.read("leaderboard").to_pandas()
         assert set(board["targets"]) == {"clean", "all"}

@@ -43,14 +43,20 @@ def with_above(episodes: pd.DataFrame) -> pd.DataFrame:
     return episodes.assign(above=episodes["reward"] - mean)
 
 
+def _place_of_player(episodes: pd.DataFrame, by: str) -> pd.Series[int]:
+    """The place of each episode among those of its player, from 1, the lowest of a column first."""
+    ordered = episodes.sort_values(["player", by], kind="stable")
+    return (ordered.groupby("player").cumcount() + 1).reindex(episodes.index)
+
+
 def listed_episodes(found: ScenarioResults) -> pd.DataFrame:
     """Those that are listed: the best and worst of each player, then such as were forfeited or refused, then by lot from each player in turn."""
     frame = with_above(found.episodes)
     if not len(frame):
         return frame
-    by_player = frame.assign(lot=[digest("listed", one) for one in frame["episode_id"]]).groupby("player", sort=True)
-    place, lead, reward = (by_player[name].rank("first") for name in ("lot", "above", "reward"))
-    size = by_player["lot"].transform("size")
+    drawn = frame.assign(lot=[digest("listed", one) for one in frame["episode_id"]])
+    place, lead, reward = (_place_of_player(drawn, name) for name in ("lot", "above", "reward"))
+    size = drawn.groupby("player")["lot"].transform("size")
     extreme = (lead <= _EXTREME_EPISODES) | (reward > size - _EXTREME_EPISODES)
     wrong = (frame["forfeits"] > 0) | (frame["refused"] > 0)
     order = frame.assign(group=(~extreme).astype(int) + (~extreme & ~wrong), place=place)

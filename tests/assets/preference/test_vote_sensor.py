@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets.engine.site_report import report
 from assets.preference import voted_scores
 from assets.preference.stored_votes import preference_votes
 from assets.preference.vote_sensor import scores_after_votes
@@ -20,7 +21,7 @@ from resources.votes.vote_store import VoteStore
 from tests.made.stored_votes import store_votes
 
 _OF_VOTES = dg.Definitions(
-    assets=[preference_votes, preference_scores],
+    assets=[preference_votes, preference_scores, report],
     asset_checks=dg.load_asset_checks_from_modules([voted_scores]),
     jobs=[preference_roll_ups],
     resources={"store": Store()},

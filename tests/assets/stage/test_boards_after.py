@@ -205,13 +205,13 @@ def test_a_copied_tag_of_an_earlier_run_is_replaced_when_the_run_begins(home: Ho
 @pytest.mark.parametrize(
     ("family", "inputs"),
     [
-        (survey_boards_after_run, {"segment_results", "predictions", "drift_checks", "preference_scores"}),
+        (survey_boards_after_run, {"segment_results", "predictions", "drift_checks"}),
         (
             rubric_boards_after_run,
-            {"rubric_scores", "rubric_judgements", "rubric_summaries", "rubric_responses", "preference_scores"},
+            {"rubric_scores", "rubric_judgements", "rubric_summaries", "rubric_responses"},
         ),
-        (qa_boards_after_run, {"qa_scores", "preference_scores"}),
-        (games_boards_after_run, {"episode_scores", "decision_answers", "preference_scores"}),
+        (qa_boards_after_run, {"qa_scores"}),
+        (games_boards_after_run, {"episode_scores", "decision_answers"}),
     ],
 )
 def test_each_family_has_one_that_is_on_by_default(family: dg.SensorDefinition, inputs: set[str]) -> None:

@@ -59,7 +59,7 @@ def house(state: Path) -> Warehouse:
 def test_option_names_the_families_there_are() -> None:
     of_families = {words: option.metavar for words, option in all_options() if option.opts == ["--family"]}
     shown = {words: metavar for words, metavar in of_families.items() if words[0] not in ("preference", "score", "anchors")}
-    assert set(shown) == {("costs",), ("drift",), ("report",), ("responses",)}
+    assert set(shown) == {("costs",), ("drift",), ("responses",)}
     assert set(shown.values()) == {"|".join(family.name for family in FAMILIES)}
     assert "'chess': allowed: survey, rubric" in refused("costs", "--family", "chess")
 

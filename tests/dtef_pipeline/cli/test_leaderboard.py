@@ -72,8 +72,9 @@ class TestLeaderboard:
         assert "no scores of round S9; scored so far: S1" in refused("board", "--round", "S9")
 
     def test_nothing_scored_yet_says_what_to_do(self, ingested: Path) -> None:
-        for command in (["board"], ["drift"], ["report", "--out", ingested / "r.html"]):
+        for command in (["board"], ["drift"]):
             assert re.search(r"no scores in .* yet: .*`dtef run", refused(*command))
+        assert re.search(r"no results in .* yet: .*`dtef run", refused("report", "--out", ingested / "site"))
 
 
 def test_two_served_models_of_one_snapshot_are_told_and_have_rows_of_their_own_on_request(scored: Path, state: Path) -> None:

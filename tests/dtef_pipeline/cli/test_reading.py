@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 import yaml
@@ -51,12 +52,22 @@ class TestOthers:
         refused("sql", "DELETE FROM scores")
         assert query("SELECT count(*) > 0 AS kept FROM scores") == [{"kept": True}]
 
-    def test_the_report_is_one_page(self, reading: Path, tmp_path: Path) -> None:
-        assert str(tmp_path / "r.html") in ok("report", "--out", tmp_path / "r.html")
-        page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    def test_the_report_is_a_folder_or_a_zip_of_pages_and_leaves_other_files_alone(self, reading: Path, tmp_path: Path) -> None:
+        folder, archive = tmp_path / "site", tmp_path / "site.zip"
+        assert str(folder / "index.html") in ok("report", "--out", folder)
+        page = (folder / "index.html").read_text(encoding="utf-8")
         assert "fake" in page
         assert "2026-01-03" in page
         assert "https://" not in page
+        ok("report", "--out", archive)
+        names = {f"site/{path.relative_to(folder).as_posix()}" for path in folder.rglob("*") if path.name != ".pages.json"}
+        with ZipFile(archive) as zipped:
+            assert set(zipped.namelist()) == {name for name in names if (tmp_path / name).is_file()}
+        (folder / "drift.html").write_text("my notes", encoding="utf-8")
+        (folder / ".pages.json").unlink()
+        assert "drift.html is there already" in refused("report", "--out", folder)
+        assert (folder / "drift.html").read_text(encoding="utf-8") == "my notes"
+        assert "it is a file" in refused("report", "--out", folder / "drift.html")
 
     def test_models_lists_the_shipped_and_ones_own(
         self, reading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

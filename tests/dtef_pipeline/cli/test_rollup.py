@@ -34,12 +34,12 @@ class TestRollUps:
         (line,) = [line for line in left_out.printed.splitlines() if "roll-ups were left out" in line]
         assert "dtef board --refresh" in line
         assert not tables(state) & MADE_BY_ROLL_UPS
-        assert not (state / "warehouse" / "report.html").exists()
+        assert not (state / "warehouse" / "report" / "index.html").exists()
         assert query("SELECT count(*) AS n FROM scores")[0]["n"] > 0
 
         assert "roll-ups of S1, " in dtef("board", "--refresh").stderr
         assert tables(state) >= MADE_BY_ROLL_UPS
-        assert (state / "warehouse" / "report.html").exists()
+        assert (state / "warehouse" / "report" / "index.html").exists()
 
     @pytest.mark.thorough
     def test_they_are_those_that_the_run_makes_itself(self, ingested: Path) -> None:

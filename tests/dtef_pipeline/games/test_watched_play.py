@@ -15,9 +15,7 @@ from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.rule import rule_table
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
 from dtef_pipeline.games.watched_play import GAMES_WATCHED, moved_baselines
-from dtef_pipeline.report.drift_chapter import drift_chapters
-from dtef_pipeline.report.stored_rows import StoredRows
-from tests.made.read_page import ReadPage
+from tests.made.shown_drift import shown_drift
 
 NIGHTS, SEEDS = 12, 16
 WIN = {"metric": "success_rate", "family": "efficacy", "unit": "share", "direction": "higher", "unit_scale": True}
@@ -193,27 +191,19 @@ def test_a_baseline_that_moved_is_named_once_per_metric_and_item() -> None:
     assert not list(moved_baselines(connected(of_baselines(0.0, opponent="gpt")))), "against a model it need not play alike"
 
 
-def _markup(connection: duckdb.DuckDBPyConnection) -> str:
-    (chapter,) = drift_chapters(StoredRows(connection), GAMES_WATCHED, "scenarios")
-    return chapter.markup
-
-
 def test_the_pages_say_who_plays_worse_and_where_nothing_was_compared_what_to_do() -> None:
     rows = history(0.6)
     found, connection = model_drift(connected(rows), GAMES_WATCHED), duckdb.connect()
     connection.register("drift_rule", rule_table(connected(rows), GAMES_WATCHED))
     connection.register("drift", found.checks)
     connection.register("drift_series", found.series)
-    text = ReadPage(_markup(connection)).text
+    text = shown_drift(connection, GAMES_WATCHED)
     assert "Verdict on each model" in text
     assert text.index("moved") < text.index("steady")
-    assert "Scenarios that the documented rule flags" in text
+    assert "The documented rule flags" in text
     assert "poker/kuhn" in text
     once = model_drift(connected(row for row in rows if row["snapshot"] == night(0)["snapshot"]), GAMES_WATCHED)
     alone = duckdb.connect()
     alone.register("drift", once.checks)
     alone.register("drift_series", once.series)
-    said = ReadPage(_markup(alone)).text
-    assert "with that day as --snapshot, makes something to compare" in said
-    nothing = duckdb.connect()
-    assert "No drift to show" in _markup(nothing)
+    assert "One snapshot only: drift needs the same items asked again on another day." in shown_drift(alone, GAMES_WATCHED)

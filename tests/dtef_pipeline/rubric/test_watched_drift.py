@@ -14,24 +14,12 @@ from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import rule_table
-from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from dtef_pipeline.rubric.watched_drift import WATCHED
-from dtef_pipeline.site.contents import SiteContents
-from dtef_pipeline.site.drift_page import drift_page
-from dtef_pipeline.site.family_view import FamilySite, FamilyView
-from dtef_pipeline.site.rendering import render_page
-from tests.made.read_page import ReadPage
+from tests.made.shown_drift import shown_drift
 
 NIGHTS = [f"2026-01-{night:02d}" for night in range(1, 15)]
 PROMPTS = [f"p{prompt}" for prompt in range(30)]
-
-
-def shown_drift(connection: duckdb.DuckDBPyConnection, subject: Subject) -> str:
-    """The text of the page on drift, of one family alone."""
-    site = FamilySite(subject.family, "Family", "part", (), "drift", lambda _: FamilyView("", []), subject)
-    page = drift_page(SiteContents(connection, [site]))
-    return ReadPage(render_page(page, {"navigation": [], "made": ""})).text
 
 
 def tables(
