@@ -37,6 +37,7 @@ def item_site(family: Family) -> FamilySite:
         scored=family.board,
         read=partial(_read, family=family),
         subject=item_subject(family),
+        responses=family.responses,
     )
 
 

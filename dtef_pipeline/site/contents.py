@@ -86,6 +86,16 @@ class SiteContents:
         found = self.rows.frame("comparisons", {"family": family})
         return found[found["targets"].ne("all")] if len(found) else found
 
+    def latency(self, family: ShownFamily, model: str) -> float | None:
+        """The median seconds that a response of a model took; None where no call of it is timed."""
+        table = family.site.responses
+        if "latency_s" not in self.rows.columns(table):
+            return None
+        names = [model, family.view.variants.get(model, model)]
+        query = f"SELECT median(latency_s) FROM {table} WHERE latency_s > 0 AND (model_variant IN (?, ?) OR model IN (?, ?))"
+        found: float | None = self.rows.connection.execute(query, [*names, *names]).fetchall()[0][0]
+        return found
+
     @cached_property
     def navigation(self) -> list[Link]:
         """The links on top of every page."""

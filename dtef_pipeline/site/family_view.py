@@ -130,3 +130,5 @@ class FamilySite:
     """What people's votes are compared with."""
     shown_too: tuple[str, ...] = ()
     """Tables that are worth a place even where nothing is scored."""
+    responses: str = ""
+    """The table of candidates' responses, with `model_variant` and, where it is known, `latency_s`."""

@@ -39,6 +39,7 @@ _SPENT_BY_MODEL = (
     Column("prompt_tokens", "Prompt tokens", "count"),
     Column("completion_tokens", "Completion tokens", "count"),
     Column("cost_usd", "Cost", "dollars"),
+    Column("latency", "Seconds per response", "number", "Median over the responses that were timed"),
 )
 _OPPOSITE = {"better": "worse", "worse": "better"}
 
@@ -132,8 +133,9 @@ def _costs(contents: SiteContents, name: str) -> Section:
         found = contents.table("costs", family.name)
         own = family.in_table(found, name) if len(found) else found
         for role, spent in own.groupby("role", sort=True) if len(own) else ():
-            sums = {column.name: float(spent[column.name].sum()) for column in _SPENT_BY_MODEL[2:]}
-            rows.append({"family": family.site.title, "role": role, **sums})
+            sums = {column.name: float(spent[column.name].sum()) for column in _SPENT_BY_MODEL[2:-1]}
+            latency = contents.latency(family, name) if role == "candidate" else None
+            rows.append({"family": family.site.title, "role": role, **sums, "latency": latency})
     total = sum(row["cost_usd"] for row in rows)
     return Section(
         "cost",

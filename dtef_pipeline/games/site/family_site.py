@@ -113,6 +113,7 @@ GAMES_SITE = FamilySite(
     GAMES_WATCHED,
     metrics=GAMES_PAIRED.metrics,
     shown_too=("strategy_values",),
+    responses="episode_turns",
 )
 
 

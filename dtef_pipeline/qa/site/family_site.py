@@ -143,4 +143,6 @@ def _findings(scores: QaScores) -> Section:
     return Section("findings", "rows set aside", [Table("Findings, errors first", _FINDINGS, rows, first=10)], answer + more)
 
 
-QA_SITE = FamilySite("qa", "Questions", "part", tuple(QA_TABLES), "qa_scores", read, QA_WATCHED, QA_PAIRED.metrics)
+QA_SITE = FamilySite(
+    "qa", "Questions", "part", tuple(QA_TABLES), "qa_scores", read, QA_WATCHED, QA_PAIRED.metrics, responses="qa_responses"
+)

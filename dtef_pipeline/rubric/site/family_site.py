@@ -149,5 +149,13 @@ def _variants(rows: RubricRows) -> dict[str, str]:
 
 
 RUBRIC_SITE = FamilySite(
-    "rubric", "Rubrics", "blueprint", tuple(RUBRIC_TABLES), "rubric_scores", read, WATCHED, RUBRIC_PAIRED.metrics
+    "rubric",
+    "Rubrics",
+    "blueprint",
+    tuple(RUBRIC_TABLES),
+    "rubric_scores",
+    read,
+    WATCHED,
+    RUBRIC_PAIRED.metrics,
+    responses="rubric_responses",
 )

@@ -72,4 +72,6 @@ def _with_pairs(contents: SurveyContents, view: FamilyView) -> FamilyView:
     )
 
 
-SURVEY_SITE = FamilySite(FAMILY, "Surveys", "segment", tuple(SURVEY_TABLES), "scores", read, SUBJECT, SURVEY_PAIRED.metrics)
+SURVEY_SITE = FamilySite(
+    FAMILY, "Surveys", "segment", tuple(SURVEY_TABLES), "scores", read, SUBJECT, SURVEY_PAIRED.metrics, responses="predictions"
+)

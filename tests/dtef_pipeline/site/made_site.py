@@ -56,7 +56,7 @@ def view(_: duckdb.DuckDBPyConnection) -> FamilyView:
 
 
 def made_site() -> FamilySite:
-    return FamilySite("made", "Made up", "part", ("made_scores",), "made_scores", view, SUBJECT)
+    return FamilySite("made", "Made up", "part", ("made_scores",), "made_scores", view, SUBJECT, responses="made_responses")
 
 
 def connected() -> duckdb.DuckDBPyConnection:
@@ -99,6 +99,7 @@ def connected() -> duckdb.DuckDBPyConnection:
         "drift": rows_of(DRIFT, drifted),
         "drift_series": rows_of(DRIFT_SERIES, *series),
         "costs": rows_of(COSTS, spent),
+        "made_responses": pa.table({"model": ["bob"] * 4, "model_variant": ["bob"] * 4, "latency_s": [1.0, 2.0, 4.0, None]}),
     }
     for name, table in tables.items():
         connection.register(f"_{name}", table)
