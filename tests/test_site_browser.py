@@ -12,6 +12,7 @@ from dtef_pipeline.site.content import Column, Page, Section, Table
 from dtef_pipeline.site.rendering import render_page, static_files
 from tests.dtef_pipeline.report.browser import Browser, until
 from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of
+from tests.made.family_sites import FAMILY_FILES
 
 WIDTHS = (1200, 390)
 
@@ -56,6 +57,17 @@ def check_page(browser: Browser, page: Path, width: int) -> None:
 def test_every_page_is_sound(browser: Browser, site: Path, width: int) -> None:
     for page in sorted(site.rglob("*.html")):
         check_page(browser, page, width)
+
+
+@pytest.mark.parametrize("family", FAMILY_FILES)
+def test_pages_of_every_family_are_sound_on_a_phone(browser: Browser, tmp_path: Path, family: str) -> None:
+    """One page of each folder, and the one of a model."""
+    write_site(tmp_path, dict(static_files()) | FAMILY_FILES[family]())
+    by_folder = {page.parent: page for page in sorted(tmp_path.rglob("*.html"), reverse=True)}
+    assert {"models", family} <= {folder.relative_to(tmp_path).parts[0] for folder in by_folder if folder != tmp_path}
+    for page in [tmp_path / family / "index.html", *by_folder.values()]:
+        check_page(browser, page, WIDTHS[-1])
+        assert browser.does("window.harm === undefined"), page.name
 
 
 def test_pages_are_sound_in_the_dark(browser: Browser, site: Path) -> None:
