@@ -114,17 +114,25 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
     numbers = f"{show(found['of_model'], 'score')} against {show(found['of_reference'], 'score')}"
     ceiling = next((one.value for one in board.references if one.label.endswith(A_PERFECT_MODEL)), None)
     perfect = f"; a {A_PERFECT_MODEL} would score {show(ceiling, 'score')}" if ceiling is not None else ""
+    shared = _on_shared_pairs(board, found["of_reference"])
     beating = sum(1 for one in models if tested.get(one.model, {}).get("verdict") == families.BETTER)
     if beating and len(models) > 1:
         beat = f"{beating} of {len(models)} models {'beat' if beating > 1 else 'beats'}"
-        return f"{beat} the {EVERYBODY_ELSE}: the best, {best}, scores {numbers}{perfect}."
+        return f"{beat} the {EVERYBODY_ELSE}: the best, {best}, scores {numbers}{shared}{perfect}."
     words = {
         families.BETTER: f"{best} beats the {EVERYBODY_ELSE}: it scores {numbers}",
         families.WORSE: f"No model beats the {EVERYBODY_ELSE}: {who} scores {numbers}",
         families.ALIKE: f"No model is told apart from the {EVERYBODY_ELSE}: {who} scores {numbers}",
         families.UNTESTED: f"Nothing could be tested: {who} scores {numbers} of the {EVERYBODY_ELSE}",
     }
-    return f"{words[found['verdict']]}{perfect}."
+    return f"{words[found['verdict']]}{shared}{perfect}."
+
+
+def _on_shared_pairs(board: RankedBoard, compared: float) -> str:
+    """Words where a reference has another score on the pairs that are compared than on the board, which has all of its pairs."""
+    rows = [row.score.value for row in board.rows if row.model.lower() == EVERYBODY_ELSE.lower()]
+    differs = any(value is not None and show(value, "score") != show(compared, "score") for value in rows)
+    return " on the pairs that both have" if differs else ""
 
 
 def _against_reference(contents: SurveyContents, way: Way) -> dict[str, dict[str, Any]]:
