@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dtef_pipeline.site.content import Column, Page, Prose, Section, Table, table_rows
+from dtef_pipeline.site.content import Column, Page, Prose, Section, Table
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
+from dtef_pipeline.site.cost_tables import COST_COLUMNS, spent_rows
 from dtef_pipeline.site.paths import DATA_PAGE, METHOD_PAGE
 from dtef_pipeline.text.counted import counted
 
@@ -16,12 +17,8 @@ _ASKED_COLUMNS = (
     Column("snapshot", "Snapshot", "code"),
     Column("answered", "Answered", "count", always=True),
     Column("failed", "Failed", "count"),
-    Column("calls", "Requests", "count", more=True),
-    Column("cost_usd", "Cost", "dollars"),
-    Column("unpriced", "Of unknown price", "count"),
+    *COST_COLUMNS,
 )
-_SUMMED_BY = ["model", "role", "first_level", "snapshot"]
-_SUMMED = ["answered", "failed", "calls", "cost_usd", "unpriced"]
 _METHOD = (
     "Intervals are 95% intervals. They hold together what hangs together: scores of items that share a cluster are resampled or summed as one.",
     "Two models are compared on the items that both have a score for. A verdict is by the adjusted p (Holm, over the comparisons of one kind); "
@@ -49,7 +46,7 @@ def _of_family(contents: SiteContents, family: ShownFamily) -> Iterator[Section]
             f"{family.name}-{section.id}", f"{family.site.title}: {section.title}", section.blocks, section.answer, section.how
         )
     costs = contents.table("costs", family.name)
-    rows = table_rows(costs.groupby(_SUMMED_BY, dropna=False, sort=False)[_SUMMED].sum().reset_index()) if len(costs) else []
+    rows = spent_rows(costs, ["model", "role", "first_level", "snapshot"])
     asked = Table("What models were asked, and what it cost", _ASKED_COLUMNS, rows, first=20)
     yield Section(f"{family.name}-asked", f"{family.site.title}: requests and costs", [asked])
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.site.content import Column, Link, Page, Prose, Section, Table, table_rows
+from dtef_pipeline.site.content import Column, Link, Page, Prose, Section, Table
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
+from dtef_pipeline.site.cost_tables import COST_COLUMNS, cost_words, spent_rows
 from dtef_pipeline.site.drift_page import drift_answer, drifted_words
 from dtef_pipeline.site.leaderboard import interval_chart
 from dtef_pipeline.site.number_text import show
@@ -34,15 +35,19 @@ def _models(contents: SiteContents) -> Section:
     columns = [Column("model", "Model")]
     for one in contents.families:
         columns += [
-            Column(f"{one.name}_rank", f"{one.site.title}: rank", "count", always=True),
-            Column(one.name, f"{one.site.title}: score", "score", one.board.measure if one.board else ""),
+            Column(f"{one.name}_rank", f"{_board_words(one)}: rank", "count", always=True),
+            Column(one.name, f"{_board_words(one)}: score", "score", one.board.measure if one.board else ""),
         ]
     rows = [_model_row(contents, name) for name in contents.model_paths]
     rows.sort(key=lambda row: (row["_ranked"], row["_name"]))
-    titles = [f"{one.site.title}, {one.board.title}" for one in contents.families if one.board and one.board.title]
     caption = "Rank among models, and score with its 95% interval, on the first leaderboard of each family"
-    table = Table(f"{caption} ({'; '.join(titles)})" if titles else caption, columns, rows)
-    return Section("models", "Models by family", [table])
+    return Section("models", "Models by family", [Table(caption, columns, rows)])
+
+
+def _board_words(family: ShownFamily) -> str:
+    """A family and its first leaderboard, where that has a title."""
+    title = family.board.title if family.board else ""
+    return f"{family.site.title}, {title}" if title and len(family.view.boards) > 1 else family.site.title
 
 
 def _model_row(contents: SiteContents, name: str) -> dict[str, Any]:
@@ -104,18 +109,6 @@ def _costs(contents: SiteContents) -> Section:
     ]
     if not frames:
         return Section("costs", "Cost", [])
-    rows = pd.concat(frames, ignore_index=True)
-    total, calls = rows["cost_usd"].sum(), rows["calls"].sum()
-    unpriced = int(rows["unpriced"].sum())
-    own = rows.groupby("title", sort=False)[["calls", "prompt_tokens", "completion_tokens", "cost_usd"]].sum().reset_index()
-    columns = (
-        Column("title", "Family"),
-        Column("calls", "Requests", "count"),
-        Column("prompt_tokens", "Prompt tokens", "count"),
-        Column("completion_tokens", "Completion tokens", "count"),
-        Column("cost_usd", "Cost", "dollars"),
-    )
-    answer = f"{show(total, 'dollars')} for {counted(int(calls), 'request')}" + (
-        f"; {counted(unpriced, 'request')} of unknown price." if unpriced else "."
-    )
-    return Section("costs", "Cost", [Table("By family", columns, table_rows(own))], answer)
+    costs = pd.concat(frames, ignore_index=True)
+    table = Table("By family", [Column("title", "Family"), *COST_COLUMNS], spent_rows(costs, ["title"]))
+    return Section("costs", "Cost", [table], cost_words(costs))

@@ -11,6 +11,7 @@ from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.report.terminal import rows_named_apart
 from dtef_pipeline.site.content import Block, Column, Estimate, Link, Page, Section, Table, table_rows
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
+from dtef_pipeline.site.cost_tables import COST_COLUMNS, cost_words, spent_rows
 from dtef_pipeline.site.drift_page import timelines, verdict_table
 from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.text.counted import counted
@@ -35,10 +36,7 @@ _COMPARISON_COLUMNS = (
 _SPENT_BY_MODEL = (
     Column("family", "Family"),
     Column("role", "Role"),
-    Column("calls", "Requests", "count"),
-    Column("prompt_tokens", "Prompt tokens", "count"),
-    Column("completion_tokens", "Completion tokens", "count"),
-    Column("cost_usd", "Cost", "dollars"),
+    *COST_COLUMNS,
     Column("latency", "Seconds per response", "number", "Median over the responses that were timed"),
 )
 _OPPOSITE = {"better": "worse", "worse": "better"}
@@ -128,18 +126,17 @@ def _drift(contents: SiteContents, family: ShownFamily, name: str) -> list[Block
 
 
 def _costs(contents: SiteContents, name: str) -> Section:
-    rows: list[dict[str, Any]] = []
-    for family in contents.families:
-        found = contents.table("costs", family.name)
-        own = family.in_table(found, name) if len(found) else found
-        for role, spent in own.groupby("role", sort=True) if len(own) else ():
-            sums = {column.name: float(spent[column.name].sum()) for column in _SPENT_BY_MODEL[2:-1]}
-            latency = contents.latency(family, name) if role == "candidate" else None
-            rows.append({"family": family.site.title, "role": role, **sums, "latency": latency})
-    total = sum(row["cost_usd"] for row in rows)
-    return Section(
-        "cost",
-        "Cost",
-        [Table("What it was asked, and what that cost", _SPENT_BY_MODEL, rows)],
-        f"{show(total, 'dollars')} in all." if rows else "",
-    )
+    frames = [
+        family.in_table(found, name).assign(family=family.site.title)
+        for family in contents.families
+        if len(found := contents.table("costs", family.name))
+    ]
+    if not frames:
+        return Section("cost", "Cost", [])
+    costs = pd.concat(frames, ignore_index=True)
+    took = {one.site.title: contents.latency(one, name) for one in contents.families}
+    rows = [
+        {**row, "latency": took[row["family"]] if row["role"] == "candidate" else None}
+        for row in spent_rows(costs, ["family", "role"])
+    ]
+    return Section("cost", "Cost", [Table("What it was asked, and what that cost", _SPENT_BY_MODEL, rows)], cost_words(costs))

@@ -159,4 +159,5 @@ def _beside_baselines(found: ScenarioResults, persona: str, board: RankedBoard) 
         which = "every baseline" if beaten == n else f"{beaten or 'none'} of {counted(n, 'baseline')}"
         beats = f"on the same games it beats {which}"
     first = max(baselines, key=lambda row: row.score.value or 0.0)
-    return f"; {beats}, and the best of them, {first.model.removesuffix(' (baseline)')}, makes {show(first.score)}"
+    made = f"{first.model.removesuffix(' (baseline)')}, makes {show(first.score, 'score')} over all of its games"
+    return f"; {beats}, and the best of them, {made}"

@@ -7,8 +7,11 @@ document.addEventListener("DOMContentLoaded", () => {
   const MOST = 25;
   choice.hidden = false;
   const names = [...fields.a.options].map((one) => one.value);
-  fields.a.value = names.includes(dtef.recall("a")) ? dtef.recall("a") : names[0];
-  fields.b.value = names.includes(dtef.recall("b")) ? dtef.recall("b") : names[1] ?? names[0];
+  const company = (one) => families.reduce((sum, {places}) => sum + (places[one] ? Object.keys(places).length - 1 : 0), 0);
+  fields.a.value = names.includes(dtef.recall("a")) ? dtef.recall("a") : [...names].sort((x, y) => company(y) - company(x))[0];
+  const alike = (one, other) => families.filter(({places}) => places[one] && places[other]).length;
+  const beside = names.filter((one) => one !== fields.a.value).sort((x, y) => alike(fields.a.value, y) - alike(fields.a.value, x));
+  fields.b.value = names.includes(dtef.recall("b")) ? dtef.recall("b") : beside[0] ?? names[0];
   const number = (value, sign) => value === null || value === undefined ? "–" : (sign && value > 0 ? "+" : "") + value.toFixed(3);
   const cell = (text, kind, key) => make("td", {class: kind || "score", "data-key": key ?? text}, text);
 
@@ -24,7 +27,9 @@ document.addEventListener("DOMContentLoaded", () => {
     if (!rows.length) return make("p", {class: "soft"}, "The difference of these two is not tested.");
     const words = (ends, verdict, way) => {
       const interval = ends && ends[1] !== null ? ` (${number(ends[1], true)} to ${number(ends[2], true)})` : "";
-      return `${way ? way + ": " : ""}${a} is ${verdict === "not told apart" ? "not told apart from" : verdict + " than"} ${b}: ${number(ends && ends[0], true)}${interval}`;
+      const said = {better: `${a} is better than ${b}`, worse: `${a} is worse than ${b}`, equivalent: `${a} and ${b} are equivalent`,
+        undecided: `The data do not decide between ${a} and ${b}`, "not told apart": `${a} is not told apart from ${b}`};
+      return `${way ? way + ": " : ""}${said[verdict] || `The difference of ${a} and ${b} is not tested`}: ${number(ends && ends[0], true)}${interval}`;
     };
     return make("ul", {}, ...rows.map(([way, ends, verdict]) => make("li", {}, make("bdi", {}, words(ends, verdict, way)))));
   }
@@ -40,7 +45,7 @@ document.addEventListener("DOMContentLoaded", () => {
       make("th", {scope: "row", class: "long"}, all.page[at] ? make("a", {href: dtef.root + all.page[at]}, make("bdi", {}, all.label[at])) : make("bdi", {}, all.label[at])),
       cell(number(x), "score", x), cell(number(y), "score", y), cell(number(x - y, true), "score", x - y)));
     const box = make("div", {class: "table", id: `items-${family.name}`},
-      make("p", {}, `Of ${both.length} items that both have a score on, ${a} is better on ${wins}, ${b} on ${losses}.` + (differ.length > MOST ? ` The ${MOST} largest differences:` : "")),
+      make("p", {}, `Of ${both.length.toLocaleString("en")} items that both have a score on, ${a} is better on ${wins.toLocaleString("en")}, ${b} on ${losses.toLocaleString("en")}; on ${(both.length - wins - losses).toLocaleString("en")} they are equal.` + (differ.length > MOST ? ` The ${MOST} largest differences:` : "")),
       family.note ? make("p", {class: "soft"}, family.note) : null,
       make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": "Items"}, make("table", {},
         make("caption", {}, "Items, the largest difference first"),

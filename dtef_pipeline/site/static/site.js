@@ -180,6 +180,7 @@ const dtef = (() => {
   function start() {
     document.querySelectorAll("div.table").forEach(setUp);
     drawAll();
+    addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((fold) => { fold.open = true; }));
     document.addEventListener("keydown", (event) => {
       if (event.key !== "/" || /^(input|select|textarea)$/i.test(event.target.tagName)) return;
       const field = document.querySelector("[data-filter]");

@@ -115,6 +115,7 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
     ceiling = next((one.value for one in board.references if one.label.endswith(A_PERFECT_MODEL)), None)
     perfect = f"; a {A_PERFECT_MODEL} would score {show(ceiling, 'score')}" if ceiling is not None else ""
     shared = _on_shared_pairs(board, found["of_reference"])
+    perfect = f"{perfect} on all pairs" if perfect and shared else perfect
     beating = sum(1 for one in models if tested.get(one.model, {}).get("verdict") == families.BETTER)
     if beating and len(models) > 1:
         beat = f"{beating} of {len(models)} models {'beat' if beating > 1 else 'beats'}"

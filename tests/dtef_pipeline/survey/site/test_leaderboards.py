@@ -93,24 +93,24 @@ def test_models_are_ranked_among_models_with_the_range_that_tests_among_models_l
             [compared(OTHERS, "a", "better", "reference"), compared(OTHERS, "b", "better", "reference")],
             "No model beats the answer of everybody else: the best of 2 models, a, scores 0.700 against 0.800 "
             "on the pairs that both have; "
-            "a perfect model would score 0.900.",
+            "a perfect model would score 0.900 on all pairs.",
         ),
         (
             [compared("a", OTHERS, "not told apart", "reference")],
             "No model is told apart from the answer of everybody else: the best of 2 models, a, scores 0.800 against 0.700 "
             "on the pairs that both have; "
-            "a perfect model would score 0.900.",
+            "a perfect model would score 0.900 on all pairs.",
         ),
         (
             [compared("a", OTHERS, "better", "reference"), compared(OTHERS, "b", "better", "reference")],
             "1 of 2 models beats the answer of everybody else: the best, a, scores 0.800 against 0.700 "
-            "on the pairs that both have; a perfect model would score 0.900.",
+            "on the pairs that both have; a perfect model would score 0.900 on all pairs.",
         ),
         (
             [compared("a", OTHERS, "not tested", "reference")],
             "Nothing could be tested: the best of 2 models, a, scores 0.800 against 0.700 of the answer of everybody else "
             "on the pairs that both have; "
-            "a perfect model would score 0.900.",
+            "a perfect model would score 0.900 on all pairs.",
         ),
         ([], "Best of 2 models: a scores 0.800 (0.790 to 0.810); next is b, 0.700."),
     ],

@@ -1,0 +1,43 @@
+"""What was spent, as pages show it. A cost that nobody knows is unknown, and not zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.site.content import Column, table_rows
+from dtef_pipeline.site.number_text import show
+from dtef_pipeline.text.counted import counted
+
+_SUMMED = ["answered", "failed", "calls", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
+COST_COLUMNS = (
+    Column("calls", "Requests", "count"),
+    Column("prompt_tokens", "Prompt tokens", "count", more=True),
+    Column("completion_tokens", "Completion tokens", "count", more=True),
+    Column("cost_usd", "Cost", "dollars"),
+    Column("per_thousand", "Per 1,000 responses", "dollars", "What a thousand more of such responses would cost"),
+    Column("unpriced", "Responses of unknown price", "count"),
+)
+"""Of the rows of `spent_rows`."""
+
+
+def spent_rows(costs: pd.DataFrame, by: Sequence[str]) -> list[dict[str, Any]]:
+    """The sums of the table `costs` for each combination of the columns `by`, with what a thousand responses cost."""
+    if not len(costs):
+        return []
+    found = costs.groupby(list(by), dropna=False, sort=False)[_SUMMED].sum(min_count=1).reset_index()
+    priced = found["answered"] - found["unpriced"].fillna(0)
+    return table_rows(found.assign(per_thousand=(1000 * found["cost_usd"] / priced).where(priced > 0)))
+
+
+def cost_words(costs: pd.DataFrame) -> str:
+    """`$1.25 for 480 requests; 12 responses of unknown price.`"""
+    if not len(costs):
+        return ""
+    requests, unpriced = counted(int(costs["calls"].sum()), "request"), int(costs["unpriced"].sum())
+    if costs["cost_usd"].isna().all():
+        return f"The cost of {requests} is not known."
+    left = f"; {counted(unpriced, 'response')} of unknown price" if unpriced else ""
+    return f"{show(float(costs['cost_usd'].sum()), 'dollars')} for {requests}{left}."
