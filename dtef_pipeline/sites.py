@@ -58,9 +58,12 @@ def make_site(connection: duckdb.DuckDBPyConnection, instead: Iterable[FamilySit
 
 
 def _of_data(connection: duckdb.DuckDBPyConnection) -> str:
-    """The newest snapshot of each family, in words; nothing where nothing was asked."""
+    """The newest snapshot of each family, in words; nothing where no model was asked."""
     if not has_table(connection, "costs"):
         return ""
     rows = connection.execute("SELECT family, max(snapshot) FROM costs GROUP BY family ORDER BY family").fetchall()
-    newest = ", ".join(f"{family} {snapshot}" for family, snapshot in rows if snapshot)
-    return f" of the snapshots {newest}" if newest else ""
+    newest = {family: snapshot for family, snapshot in rows if snapshot}
+    if len(set(newest.values())) < 2:
+        return "".join(f" of the snapshot {snapshot}" for snapshot in set(newest.values()))
+    titles = {one.family: one.title for one in family_sites()}
+    return f" of the snapshots {', '.join(f'{snapshot} ({titles[family]})' for family, snapshot in newest.items())}"

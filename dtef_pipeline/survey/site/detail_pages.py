@@ -94,7 +94,7 @@ class DetailPages:
 
     def _answer(self, spread: Spread | None, what: str) -> str:
         if spread is None:
-            return f"No model of the first leaderboard has a score of {what}."
+            return f"No model was asked about {what} {self.contents.title(self.contents.main).lower()}."
         noun = self.means.noun
         perfect = "" if pd.isna(spread.ceiling) else f"; a {A_PERFECT_MODEL} would score {show(spread.ceiling, 'score')}"
         others = "" if pd.isna(spread.others) else f", against {show(spread.others, 'score')} of the {EVERYBODY_ELSE}"

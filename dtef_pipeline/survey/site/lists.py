@@ -84,9 +84,9 @@ def _answer(spreads: dict[int, Spread], named: dict[int, str], means: Means, ver
     ordered = sorted(spreads, key=lambda place: (-spreads[place].mean, place))
     best, worst = ordered[0], ordered[-1]
     beaten = sum(1 for one in spreads.values() if one.best_score > one.others)
-    where = "all" if beaten == len(spreads) else f"{beaten:,}" if beaten else "none"
+    where = "all" if beaten == len(spreads) else f"{beaten:,} of them" if beaten else "none"
     return (
         f"Of {counted(len(spreads), 'segment' if verb == 'predicted' else 'question')} {named[best]} is {verb} best "
-        f"({show(spreads[best].mean, 'score')}), {named[worst]} worst ({show(spreads[worst].mean, 'score')}); in {where} the best of "
-        f"the {plural(means.noun)} scores above the answer of everybody else."
+        f"({show(spreads[best].mean, 'score')}), {named[worst]} worst ({show(spreads[worst].mean, 'score')}). "
+        f"In {where} the best of the {plural(means.noun)} beats the answer of everybody else."
     )

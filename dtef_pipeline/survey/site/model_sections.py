@@ -106,9 +106,10 @@ class SurveyModelSections:
         if len(by_segment):
             above = int((by_segment["lead"] > 0).sum())
             best, last = by_segment.iloc[0], by_segment.iloc[-1]
+            named = [f"{segments[int(one['place'])].label} ({show(one['lead'], 'signed')})" for one in (best, last)]
             answer = (
-                f"It scores above the {EVERYBODY_ELSE} in {above} of {len(by_segment)} segments, most in {segments[int(best['place'])].label} "
-                f"({show(best['lead'], 'signed')}), least in {segments[int(last['place'])].label} ({show(last['lead'], 'signed')})."
+                f"It beats the {EVERYBODY_ELSE} in {above} of {len(by_segment)} segments; "
+                f"its lead is largest in {named[0]} and smallest in {named[1]}."
             )
         return Section("strengths", "strengths and weaknesses", blocks, answer)
 

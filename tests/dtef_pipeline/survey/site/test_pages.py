@@ -210,7 +210,7 @@ def test_a_model_has_its_strengths_and_its_worst_answers_with_prompt_and_respons
     view = read(open_tables(rows, **with_texts(rows)))
     strengths, worst = view.of_model("a")
     assert strengths.answer == (
-        "It scores above the answer of everybody else in 0 of 4 segments, most in Peru (-0.050), least in Kenya (-0.300)."
+        "It beats the answer of everybody else in 0 of 4 segments; its lead is largest in Peru (-0.050) and smallest in Kenya (-0.300)."
     )
     assert worst.answer == "Its lowest score of an answer that could be read is 0.300."
     html = html_of(Page("models/a.html", "a", "", [worst]))
