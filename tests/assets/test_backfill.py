@@ -222,7 +222,7 @@ def test_a_bad_segment_fails_alone_and_each_way_to_retry_mends_it(here: UI) -> N
     assert ui.status_of(backfill) == "COMPLETED_FAILED"
     (boards,) = ui.follow()
     assert boards.status == dg.DagsterRunStatus.SUCCESS
-    assert "B2" in Path(ui.pipeline.house.root, "report.html").read_text(encoding="utf-8")
+    assert "B2" in Path(ui.pipeline.house.root, "report", "data.html").read_text(encoding="utf-8")
     assert ui.follow() == []
 
     # While it is broken, trying again changes nothing for the others and buys nothing.

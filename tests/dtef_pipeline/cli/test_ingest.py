@@ -208,9 +208,8 @@ class TestIngest:
         assert {row["verdict"] for row in query("SELECT verdict FROM segment_gaps")} == {"not tested"}
         of_segments = query("SELECT DISTINCT score_low IS NULL AS nothing FROM segment_results")
         assert of_segments == [{"nothing": False}]
-        page = state / "report.html"
-        ok("report", "--out", page)
-        assert "N is unknown in T1 (18 of 18 pairs)" in page.read_text(encoding="utf-8")
+        ok("report", "--out", state / "site")
+        assert "N is unknown in T1 (18 of 18 pairs)" in (state / "site" / "data.html").read_text(encoding="utf-8")
 
     @pytest.mark.parametrize(
         ("name", "content", "message"),

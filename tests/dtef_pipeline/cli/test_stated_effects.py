@@ -24,8 +24,8 @@ def test_boards_and_report_say_which_rounds_have_which_design_effect(ingested: P
     assert f"\n{SAID}\n\n" in ok("board")
     assert SAID not in ok("board", "--by", "metric")
     assert SAID not in ok("board", "--csv")
-    ok("report", "--out", ingested / "report.html")
-    assert f"<p>D{SAID[1:]}.</p>" in (ingested / "report.html").read_text(encoding="utf-8")
+    ok("report", "--out", ingested / "site")
+    assert f"D{SAID[1:]}." in (ingested / "site" / "data.html").read_text(encoding="utf-8")
     warehouse = Warehouse(ingested / "warehouse")
     assert lines_of_design_effects(warehouse, pd.DataFrame(columns=["skill"]), ["S2"]) == ""
 
