@@ -31,8 +31,7 @@ from resources.warehouse import Warehouse
 from resources.written_pages import site_folder, write_site
 
 if TYPE_CHECKING:
-    from assets.engine.documented_sites import documented_sites
-from assets.launch import Launched
+    from assets.launch import Launched
 
 
 class Addition(Protocol):
@@ -252,10 +251,12 @@ def boards_follow(warehouse: Warehouse, family: Family, results: Iterable[str]) 
     if not boards_left:
         clear_tables(warehouse, [*results, *SHARED_TABLES], family.name)
     warehouse.refresh_database()
-    if not boards_left and warehouse.fs.get_file_info(site_folder(warehouse)).type != FileType.NotFound:
-        write_site(warehouse, documented_sites(warehouse, Settings.from_environment()))
     if boards_left:
         return f"boards and pages follow at the next `dtef {family.name} board --refresh`"
+    if warehouse.fs.get_file_info(site_folder(warehouse)).type != FileType.NotFound:
+        from assets.engine.documented_sites import documented_sites
+
+        write_site(warehouse, documented_sites(warehouse, Settings.from_environment()))
     return "nothing is scored any more: boards and pages went too"
 
 

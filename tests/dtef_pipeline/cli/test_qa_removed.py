@@ -15,6 +15,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import SHARED_TABLES
 from resources.settings import Settings
 from resources.warehouse import Warehouse
+from resources.written_pages import write_site
 from tests.dtef_pipeline.cli.commands import ok, refused, use
 from tests.made.qa_scores import keep_in
 from tests.made.qa_suites import made_qa
@@ -33,10 +34,15 @@ def test_when_the_last_part_goes_no_board_is_left(tmp_path: Path, monkeypatch: p
     house = keep_in(tmp_path / "warehouse", {name: rows for name, rows in made_qa(2, 4).rows.items() if rows})
     use(tmp_path, monkeypatch)
     assert roll_up().success
+    write_site(house)
+    site = tmp_path / "warehouse" / "report"
+    assert (site / "qa" / "index.html").is_file()
     house.write("drift", DRIFT.empty_table(), family="rubric")
     assert "qa" in house.values("drift", "family")
     assert "boards and pages follow at the next `dtef qa board --refresh`" in ok("qa", "remove", "[!m]*", "mmlu/subject_1")
     assert "nothing is scored any more: boards and pages went too" in ok("qa", "remove", "mmlu/*")
+    assert not (site / "qa" / "index.html").exists()
+    assert "Nothing is evaluated yet" in (site / "index.html").read_text(encoding="utf-8")
     assert "no qa_board" in refused("qa", "board")
     parts = {(table, family) for table in SHARED_TABLES for family in house.values(table, "family")}
     assert parts == {("drift", "rubric")}, "those of other families stay"
