@@ -13,7 +13,6 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
-from assets.engine.documented_sites import documented_sites
 from assets.stage.panel_drift import panel_drift, scored_in
 from assets.survey.moved_questions import named
 from dtef_pipeline.asking.snapshot_order import snapshot_order
@@ -26,8 +25,6 @@ from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.site.paths import FRONT_PAGE
-from dtef_pipeline.sites import make_site, results_tables, site_tables
 from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.text.counted import and_more, counted
@@ -156,6 +153,11 @@ def _named_once(rows: pa.Table) -> pa.Table:
 @reads_tables
 def report(warehouse: Warehouse, out: Path) -> None:
     """Write the site into a folder, or into a zip file. Raises ConfigError where another file is in the way."""
+    # Not imported above: the other commands that read make no pages.
+    from assets.engine.documented_sites import documented_sites
+    from dtef_pipeline.site.paths import FRONT_PAGE
+    from dtef_pipeline.sites import make_site, results_tables, site_tables
+
     if not warehouse.tables(results_tables()):
         raise WarehouseError(f"no results in {warehouse.root} yet: `dtef run` asks models and scores what they answer")
     documented = documented_sites(warehouse, Settings.from_environment())

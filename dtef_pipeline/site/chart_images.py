@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 
-from dtef_pipeline.site.charts import CHARTS
 from dtef_pipeline.site.content import Chart, plain_value
 
 _WIDTH = 620
@@ -14,6 +13,8 @@ _CONFIG = {"background": "white", "font": "sans-serif", "view": {"stroke": None}
 def svg(chart: Chart) -> str:
     """The chart as an SVG image of 620 pixels and its labels."""
     import vl_convert
+
+    from dtef_pipeline.site.charts import CHARTS  # loads Altair, which assets without a chart need not wait for
 
     shown = {
         "autosize": "pad",

@@ -14,7 +14,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dtef_pipeline.site.charts import CHARTS
 from dtef_pipeline.site.content import (
     SEARCH_FROM,
     Chart,
@@ -129,6 +128,8 @@ def render_data(data: DataFile) -> str:
 def static_files() -> Iterator[tuple[str, str]]:
     """(path, text) of the files that all pages share: style, scripts, chart definitions and the chart library."""
     import vl_convert
+
+    from dtef_pipeline.site.charts import CHARTS  # loads Altair, which commands and servers without a chart need not wait for
 
     for name in files("dtef_pipeline.site").joinpath("static").iterdir():
         if name.name.endswith((".css", ".js")):
