@@ -14,10 +14,10 @@ from resources.warehouse import Warehouse
 
 def documented_sites(warehouse: Warehouse, settings: Settings) -> list[FamilySite]:
     """Of families that have something to show, as `documented_site` of `assets.FAMILY.site_documents` makes them."""
-    return list(_documented(warehouse, settings))
+    return list(_find_sites(warehouse, settings))
 
 
-def _documented(warehouse: Warehouse, settings: Settings) -> Iterator[FamilySite]:
+def _find_sites(warehouse: Warehouse, settings: Settings) -> Iterator[FamilySite]:
     for family in FAMILIES:
         module = f"assets.{family.name}.site_documents"
         # Whether a module is there is looked up last: that loads its package.

@@ -104,16 +104,17 @@ def _alarms(contents: SiteContents, family: ShownFamily) -> int:
 
 
 def _family_section(contents: SiteContents, family: ShownFamily) -> Section:
-    rows = rows_named_apart(_table(contents, family).to_pylist()) if len(_table(contents, family)) else []
+    found = _table(contents, family)
+    rows = rows_named_apart(found.to_pylist()) if len(found) else []
     if all(row["n_snapshots"] is None or row["n_snapshots"] < 2 for row in rows):
         return Section(family.name, family.site.title, [], _ONE_SNAPSHOT)
     compared = sorted((row for row in rows if row["verdict"] is not None), key=by_verdict)
     blocks: list[Block] = [
         verdict_table(contents, family, compared),
         *timelines(contents, family, compared),
-        *_flagged(contents, family),
+        *_rule_blocks(contents, family),
         *_judges(contents, family),
-        *_left_out([row for row in rows if row["verdict"] is None]),
+        *_reasons_block([row for row in rows if row["verdict"] is None]),
     ]
     return Section(family.name, family.site.title, blocks, drift_answer(contents, family), _DRIFT_HOW)
 
@@ -189,7 +190,7 @@ def series_chart(series: pd.DataFrame) -> Chart:
     return Chart("series", shown, "Mean score of each snapshot")
 
 
-def _flagged(contents: SiteContents, family: ShownFamily) -> Iterator[Block]:
+def _rule_blocks(contents: SiteContents, family: ShownFamily) -> Iterator[Block]:
     found = contents.table("drift_rule", family.name)
     flagged = found[found["flagged"].eq(True)] if len(found) else found
     if len(flagged):
@@ -209,7 +210,7 @@ def _judges(contents: SiteContents, family: ShownFamily) -> Iterator[Block]:
     yield Table("Judges on stored answers that they judge again every night", _DRIFT_OF_JUDGES, shown)
 
 
-def _left_out(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+def _reasons_block(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     counts = pd.Series([row["reason"] or "no reason" for row in rows]).value_counts() if rows else pd.Series(dtype=int)
     if len(counts):
         columns = (Column("reason", "Why", "long"), Column("series", "Series", "count"))

@@ -101,14 +101,14 @@ def _comparisons(contents: SiteContents, family: ShownFamily, name: str) -> Tabl
     rows = []
     for one in table_rows(found):
         if variant in (one["model_variant"], one["model"]) or (name == one["model"] and one["model_variant"] is None):
-            rows.append(_compared(contents, family, one, "other", 1))
+            rows.append(_comparison_row(contents, family, one, "other", 1))
         elif variant in (one["other_variant"], one["other_model"]):
-            rows.append(_compared(contents, family, one, "model", -1))
+            rows.append(_comparison_row(contents, family, one, "model", -1))
     rows.sort(key=lambda row: not isinstance(row["other"], Link))
     return Table("Compared with: models, then baselines", _COMPARISON_COLUMNS, rows, first=15)
 
 
-def _compared(contents: SiteContents, family: ShownFamily, row: dict[str, Any], other: str, sign: int) -> dict[str, Any]:
+def _comparison_row(contents: SiteContents, family: ShownFamily, row: dict[str, Any], other: str, sign: int) -> dict[str, Any]:
     ends = [None if pd.isna(row[name]) else sign * row[name] for name in ("difference", "low", "high")]
     low, high = ends[1:] if sign > 0 else ends[:0:-1]
     verdict = row["verdict"] if sign > 0 else _OPPOSITE.get(row["verdict"], row["verdict"])

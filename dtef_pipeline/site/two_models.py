@@ -45,18 +45,12 @@ def _manifest(contents: SiteContents, family: ShownFamily, files: dict[str, str]
     return {
         "name": family.name,
         "title": family.site.title,
-        "tested": [[_plain(value) for value in row] for row in tested],
+        "tested": tested,
         "files": {name: f"compare/{family.name}/{files[name]}.js" for name in scored if name in files},
         "items": f"compare/{family.name}.js",
         "note": family.view.item_note,
         "places": {name: [row.rank, list(row.score)] for name in files if (row := family.row_of(name))},
     }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    return None if is_unknown(value) else value
 
 
 def _data_files(family: ShownFamily, files: dict[str, str]) -> Iterator[DataFile]:

@@ -7,7 +7,7 @@ each: thousandths in base 36.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -137,8 +137,3 @@ def _pairs_sql(contents: SurveyContents) -> str:
 def shares(code: str) -> list[float]:
     """The fractions of a code."""
     return [int(code[at : at + 2], 36) / 1000 for at in range(0, len(code), 2)]
-
-
-def code_rows(contents: SurveyContents, sql: str, *given: Any) -> list[tuple[Any, ...]]:
-    """Rows of a query over PAIRS and ANSWERS."""
-    return contents.connection.execute(sql, list(given)).fetchall()
