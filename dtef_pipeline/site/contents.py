@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.site.content import Link
@@ -102,8 +100,3 @@ class SiteContents:
         others = [("Models", "models/index.html"), ("Compare", "compare.html"), ("Drift", "drift.html")]
         others += [("Data", "data.html"), ("Method", "method.html")]
         return [*(one.link for one in self.families), *(Link(*one) for one in others)]
-
-
-def is_reference(model_variant: Any) -> bool:
-    """Whether a variant is of a baseline."""
-    return str(model_variant).startswith(COMPUTED)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.qa.site.human_names import measure_words, metric_place, metric_words, suite_title, way_words
 from dtef_pipeline.qa.site.suite_scores import BoardMeasure, QaScores
 from dtef_pipeline.site.content import Column, Estimate, is_unknown, table_rows
-from dtef_pipeline.site.contents import is_reference
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.site.verdict_sentences import best_of_models
@@ -114,7 +114,7 @@ def _row(one: Mapping[str, Any], columns: Sequence[Column]) -> BoardRow:
     known = {**one, "macro": Estimate(one["macro_score"], one["macro_low"], one["macro_high"])}
     more = {column.name: known[column.name] for column in columns}
     rank, low, high = (None if is_unknown(one[name]) else int(one[name]) for name in ("rank", "rank_low", "rank_high"))
-    return BoardRow(one["model"], score, rank, low, high, is_reference(one["model_variant"]), one["note"], more)
+    return BoardRow(one["model"], score, rank, low, high, is_computed(one["model_variant"]), one["note"], more)
 
 
 def main_boards(boards: Sequence[SuiteBoard]) -> dict[str, SuiteBoard]:
