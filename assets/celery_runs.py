@@ -259,7 +259,7 @@ def _celery(launcher: WatchedCeleryRunLauncher, home: Path) -> Any:
 
 
 def _cannot_start(why: str) -> SystemExit:
-    return SystemExit(f"dtef: no worker can be started here: {why} (docs/several-machines.md)")
+    return SystemExit(f"dtef: no worker can be started here: {why} (docs/how-to/several-machines.md)")
 
 
 @worker_init.connect(weak=False)

@@ -3,8 +3,8 @@
 Each model answers questions in 10 segments, nearly always as the night before; what all of a night share wanders, has weeks, bad nights and
 outages. The questions are 20 of their own, or come in the batteries of a real round, each with a wobble of its own. Every figure goes through
 `verdict_on` and `night_of`, which make what is published, half way and at the end: the share of panels in which any series had the verdict.
-Run: `python benchmarks/drift_panels.py [SETS]`; it prints tables of docs/drift.md. The test suite runs these small, and `standing` besides: a
-series some of whose nights ask fewer of the questions.
+Run: `python benchmarks/drift_panels.py [SETS]`; it prints tables of docs/explanation/drift.md.
+The test suite runs these small, and `standing` besides: a series some of whose nights ask fewer of the questions.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class NoRedis(Exception):
 
 @dataclass
 class Redis:
-    """A running server, which keeps what it has over a restart, as docs/several-machines.md says."""
+    """A running server, which keeps what it has over a restart, as docs/how-to/several-machines.md says."""
 
     url: str
     _command: list[str]

@@ -28,7 +28,7 @@ def test_the_reference_lists_commands_assets_tables_and_endpoints() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     links = [(page, to) for page in pages for to in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))]
     assert [(page.name, to) for page, to in links if "://" not in to and not (page.parent / to).exists()] == []
 

@@ -22,7 +22,7 @@ PUBLIC = {
     "dtef_pipeline.survey.model": ["Answer", "Finding", "Question", "Segment", "Survey", "Unreadable"],
     "dtef_pipeline.survey.validation": ["check_question", "checked", "percentage", "round_id", "whole_number"],
 }
-"""What adapters outside this project import: `docs/add-a-survey.md`."""
+"""What adapters outside this project import: `docs/how-to/add-a-survey.md`."""
 
 
 def document(path: str) -> Any:
@@ -83,7 +83,7 @@ def test_what_adapters_of_others_import_is_there(module: str, name: str) -> None
 
 
 def test_what_the_guide_for_adapters_imports_is_there() -> None:
-    guide = (ROOT / "docs" / "add-a-survey.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "how-to" / "add-a-survey.md").read_text(encoding="utf-8")
     lines = re.findall(r"^from (dtef_pipeline\.[\w.]+) import (.+)$", guide, re.MULTILINE)
     assert lines
     for module, names in lines:

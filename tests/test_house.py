@@ -1,4 +1,4 @@
-"""docs/architecture.md says what is so: the rooms it names, their order, the files on its two ways, the drawing."""
+"""docs/explanation/architecture.md says what is so: the rooms it names, their order, the files on its two ways, the drawing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from tests import architecture as house
 from tests.conftest import ROOT
 
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
 
 
 def test_the_order_of_rooms_is_the_tested_one() -> None:

@@ -32,7 +32,7 @@ from tests.conftest import ROOT
 from tests.postgres import NoPostgres, running_postgres
 
 DEPLOY = ROOT / "deploy"
-PAGES = {"docs/operate.md": 10, "docs/several-machines.md": 5}
+PAGES = {"docs/how-to/operate.md": 10, "docs/how-to/several-machines.md": 5}
 """With how many commands of ours there are at least."""
 UNITS = sorted(DEPLOY.rglob("*.service"))
 

@@ -28,7 +28,7 @@ _DAMAGE_SEARCH_S = 10.0
 _UNSET = re.compile(r"environment variable (\S+) is not set")
 _START_DAEMON = "start it, on a server with `systemctl restart dtef-daemon`, elsewhere with: dtef ui"
 _MEND_CODE = "see `journalctl -u dtef-code`, or the terminal of `dtef ui`; mend what it names, and start it again"
-_MEND_PANEL = "mend the file (docs/nightly.md says what it may hold), or go on without: unset DTEF_PANEL"
+_MEND_PANEL = "mend the file (docs/how-to/nightly.md says what it may hold), or go on without: unset DTEF_PANEL"
 
 
 def check_python(settings: Settings) -> Diagnosis:
@@ -94,7 +94,10 @@ def _check_bucket(root: str) -> Diagnosis:
         fs, path = open_root(root)
         fs.get_file_info(pafs.FileSelector(path, allow_not_found=True))
     except (DtefError, OSError) as error:
-        remedy = "mend the address (docs/scale.md), AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; or name a folder: export DTEF_WAREHOUSE=PATH"
+        remedy = (
+            "correct the address (docs/explanation/scale.md), AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; "
+            "or name a folder: export DTEF_WAREHOUSE=PATH"
+        )
         return Diagnosis("warehouse", "problem", f"{shown} cannot be read: {error}", remedy)
     return Diagnosis("warehouse", "ok", f"{shown}: it answers")
 
@@ -170,7 +173,7 @@ def check_sandbox(settings: Settings) -> Diagnosis:
     remedy = (
         f"the level without DTEF_SANDBOX is {best}: unset DTEF_SANDBOX"
         if is_held_back
-        else "install bubblewrap, or see docs/sandbox.md"
+        else "install bubblewrap, or see docs/explanation/sandbox.md"
     )
     return Diagnosis("sandbox", "warning", found.words, remedy)
 

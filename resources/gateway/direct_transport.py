@@ -1,7 +1,7 @@
 """Calls of models at an OpenAI-compatible address of their own, without litellm.
 
-A response takes about a fifth of the time that it takes by litellm, and about an eighth of the processor's (docs/gateway.md, Speed). Nor is
-litellm imported, which takes seconds.
+A response takes about a fifth of the time that it takes by litellm, and about an eighth of the processor's
+(docs/explanation/gateway.md, Speed). Nor is litellm imported, which takes seconds.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _MOST_CONNECTIONS = 500
 """Streams of events included; a service has 1,024 open files by default."""
 _LOOPBACK_NAME = "localhost"
 _IN_THE_CLEAR = (
-    "others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front (docs/operate.md)"
+    "others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front (docs/how-to/operate.md)"
 )
 
 

@@ -1,7 +1,7 @@
 """Batteries: questions of a survey that were asked as one block, and which of them are one over several rounds.
 
 Results of the questions of a battery hang together, so that an interval has to take the battery for one observation, not its questions
-(Cameron, Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2023). docs/batteries.md tells the rule, and where it errs.
+(Cameron, Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2023). docs/explanation/batteries.md tells the rule, and where it errs.
 """
 
 from __future__ import annotations

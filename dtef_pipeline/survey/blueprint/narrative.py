@@ -1,7 +1,7 @@
 """How a group answered a question, and how it differs from all respondents, in sentences made by rule.
 
 Words are chosen by the percentages as they are written, with one decimal, so that no sentence contradicts its own figures.
-docs/prompts.md lists the rules and the thresholds.
+docs/explanation/prompts.md lists the rules and the thresholds.
 """
 
 from __future__ import annotations

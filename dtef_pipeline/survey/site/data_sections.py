@@ -224,7 +224,7 @@ def _batteries(connection: duckdb.DuckDBPyConnection) -> Section:
     ]
     how = (
         "Questions that were asked as one block, or again in other rounds, say much the same about a model, so intervals count them as one "
-        "battery. docs/batteries.md explains the rule that finds them and how to correct it."
+        "battery. docs/explanation/batteries.md explains the rule that finds them and how to correct it."
     )
     return Section(
         "batteries",

@@ -35,7 +35,7 @@ def method(metric: str) -> list[str]:
         "Deviation of a segment = its score less that of a segment of as many people that is predicted as well as the others of its attribute.",
         policy_words(),
         f"Boards rank by `{metric}`. Metrics: " + " ".join(f"`{name}`: {_first_paragraph(name)}" for name in METRICS),
-        "Formulas, assumptions, references and the simulations that check them are in docs/statistics.md.",
+        "Formulas, assumptions, references and the simulations that check them are in docs/explanation/statistics.md.",
     ]
 
 

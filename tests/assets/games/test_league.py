@@ -123,7 +123,7 @@ def test_results_stand_per_player_and_opponent(league: League) -> None:
 
 @pytest.mark.thorough
 def test_the_pages_code_for_notebooks_gives_the_means_of_the_board(league: League) -> None:
-    page = (ROOT / "docs" / "read-the-tables.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "read-the-tables.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page.partition("\n## Games\n")[2], re.DOTALL)
     league.run("baseline/all", seeds="1-6")
     league.roll_up("persona_results")

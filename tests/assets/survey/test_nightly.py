@@ -159,7 +159,7 @@ class TestItsRun:
     def test_where_chosen_segments_have_gaps_a_failed_night_shows_those_between_as_failed_but_never_touched_them(
         self, nights: Nights
     ) -> None:
-        """Dagster plans whole ranges and calls failed what a failed run had planned; docs/nightly.md says so."""
+        """Dagster plans whole ranges and calls failed what a failed run had planned; docs/how-to/nightly.md says so."""
         nights.panel(models=["baseline/uniform"], rounds=["T1"], segments=["country:chile", "country:kenya"])
         between = {name: data for name, data in nights.pipeline.bytes().items() if "india" in name}
         nights.pipeline.file("blueprints", "T1/country:kenya").write_bytes(b"broken")

@@ -1,4 +1,4 @@
-"""What docs/api.md sends with curl, and what the page of new evaluations shows as examples, is what the API takes where the demo was added."""
+"""The API accepts what docs/how-to/api.md sends with curl, and the examples on the page for new evaluations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_bodies_of_the_guide_are_taken(demo: Path) -> None:
-    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "api.md").read_text(encoding="utf-8")
     with client_in(demo) as client:
         found = [(path, client.post(f"/api{path}", json=json.loads(body))) for path, body in SENT.findall(page)]
     assert [(path, answer.status_code) for path, answer in found] == [

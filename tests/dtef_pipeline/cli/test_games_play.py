@@ -110,7 +110,7 @@ def test_who_looks_on_is_also_told_what_the_players_were_not_shown() -> None:
 
 
 def test_the_page_shows_an_end_as_the_command_tells_it() -> None:
-    page = (ROOT / "docs" / "play-a-game.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "play-a-game.md").read_text(encoding="utf-8")
     command = "dtef games play sealed-bid --players baseline/truthful,baseline/truthful\n"
     shown = page.partition(command)[2].partition("```text\n")[2].partition("```")[0]
     assert ok(*command.split()[1:]) == shown

@@ -1,4 +1,4 @@
-"""docs/labels.md names columns, classes and tables that there are."""
+"""docs/explanation/labels.md names columns, classes and tables that there are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED_ROWS
 from resources.warehouse import TABLES
 from tests.conftest import ROOT
 
-PAGE = (ROOT / "docs" / "labels.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "labels.md").read_text(encoding="utf-8")
 
 
 def test_columns_tables_and_classes_on_the_page_are_the_real_ones() -> None:

@@ -1,4 +1,4 @@
-"""Notebooks read the tables with the defaults of pandas, polars and DuckDB, as docs/read-the-tables.md shows."""
+"""Notebooks read the tables with the defaults of pandas, polars and DuckDB, as docs/how-to/read-the-tables.md shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from resources.warehouse import TABLES, Warehouse
 from tests.conftest import ROOT
 from tests.made.qa_scores import keep_in, score_row
 
-PAGE = (ROOT / "docs" / "read-the-tables.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "read-the-tables.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 
 

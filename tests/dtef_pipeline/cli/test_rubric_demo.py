@@ -139,7 +139,7 @@ def test_nothing_was_asked_beside_what_the_file_holds(demo: Demo) -> None:
 
 @pytest.mark.parametrize(
     ("page", "names"),
-    [("docs/rubric.md", ("board", "show", "sql")), ("README.md", ("board, narrow",))],
+    [("docs/how-to/rubric.md", ("board", "show", "sql")), ("README.md", ("board, narrow",))],
     ids=["rubric", "README"],
 )
 def test_pages_show_what_the_commands_print(demo: Demo, page: str, names: tuple[str, ...]) -> None:

@@ -69,7 +69,7 @@ def test_several_reasons_are_all_named() -> None:
 
 
 def test_a_missing_draw_is_a_part_of_the_vote_of_a_judge_that_answered() -> None:
-    """The example of docs/judges.md."""
+    """The example of docs/explanation/judges.md."""
     said = {"a": [1.0, 1.0], "b": [0.5, None]}
     rows = [{"judge": judge, "draw": at, "score": score} for judge, scores in said.items() for at, score in enumerate(scores)]
     (row,) = consensus(table(rows), KEYS).to_pylist()

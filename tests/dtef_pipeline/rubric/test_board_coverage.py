@@ -1,4 +1,4 @@
-"""Intervals of rubric boards and of compared runs hold the truth about as often as they say; docs/rubric.md has many more sets."""
+"""Intervals of rubric boards and of compared runs hold the truth about as often as they say; docs/how-to/rubric.md has many more sets."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_a_model_with_a_name_of_two_characters_is_hidden_where_it_takes_part() -
 
 @pytest.mark.parametrize("text", ["Cl4ude, 0penAI", "edualC", "Cla<b>ude</b>", "4o-mini", "version 3.5"])
 def test_what_only_a_reader_who_wants_to_can_take_for_a_name_is_left(text: str) -> None:
-    """The limits of hiding, which docs/rubric.md names too: digits for letters, words backwards or in pieces, versions alone."""
+    """The limits of hiding, which docs/how-to/rubric.md names too: digits for letters, words backwards or in pieces, versions alone."""
     assert NAMES.hide(text) == text
 
 

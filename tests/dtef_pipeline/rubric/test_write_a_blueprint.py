@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef
 from tests.strict_json import strict
 
-PAGE = (ROOT / "docs" / "write-a-blueprint.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "write-a-blueprint.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:

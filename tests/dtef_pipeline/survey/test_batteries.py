@@ -187,7 +187,7 @@ def rounds(shared):
 
 
 class TestPublishedRounds:
-    """The batteries of GD1-GD5, as someone reads them off the questionnaires (docs/batteries.md)."""
+    """The batteries of GD1-GD5, as someone reads them off the questionnaires (docs/explanation/batteries.md)."""
 
     def test_sizes_are_those_that_were_looked_at(self, rounds):
         def sizes(questions: Sequence[Question]) -> list[int]:

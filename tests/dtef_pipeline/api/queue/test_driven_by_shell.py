@@ -35,7 +35,7 @@ def filled(store: VoteStore, items: int) -> list[str]:
 @pytest.mark.skipif(any(shutil.which(tool) is None for tool in TOOLS), reason=f"without {', '.join(TOOLS)}")
 def test_a_file_of_votes_comes_in_by_the_commands_of_the_guide(tmp_path: Path) -> None:
     """Pieces of 4 kB in place of 900 kB, so that a small file has several."""
-    commands = PIECES.findall((ROOT / "docs" / "preference.md").read_text(encoding="utf-8"))
+    commands = PIECES.findall((ROOT / "docs" / "how-to" / "preference.md").read_text(encoding="utf-8"))
     assert len(commands) == 1
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):
