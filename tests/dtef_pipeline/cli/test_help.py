@@ -60,7 +60,7 @@ class TestHelp:
         assert "No such command 'boards'" in refused("boards")
 
     def test_options_complete_at_the_tab_key(self) -> None:
-        """The shell asks for words by variables, as the README tells."""
+        """The shell asks for words by variables, as docs/index.md shows."""
         words = ShellComplete(main, {}, "dtef", "_DTEF_COMPLETE").get_completions(["qa", "board", "--by"], "ov")
         assert [word.value for word in words] == ["overall"]
 
