@@ -82,9 +82,10 @@ format: setup ## format the code and mend what lint can
 ui: $(BIN)/.runs ## Dagster on the state of `make demo`
 	$(BIN)/dtef ui
 
-docs: setup ## write docs/reference.md and docs/openapi.json, which are not committed, and docs/house.svg, which is
+docs: setup ## build the documentation as a searchable site in build/docs, with the reference and docs/house.svg drawn again
 	$(BIN)/python docs/reference.py
 	$(BIN)/python docs/house.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 lock: ## compile requirements.lock again (needs uv)
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --all-extras --python-version 3.11 \

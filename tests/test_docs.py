@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def test_the_reference_lists_commands_assets_tables_and_endpoints() -> None:
+@pytest.fixture(scope="module")
+def reference() -> str:
+    """The page that docs/reference.py writes from the code."""
     spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "reference.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    page = module.reference(module.openapi())
+    return str(module.reference(module.openapi()))
+
+
+def test_the_reference_lists_commands_assets_tables_and_endpoints(reference: str) -> None:
     rows = (
         "### dtef survey board",
         "| `--by` |",
@@ -24,11 +36,24 @@ def test_the_reference_lists_commands_assets_tables_and_endpoints() -> None:
         "### scores",
         "| `GET /api/health` | operator |",
     )
-    assert [row for row in rows if row not in page] == []
+    assert [row for row in rows if row not in reference] == []
+
+
+def test_the_documentation_site_has_every_page_and_can_be_searched(reference: str, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    shutil.copytree(ROOT / "docs", docs, ignore=shutil.ignore_patterns("__pycache__", "reference.md", "openapi.json"))
+    (docs / "reference.md").write_text(reference, encoding="utf-8")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
+    assert built.returncode == 0, built.stderr
+    assert "not included in the" not in built.stderr, "mkdocs.yml lists every page"
+    found = json.loads((tmp_path / "site" / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
+    assert any(entry["location"].startswith("explanation/drift/") for entry in found)
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
     links = [(page, to) for page in pages for to in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))]
     assert [(page.name, to) for page, to in links if "://" not in to and not (page.parent / to).exists()] == []
 
