@@ -78,14 +78,9 @@ def voted() -> list[dict[str, Any]]:
 def printed(patch: pytest.MonkeyPatch) -> dict[str, str]:
     patch.setenv("COLUMNS", "120")
     board = ok("rubric", "board", "--by", "blueprint", "--blueprint", "demo-*").partition("\nnot shown:")[0]
-    counted = (
-        "SELECT model, sum(n_partial) AS partial, sum(n_unscored) AS unscored FROM rubric_scores WHERE level = 'cell' "
-        "GROUP BY 1 ORDER BY 1"
-    )
     return {
         "board": board,
         "show": ok("rubric", "show", "demo-letters", "neighbour", "--model", "stored/cobalt"),
-        "sql": ok("sql", counted),
     }
 
 
@@ -139,7 +134,7 @@ def test_the_page_shows_what_the_commands_print(demo: Demo) -> None:
     page = (ROOT / "docs" / "how-to" / "rubric.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     plain = [[line.rstrip() for line in block.strip("\n").splitlines()] for block in blocks]
-    for name in ("board", "show", "sql"):
+    for name in ("board", "show"):
         assert [line.rstrip() for line in demo.shown[name].strip("\n").splitlines()] in plain, demo.shown[name]
 
 
