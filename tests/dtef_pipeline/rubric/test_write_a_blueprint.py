@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.rubric.blueprint.findings import BLUEPRINT_FINDINGS
 from dtef_pipeline.rubric.blueprint.function_names import POINT_FUNCTIONS
 from dtef_pipeline.rubric.blueprint.prompt_items import IDEAL_KEYS, IMPORTANCE_KEYS, PROMPT_TEXT_KEYS, SHOULD_KEYS
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
@@ -63,10 +62,6 @@ def test_table_of_functions_has_every_function_and_its_argument() -> None:
         positive = {name, f"i{name}"} if "i" in prefixes else {name}
         named |= positive | ({f"not_{one}" for one in positive} if "not_" in prefixes else set())
     assert named == set(POINT_FUNCTIONS)
-
-
-def test_table_of_findings_is_that_of_the_code() -> None:
-    assert rows("Findings") == [[f"`{code}`", *kind] for code, kind in BLUEPRINT_FINDINGS.items()]
 
 
 def test_other_names_of_keys_are_those_of_the_code() -> None:
