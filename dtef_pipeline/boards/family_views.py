@@ -1,11 +1,35 @@
-"""What the boards of a family show by name: each view with its table and its columns for people. Loads nothing heavy."""
+"""How rows of a table are shown to people, and what the boards of a family show by name. Loads nothing heavy."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
-class BoardView(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """Which columns of a table are shown."""
+
+    columns: tuple[str, ...] = ()
+    """Columns shown to people, where any row says something in them; `interval` is made of the ends of the `estimate`."""
+    kept: tuple[str, ...] = ()
+    """Those of the columns that are shown however narrow the terminal is."""
+    first_out: tuple[str, ...] = ()
+    """Those that are hidden first where there are too many."""
+    estimate: str = ""
+    """The column whose interval is shown as one column."""
+    notes: str = "note"
+    """The column of what is to be known of a row, such as why it has no interval."""
+    who: tuple[str, ...] = ("model",)
+    """The columns that name the row in front of such a note."""
+    ends: tuple[str, str] = ("low", "high")
+    """The columns with the ends of the estimate's interval."""
+    further_intervals: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """By the column that shows it, the ends of another interval of the estimate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardView(TableView):
     """Rows of a table that roll-ups make, or what a command makes of other tables when it shows them."""
 
     name: str
@@ -14,23 +38,32 @@ class BoardView(NamedTuple):
     """The table it is stored as, or whose columns it has."""
     shows: str
     """What its rows say, in the words of the help."""
-    columns: tuple[str, ...]
-    """Columns shown to people, where any row says something in them."""
-    kept: tuple[str, ...]
-    """Those of the columns that are shown however narrow the terminal is."""
     needs: str
     """What there must be for it to have rows, and the command that makes it."""
-    first_out: tuple[str, ...] = ()
-    """Those that a narrow terminal is the first to do without."""
     estimate: str = "score"
-    """The column whose interval is shown as one column."""
-    ends: tuple[str, str] = ("low", "high")
-    """The columns with the ends of the estimate's interval."""
-    notes: str = "note"
-    """The column of what is to be known of a row, such as why it has no interval."""
-    who: tuple[str, ...] = ("model",)
-    """The columns that name the row in front of such a note."""
     check: str = ""
     """Only rows of this check; empty: all rows."""
     of_partitions: bool = False
     """Whether the command's option for partitions, such as `--blueprint`, chooses among its rows."""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    """Of columns that the table does not have."""
+
+
+def comparisons_view(shows: str, needs: str, *groups: str, of_partitions: bool = False) -> BoardView:
+    """The family's part of the table `comparisons`. `groups`: columns of what is compared apart."""
+    return BoardView(
+        (
+            *groups,
+            *("model", "other_model", "verdict", "difference", "interval", "score", "other_score"),
+            *("n_items", "n_clusters", "p_adjusted"),
+        ),
+        ("model", "other_model", "verdict", "difference"),
+        ("n_clusters", "n_items", "measured_by", "other_score", "score"),
+        name="comparisons",
+        table="comparisons",
+        shows=shows,
+        needs=needs,
+        estimate="difference",
+        who=(*groups[:1], "model", "other_model"),
+        of_partitions=of_partitions,
+    )

@@ -12,18 +12,18 @@ import pyarrow.compute as pc
 from assets.engine.settings_config import family_panel
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
+from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.families import meanings_of
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.role_budgets import budgets_given, owned_budgets
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, end_run, say_used
-from dtef_pipeline.cli.terminal import filled_columns, print_table, say
+from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.judging.arbiter import NOBODY
 from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
-from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
@@ -34,8 +34,16 @@ from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
-_A_JUDGE = ("judge", "evaluator")
-_OF_A_JUDGE = ("verdict", "shift", "interval", "first_snapshot", "n_snapshots", "n_items", "latest_snapshot", "reason")
+_JUDGES_VIEW = TableView(
+    (
+        *("judge", "evaluator", "verdict", "shift", "interval"),
+        *("first_snapshot", "n_snapshots", "n_items", "latest_snapshot", "reason"),
+    ),
+    ("judge", "evaluator", "verdict", "shift"),
+    ("latest_snapshot", "reason"),
+    "shift",
+    ends=("shift_low", "shift_high"),
+)
 Given = Mapping[str, Any]
 """Options of the command, by name."""
 
@@ -104,17 +112,7 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
         raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef anchors --family {family}` makes them")
     options = panel_drift(Settings.from_environment(), warehouse)
     frame = judge_drift(subject, judged, options).to_pandas().drop(columns="family")
-    if output != "table":
-        click.echo(render(frame, output))
-        return
-    shown = frame.assign(interval=intervals_of(frame, "shift", ("shift_low", "shift_high")))
-    print_table(
-        shown,
-        meanings_of("judge_drift") | {"interval": "95 % interval of shift"},
-        columns=filled_columns(shown, (*_A_JUDGE, *_OF_A_JUDGE)),
-        kept=[*_A_JUDGE, "verdict", "shift"],
-        first_out=["latest_snapshot", "reason"],
-    )
+    print_rows(_JUDGES_VIEW, frame, output, (), meanings_of("judge_drift"))
 
 
 def _with_scale(given: Given, settings: Settings) -> Given:

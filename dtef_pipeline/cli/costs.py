@@ -8,8 +8,9 @@ import click
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.opened_warehouse import reads_tables, say_stale
-from dtef_pipeline.cli.terminal import TableView, print_rows
+from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.family.record import Family

@@ -12,13 +12,12 @@ import click
 
 from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.cli.options import (
-    ADDED_UP_BY,
-    OfFamily,
+    USUAL_FAMILY,
+    LevelName,
     lines_as_json,
     of_family,
     of_format,
     of_rounds,
-    reads_families,
     refuse_others,
     snapshot_or_base,
     writes_a_table,
@@ -89,7 +88,12 @@ def report(out: Path) -> None:
 @click.option(
     "--by",
     multiple=True,
-    type=ADDED_UP_BY,
+    type=LevelName(
+        [
+            *("family", "role", "model", "variant", "snapshot", "round", "segment", "condition", "blueprint"),
+            *("suite", "part", "evaluator", "league", "scenario", "persona"),
+        ]
+    ),
     help="What to add up the requests by; a variant is a model with its sampling; may be repeated.  [default: family and role; with "
     "--family survey model, rubric role and model, qa role, suite, evaluator and model, games role, scenario, persona and model]",
 )
@@ -112,9 +116,7 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
 @of_rounds
 @click.option(
     "--by",
-    type=OfFamily(
-        survey=["model", "round", "segment"], rubric=["model", "blueprint"], qa=["model", "part"], games=["model", "scenario"]
-    ),
+    type=LevelName(["model", "round", "segment", "blueprint", "part", "scenario"]),
     default="model",
     show_default=True,
     help="What gets a verdict: each model over all there is, or in a round, a segment, a blueprint (rubric), a part (qa), a scenario (games).",
@@ -132,8 +134,8 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
 )
 @writes_a_table
 @reports_errors
-@reads_families("by", "since", "fail_on", "output")
-def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
+@of_family()
+def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
     """Tell whether a model now responds to the same prompts in another way than before, and what else changed.
 
     The first snapshots of a model (five, unless a panel file says otherwise) are its baseline. Later snapshots are compared with the baseline
@@ -156,9 +158,11 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
     4 --fail-on drift was given, no row says drift, and of one it is too early to tell (the baseline and one more snapshot are needed);
     5 --fail-on was given and no row could be compared.
     """
-    from dtef_pipeline.cli import read
+    if family != USUAL_FAMILY:
+        refuse_others(("by", "since", "fail_on"), f"--family {family}", apart=("family",))
+    from dtef_pipeline.cli import drift
 
-    sys.exit(read.drift(rounds, by, since, fail_on, output))
+    sys.exit(drift.drift(family, rounds, by, since, fail_on, output))
 
 
 @main.command(short_help="Query the tables with DuckDB SQL.")

@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from importlib import import_module
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import click
 import pandas as pd
 from pyarrow.fs import FileType
 
-from dtef_pipeline.cli.families import family_commands, fitting
+from dtef_pipeline.cli.families import family_commands, family_record, fitting, show_view
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped, stored_keys
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, refresh_boards
@@ -264,8 +264,6 @@ def show_board(family: str, *, refresh: bool, **chosen: Any) -> int:
     """The exit code: 1 where a roll-up failed, or a file was left out."""
     metric = chosen["metric"] if family == USUAL_FAMILY else None  # that of games chooses among rows
     code = refresh_boards(family, metric) if refresh else 0
-    if FAMILY_BY_NAME[family].is_assembled:
-        import_module("dtef_pipeline.cli.plugin.plugin_board").show(family, **chosen)
-    else:
-        import_module(f"dtef_pipeline.cli.{family}.{family}_board").show(**chosen)
+    show = family_record(family).show or partial(show_view, family)
+    show(**chosen)
     return code

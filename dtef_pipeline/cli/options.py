@@ -36,51 +36,11 @@ USUAL_FAMILY = "survey"
 """What commands are about that take `--family`, when it is not given."""
 
 
-def _plugin_levels(family: str) -> list[str]:
-    """What the levels of the partitions of a plugin family are called, from the first on; nothing for any other family."""
-    from dtef_pipeline.family.plugins import plugin_points
-
-    if family not in plugin_points():
-        return []
-    from dtef_pipeline.families import FAMILY_BY_NAME
-
-    space = FAMILY_BY_NAME[family].space
-    return [space.first, space.second]
-
-
-class OfFamily(click.Choice[str]):
-    """What an option may be, by the family that `--family` names: of a plugin one `model`, or what a partition is called."""
-
-    def __init__(self, **of_family: Sequence[str]) -> None:
-        super().__init__(list(dict.fromkeys(choice for choices in of_family.values() for choice in choices)))
-        self.of_family = of_family
+class LevelName(click.Choice[str]):
+    """Names of levels that help and completion offer. What else a family calls them is known to whoever takes the name, and refuses others."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        family = (ctx.params.get("family") if ctx else None) or USUAL_FAMILY
-        if levels := _plugin_levels(family):
-            return click.Choice(["model", levels[-1]]).convert(value, param, ctx)
-        own = self.of_family.get(family, ())
-        if value in self.choices and value not in own:
-            self.fail(f"{value!r} with --family {family}: allowed: {', '.join(own)}.", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class _AddedUpBy(click.Choice[str]):
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        family = (ctx.params.get("family") if ctx else None) or USUAL_FAMILY
-        return str(value) if value in _plugin_levels(family) else super().convert(value, param, ctx)
-
-
-ADDED_UP_BY = _AddedUpBy(
-    [
-        *("family", "role", "model", "variant", "snapshot"),
-        *("round", "segment", "condition"),
-        "blueprint",
-        *("suite", "part", "evaluator"),
-        *("league", "scenario", "persona"),
-    ]
-)
-"""What costs are added up by: names of every family, then those of each."""
+        return str(value)
 
 
 def _known_family(
@@ -109,28 +69,6 @@ def of_family(
         callback=partial(_known_family, others=others),
         help=help,
     )
-
-
-def reads_families(*taken: str) -> Option:
-    """`--family` for a command that is written for the usual family.
-
-    What it does for another one is the function of its name in `families.py`, which gets the options `taken`; all others are refused.
-    """
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def wrapped(*, family: str, **given: Any) -> Any:
-            if family == USUAL_FAMILY:
-                return command(**given)
-            refuse_others(taken, f"--family {family}", apart=("family",))
-            from dtef_pipeline.cli import families
-
-            sys.exit(getattr(families, command.__name__)(family, **{name: given[name] for name in taken}))
-
-        with_option: Callable[..., Any] = of_family()(wrapped)
-        return with_option
-
-    return decorate
 
 
 def refuse_others(taken: Collection[str], where: str, apart: Collection[str] = ()) -> None:

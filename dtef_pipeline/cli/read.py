@@ -1,9 +1,8 @@
-"""What the `dtef` commands that only read do: drift, queries, exports, reports. No Dagster is loaded for them."""
+"""What the `dtef` commands that only read do: queries, exports, reports. No Dagster is loaded for them."""
 
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -13,20 +12,11 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
-from assets.stage.panel_drift import panel_drift, scored_in
-from assets.survey.moved_questions import named
-from dtef_pipeline.asking.snapshot_order import snapshot_order
-from dtef_pipeline.cli.families import options_since, show_drift, without_series
-from dtef_pipeline.cli.opened_warehouse import query_rounds, reads_tables
+from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.terminal import terminal_fit
-from dtef_pipeline.drift.checks import columns_needed, drift_checks
-from dtef_pipeline.drift.models import model_drift
-from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
-from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.blueprint.export import weval_yaml
-from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.text.counted import and_more, counted
 from resources.file_systems import write_text
 from resources.gateway.progress import waiting
@@ -35,53 +25,6 @@ from resources.warehouse import TABLES, Warehouse
 from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, write_pages
 
 _FILES_NAMED = 5
-_UNTIL_THEN = " `dtef board --snapshot LABEL` shows the scores of each of them now."
-
-
-@reads_tables
-def drift(
-    warehouse: Warehouse, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str
-) -> int:
-    """As `exit_code`; NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
-    require_rows(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
-    panel = panel_drift(Settings.from_environment(), warehouse)
-    options = options_since(panel, since, partial(scored_in, warehouse, FAMILY_BY_NAME["survey"]))
-    try:
-        scored = scored_rounds(warehouse, rounds)
-    except ConfigError as error:
-        return without_series(str(error), fail_on)
-    checks = (
-        _model_checks(warehouse, rounds, options) if by == "model" else _round_checks(warehouse, rounds or scored, by, options)
-    )
-    # Of models alone, there is a row of each that has no snapshot that counts.
-    is_late = by == "model" and bool(options.since) and checks["latest_snapshot"].null_count == len(checks)
-    if not len(checks) or is_late:
-        return without_series(_why_no_series(warehouse, options), fail_on)
-    return show_drift(checks, SUBJECT, "dtef run", fail_on, output, _UNTIL_THEN)
-
-
-def _why_no_series(warehouse: Warehouse, options: WatchOptions) -> str:
-    if warehouse.skipped:
-        return "no score of a language model in the files that can be read"
-    if options.since:
-        return f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}"
-    return "only baselines are scored, and they do not drift; segments of people who gave no answer are not looked at"
-
-
-def _model_checks(warehouse: Warehouse, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
-    def made(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-        return model_drift(connection, SUBJECT, options, only=rounds).checks
-
-    return query_rounds(warehouse, made, SUBJECT.reads, rounds).drop_columns(["family", "sent", "night_sent"])
-
-
-def _round_checks(warehouse: Warehouse, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
-    columns, levels = columns_needed(SUBJECT.keys), 1 if by == "round" else 2
-    order = warehouse.query(snapshot_order, only=["scores"])
-    clusters = warehouse.query(SUBJECT.linked, only=["survey_responses"])
-    check = partial(drift_checks, subject=SUBJECT, levels=levels, options=options, order=order, clusters=clusters)
-    checks = named(warehouse, pa.concat_tables([check(warehouse.rows("scores", columns=columns, round=r)) for r in rounds]))
-    return checks.drop_columns(["segment"]) if by == "round" else checks
 
 
 @reads_tables
@@ -210,7 +153,7 @@ def _write_folder(out: Path, pages: Iterator[tuple[str, str]]) -> WrittenPages:
     return write_pages(fs, folder, pages, put)
 
 
-def scored_rounds(warehouse: Warehouse, asked: tuple[str, ...]) -> list[str]:
+def scored_rounds(warehouse: Warehouse, asked: Sequence[str]) -> list[str]:
     """All rounds with scores. Raises ConfigError when one that was asked for is not among them."""
     scored = warehouse.values("scores", "round")
     if absent := [r for r in asked if r not in scored]:

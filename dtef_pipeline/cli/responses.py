@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,7 +17,7 @@ from dtef_pipeline.asking.request import Response
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, stored_keys
 from dtef_pipeline.cli.qa.qa_run import chosen_parts
-from dtef_pipeline.cli.terminal import print_table, say
+from dtef_pipeline.cli.terminal import print_table, say, whole_frame
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
@@ -212,8 +211,7 @@ def _chosen_keys(store: ResponseStore, which: ChosenResponses, family: str | Non
 
 def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) -> None:
     """The rows, then `lines` on them and what the columns mean where people read it."""
-    # Whole numbers stay whole beside unknown ones.
-    frame = summary.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    frame = whole_frame(summary)
     if output == "table":
         print_table(frame, STORED, kept=["model", "snapshot", "role"], lines=lines)
     else:

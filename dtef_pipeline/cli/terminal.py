@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import click
 import pandas as pd
+import pyarrow as pa
 
-from dtef_pipeline.boards.family_views import BoardView
+from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.report.terminal import (
     HOW,
@@ -28,25 +28,6 @@ from dtef_pipeline.text.counted import and_more
 _ROWS_NAMED = 5
 """Rows that are named before a note on them."""
 _FLAG_COLUMNS = ("flagged", "champion", "investigate", "warn")
-
-
-class TableView(NamedTuple):
-    """Which columns of a table are shown, as in `BoardView`."""
-
-    columns: tuple[str, ...]
-    """Columns shown to people, where any row says something in them; `interval` is made of the ends of the `estimate`."""
-    kept: tuple[str, ...]
-    """Those of the columns that are always shown."""
-    first_out: tuple[str, ...] = ()
-    """Those that are hidden first where there are too many."""
-    estimate: str = ""
-    """The column whose interval is shown as one column."""
-    notes: str = "note"
-    """The column of what is to be known of a row."""
-    who: tuple[str, ...] = ("model",)
-    """The columns that name the row in front of such a note."""
-    ends: tuple[str, str] = ("low", "high")
-    """The columns with the ends of the estimate's interval."""
 
 
 def terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: str = "") -> Fit:
@@ -83,7 +64,7 @@ def print_table(
 
 
 def print_rows(
-    view: TableView | BoardView,
+    view: TableView,
     frame: pd.DataFrame,
     output: str,
     lines: Iterable[str],
@@ -94,8 +75,9 @@ def print_rows(
         click.echo(render(frame, output))
         return
     shown = frame.copy()
-    if view.estimate in frame and set(view.ends) <= set(frame):
-        shown["interval"] = intervals_of(frame, view.estimate, view.ends)
+    for name, ends in {"interval": view.ends, **view.further_intervals}.items():
+        if {view.estimate, *ends} <= set(frame):
+            shown[name] = intervals_of(frame, view.estimate, ends)
     for name in {*_FLAG_COLUMNS} & {*frame}:
         shown[name] = frame[name].map({True: "yes", False: ""})
     told = {"interval": f"95 % interval of {view.estimate}", **meanings}
@@ -103,12 +85,18 @@ def print_rows(
     print_table(shown, told, columns=columns, kept=view.kept, first_out=view.first_out, lines=lines)
 
 
+def whole_frame(rows: pa.Table) -> pd.DataFrame:
+    """The rows, in which whole numbers stay whole beside unknown ones."""
+    found: pd.DataFrame = rows.to_pandas(types_mapper={pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}.get)
+    return found
+
+
 def filled_columns(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
     """Those of the columns in which any row says something."""
     return [name for name in names if name in frame and (frame[name].notna() & (frame[name] != "")).any()]
 
 
-def _notes(view: TableView | BoardView, frame: pd.DataFrame) -> Iterator[str]:
+def _notes(view: TableView, frame: pd.DataFrame) -> Iterator[str]:
     """Each sentence of notes once, behind the rows that it is about."""
     notes = frame.get(view.notes, pd.Series(dtype=str)).fillna("").str.split("; ")
     for note in dict.fromkeys(sentence for own in notes for sentence in own if sentence):

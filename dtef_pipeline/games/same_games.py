@@ -165,7 +165,7 @@ def versions_shown(frame: pd.DataFrame, manifests: Mapping[str, ScenarioManifest
     `frame` has the columns league, scenario and version.
     """
     in_play = (frame["league"] + "/" + frame["scenario"]).map({name: one.version for name, one in manifests.items()})
-    marked = frame["version"].where(frame["version"] != in_play, float("inf"))
+    marked = frame["version"].astype(float).where(frame["version"] != in_play, float("inf"))
     return frame[marked == marked.groupby([frame["league"], frame["scenario"]]).transform("max")]
 
 

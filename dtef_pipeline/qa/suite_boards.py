@@ -152,7 +152,6 @@ if TYPE_CHECKING:
 _FOUND_BY = ("suite", "part", "condition")
 _RETRIEVAL_SCORES = ("recall", "precision", "hit", "mrr", "ndcg")
 RETRIEVAL_COUNT = "n_items"
-RETRIEVAL_COUNT_TOLD = "Items that name quotes, which the means are over"
 
 
 def retrieval_means(rows: pd.DataFrame) -> pd.DataFrame:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import duckdb
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from assets.games.known_games import known_persona_versions, known_scenarios
+from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
-from dtef_pipeline.cli.terminal import TableView, print_rows
+from dtef_pipeline.cli.terminal import print_rows, whole_frame
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, UNPARSED_RATE
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, latest_scores, player_names, results_of
@@ -90,7 +91,7 @@ def show(
     shown = (frame.drop(columns=_told_alike(frame)) if output == "table" else frame).drop(columns=[GAMES_NOTE, UNPLAYED_NOTE])
     of_a_player = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
     print_rows(
-        _GAMES_VIEW._replace(who=(*_GAMES_VIEW.who, *of_a_player)),
+        replace(_GAMES_VIEW, who=(*_GAMES_VIEW.who, *of_a_player)),
         shown,
         output,
         lines,
@@ -103,8 +104,7 @@ def show(
 def _results(warehouse: Warehouse, snapshot: str | None) -> pd.DataFrame:
     """The rows of `persona_results`, or made anew of one snapshot."""
     if snapshot is None:
-        stored: pd.DataFrame = warehouse.rows("persona_results").to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
-        return stored
+        return whole_frame(warehouse.rows("persona_results"))
     if lacking := [name for name in GAME_RESULTS_READS if not warehouse.tables([name])]:
         raise WarehouseError(f"--snapshot: no {lacking[0]} in {warehouse.root}: `dtef games run` makes it")
 
@@ -211,10 +211,4 @@ def _of_baselines(warehouse: Warehouse) -> list[str]:
     ]
 
 
-GAMES_COMMANDS = CommandFamily(
-    name="games",
-    part="scenario",
-    asks="dtef games run --player MODEL",
-    subject=GAMES_WATCHED,
-    drift_lines=_of_baselines,
-)
+GAMES_COMMANDS = CommandFamily("games", GAMES_WATCHED, show=show, drift_lines=_of_baselines)

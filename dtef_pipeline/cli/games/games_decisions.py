@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,12 +11,14 @@ import pandas as pd
 
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Models
+from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.cli.families import meanings_of
 from dtef_pipeline.cli.family_run import Chosen, FamilyRun, given_run, start
 from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, chosen_scenarios, register
 from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.started_runs import end_run
 from dtef_pipeline.cli.takes_settings import RunFlags
-from dtef_pipeline.cli.terminal import TableView, print_rows, say
+from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.family.run_settings import settings_of
 from dtef_pipeline.family.stage import Stage
@@ -26,8 +29,7 @@ from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.persona_results import player_names
 from dtef_pipeline.games.personas import BASELINE_PREFIX, require_approved
 from dtef_pipeline.games.settings import DecisionSettings
-from dtef_pipeline.games.tables import LEAGUE_SPACE, STRATEGY_VALUES
-from dtef_pipeline.tables import description
+from dtef_pipeline.games.tables import LEAGUE_SPACE
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -67,9 +69,9 @@ def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], output: str) -
         *values,
         *("unreadable", "draws"),
     )
-    meanings = {column.name: description(column) for column in STRATEGY_VALUES}
-    meanings |= {name: f"Chips per hand won from {name.removeprefix(_WON_FROM)}, mean of both seats" for name in values}
-    print_rows(_STRATEGIES_VIEW._replace(columns=names), _frame(shown), output, (), {**meanings, **_STRATEGY_TOLD})
+    won = {name: f"Chips per hand won from {name.removeprefix(_WON_FROM)}, mean of both seats" for name in values}
+    meanings = {**meanings_of("strategy_values"), **won, **_STRATEGY_TOLD}
+    print_rows(replace(_STRATEGIES_VIEW, columns=names), _frame(shown), output, (), meanings)
 
 
 def _rows(warehouse: Warehouse, key: str, plan: DecisionPlan) -> Iterator[dict[str, Any]]:

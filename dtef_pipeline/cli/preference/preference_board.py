@@ -7,22 +7,22 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from assets.preference.preference_panel import vote_settings
-from dtef_pipeline.cli.opened_warehouse import NothingToShowError, open_warehouse, reads_tables, say_skipped
+from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.cli.families import meanings_of
+from dtef_pipeline.cli.opened_warehouse import NothingToShowError, open_warehouse, reads_tables
 from dtef_pipeline.cli.preference.preference_fit import stored_votes, with_named_judges
-from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, roll_up_assets
-from dtef_pipeline.cli.terminal import TableView, print_rows, say
+from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, end_run, roll_up_assets
+from dtef_pipeline.cli.terminal import print_rows, say, whole_frame
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.preference.beside_metrics import BESIDE_COLUMNS, BESIDE_METRIC, beside_metrics, of_judges
 from dtef_pipeline.preference.own_judges import is_judge_meant
 from dtef_pipeline.preference.paired_source import MetricSource
-from dtef_pipeline.preference.score_columns import EVERY_PARTITION, PREFERENCE_SCORES
+from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.preference.stored_votes import version_of_votes, votes_on_items
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
-from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from resources.gateway.progress import kept_terminal
@@ -150,13 +150,11 @@ def refresh() -> int:
 
         note_votes(instance, version_of_votes(votes))
         outcome = roll_up_assets(instance, [*PREFERENCE_ROLL_UP_NAMES, REPORT], {})
-    for failure in outcome.failures:
-        say(f"error: {failure}", err=True)
-    say_skipped(outcome, warehouse)
+    code = end_run(warehouse, outcome)
     if not outcome.failures and votes:
         for line in _notes(_score_rows(warehouse)):
             say(line, err=True)
-    return 1 if outcome.failures or warehouse.skipped else 0
+    return code
 
 
 @reads_tables
@@ -169,7 +167,13 @@ def show(
     frame = of_reviewers(frame, reviewer_kind, judges)
     shown = frame.reset_index(drop=True)
     several = bool((shown["component"] != 0).any())
-    print_rows(_PREFERENCE_VIEW, shown if several else shown.drop(columns="component"), output, _lines(shown), score_meanings())
+    print_rows(
+        _PREFERENCE_VIEW,
+        shown if several else shown.drop(columns="component"),
+        output,
+        _lines(shown),
+        meanings_of("preference_scores"),
+    )
 
 
 def score_frame(warehouse: Warehouse) -> pd.DataFrame:
@@ -190,8 +194,7 @@ def score_frame(warehouse: Warehouse) -> pd.DataFrame:
 
 
 def _score_rows(warehouse: Warehouse) -> pd.DataFrame:
-    found: pd.DataFrame = warehouse.rows("preference_scores").to_pandas(types_mapper=_WHOLE_NUMBERS.get)
-    return found
+    return whole_frame(warehouse.rows("preference_scores"))
 
 
 def partition_among(frame: pd.DataFrame, partition: str) -> str:
@@ -220,14 +223,6 @@ def of_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[s
 def group_label(group: Iterable[Any]) -> str:
     """The parts of a group that are there; people's votes have no judge."""
     return ", ".join(str(part) for part in group if not pd.isna(part))
-
-
-def score_meanings() -> dict[str, str]:
-    """What the columns mean."""
-    return {column.name: description(column) for column in PREFERENCE_SCORES}
-
-
-_WHOLE_NUMBERS: dict[Any, Any] = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
 
 
 def _of_family(frame: pd.DataFrame, family: str | None) -> pd.DataFrame:

@@ -14,7 +14,8 @@ import pandas as pd
 
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.cli.terminal import TableView, print_rows, say
+from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.preference.published_scores import position
 from dtef_pipeline.preference.response_lengths import read_lengths

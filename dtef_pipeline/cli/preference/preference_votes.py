@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.api.review.feedback_bodies import PairsWanted
 from dtef_pipeline.api.review.paired_responses import for_people, pair_stored
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.terminal import terminal_fit
+from dtef_pipeline.cli.terminal import terminal_fit, whole_frame
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.preference.ballots import read_ballot, read_id
@@ -220,8 +219,7 @@ def _table(rows: Sequence[Mapping[str, Any]], output: str, kept: Sequence[str], 
     if not rows and output == "table":
         click.echo(none)
         return
-    frame = pa.Table.from_pylist(list(rows)).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
-    click.echo(render(frame, output, fit=terminal_fit(list(kept))))
+    click.echo(render(whole_frame(pa.Table.from_pylist(list(rows))), output, fit=terminal_fit(list(kept))))
 
 
 def _person(store: VoteStore, reviewer: str) -> None:

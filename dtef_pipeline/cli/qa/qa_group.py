@@ -155,7 +155,7 @@ QA = FamilyWords(
         (
             click.option(
                 "--suite",
-                "suites",
+                "parts",
                 multiple=True,
                 metavar="SUITE|PATTERN",
                 help="Only this suite, such as mmlu, or those that fit; may be repeated.  [default: all]",

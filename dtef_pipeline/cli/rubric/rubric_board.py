@@ -1,33 +1,22 @@
-"""`dtef rubric board`, and what rubrics bring to the commands that take `--family`."""
+"""What rubrics bring to the commands that read their tables: the views of `dtef rubric board`, and what is watched for drift."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-import click
 import duckdb
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from dtef_pipeline.boards.cuts import of_cut
 from dtef_pipeline.boards.family_views import BoardView
-from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, of_models, require_rolled_up, require_table
-from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
+from dtef_pipeline.cli.families import CommandFamily, fitting, fitting_rows, require_table, show_view, stored_view
+from dtef_pipeline.cli.opened_warehouse import NothingToShowError
 from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.rubric import rubric_labels
-from dtef_pipeline.cli.terminal import filled_columns, print_rows, print_table
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.rubric.board import TEST_TAG, rubric_snapshot_order
-from dtef_pipeline.rubric.board_views import (
-    BOARD_VIEW_BY_NAME,
-    BOARD_VIEWS,
-    CHAMPIONS_VIEW,
-    COMPARE_VIEW,
-    CORRECTED_VIEW,
-    LABELS_VIEW,
-)
+from dtef_pipeline.rubric.board_views import BOARD_VIEWS, CHAMPIONS_VIEW, COMPARE_VIEW, LABELS_VIEW
 from dtef_pipeline.rubric.results.judged_points import criteria_counted
 from dtef_pipeline.rubric.runs_compared import averaged_runs, compare_over_blueprints, several_policies, unlike_runs
 from dtef_pipeline.rubric.tables import RUBRIC_CUTS
@@ -41,53 +30,43 @@ _AVERAGED = ("overall", "tag", COMPARE_VIEW)
 _RUNS_ALIKE = (
     "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, judges, judge_hash, policy FROM rubric_runs"
 )
-_CORRECTED_SHOWN = (
-    *("blueprint", "model", "judged", "corrected", "interval", "interval_here", "labels_needed", "prompts_needed"),
-    *("n_prompts_labelled", "n_prompts", "power", "reason"),
-)
+_NEEDED = ("labels_needed", "prompts_needed")
 _COMPARED_READ = ("rubric_scores", "rubric_runs", "rubric_blueprints")
 
 
-def show(by: str, models: Sequence[str], blueprints: Sequence[str], output: str) -> None:
-    if by == CORRECTED_VIEW:
-        _show_corrected(models, blueprints, output)
-    elif by == LABELS_VIEW:
+def _show(by: str, **chosen: Any) -> None:
+    if by == LABELS_VIEW:
         refuse_others(("by",), f"--by {by}", apart=("refresh",))
-        rubric_labels.show(output)
+        rubric_labels.show(chosen["output"])
     else:
-        _show_view(by, models, blueprints, output)
+        show_view("rubric", by, **chosen)
 
 
-@reads_tables
-def _show_view(warehouse: Warehouse, by: str, models: Sequence[str], blueprints: Sequence[str], output: str) -> None:
-    view = BOARD_VIEW_BY_NAME[by]
-    frame = of_models(_rows(warehouse, view, blueprints), models, by)
-    if not len(frame):
-        raise NothingToShowError(f"nothing to show by {by}: it needs {view.needs}")
-    print_rows(view, frame, output, _lines_of(warehouse, view, blueprints), meanings_of(view.table))
-    if output == "table" and "rank" in view.columns:
-        say_mixed(warehouse, "rubric_responses")
-
-
-def _rows(warehouse: Warehouse, view: BoardView, blueprints: Sequence[str]) -> pd.DataFrame:
+def _rows(warehouse: Warehouse, family: CommandFamily, view: BoardView, blueprints: Sequence[str]) -> pd.DataFrame:
     if blueprints and not view.of_partitions:
         names = [one.name for one in BOARD_VIEWS if one.of_partitions]
         raise ConfigError(f"--blueprint with --by {view.name}: allowed with --by {', '.join(names[:-1])} or {names[-1]}")
     if view.name == COMPARE_VIEW:
         return _compared(warehouse, blueprints)
-    require_rolled_up(warehouse, "rubric", view.table, "rubric_scores")
-    frame = pd.DataFrame(
-        warehouse.rows(view.table).to_pandas(types_mapper={pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}.get)
-    )
-    if view.table == "rubric_board":
-        frame = of_cut(frame, view.name, RUBRIC_CUTS)
-    return _of_blueprints(frame, blueprints) if blueprints else frame
+    if view.table == "rubric_corrected":
+        return _corrected(warehouse, blueprints)
+    frame = stored_view(warehouse, family, view)
+    if blueprints and "blueprint" not in frame:
+        return fitting_rows(frame[frame["cut"] == "blueprint"], "value", blueprints, "--blueprint")
+    return fitting_rows(frame, "blueprint", blueprints, "--blueprint")
 
 
-def _of_blueprints(frame: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame:
-    """Of the rows with a blueprint, or of those of the cut by blueprint, those whose blueprint fits."""
-    rows, name = (frame, "blueprint") if "blueprint" in frame else (frame[frame["cut"] == "blueprint"], "value")
-    return rows[rows[name].isin(fitting(list(rows[name].unique()), patterns, "--blueprint"))]
+def _corrected(warehouse: Warehouse, blueprints: Sequence[str]) -> pd.DataFrame:
+    """The board as people's labels correct it; each blueprint that fits by itself, or all together."""
+    frame: pd.DataFrame = warehouse.rows("rubric_corrected").to_pandas()
+    if frame.empty:
+        raise NothingToShowError(
+            f"no rubric_corrected in {warehouse.root} yet: after `dtef import labels SHEET` it is made by `dtef rubric board --refresh`"
+        )
+    frame = frame.assign(**{name: np.ceil(frame[name].astype("float64")).astype("Int64") for name in _NEEDED})
+    if not blueprints:
+        return frame[frame["blueprint"].isna()]
+    return fitting_rows(frame.dropna(subset="blueprint"), "blueprint", blueprints, "--blueprint")
 
 
 def _compared(warehouse: Warehouse, patterns: Sequence[str]) -> pd.DataFrame:
@@ -110,7 +89,7 @@ def _chosen(connection: duckdb.DuckDBPyConnection, known: Sequence[str], pattern
     return fitting(known, patterns, "--blueprint") if patterns else [one for one in known if one not in tests]
 
 
-def _lines_of(warehouse: Warehouse, view: BoardView, blueprints: Sequence[str]) -> Iterator[str]:
+def _lines_of(warehouse: Warehouse, view: BoardView, frame: pd.DataFrame, blueprints: Sequence[str]) -> Iterator[str]:
     """What is to be known of a whole view."""
     if view.name == "agreement":
         n = len(warehouse.rows("rubric_disagreed", columns=["blueprint"]))
@@ -136,38 +115,4 @@ def _runs_averaged(warehouse: Warehouse, view: BoardView, patterns: Sequence[str
     return warehouse.query(made, only=_COMPARED_READ)
 
 
-@reads_tables
-def _show_corrected(warehouse: Warehouse, models: Sequence[str], blueprints: Sequence[str], output: str) -> None:
-    """The board as people's labels correct it."""
-    frame = warehouse.rows("rubric_corrected").to_pandas()
-    if frame.empty:
-        raise NothingToShowError(
-            f"no rubric_corrected in {warehouse.root} yet: after `dtef import labels SHEET` it is made by `dtef rubric board --refresh`"
-        )
-    frame = _of_blueprints(frame.dropna(subset="blueprint"), blueprints) if blueprints else frame[frame["blueprint"].isna()]
-    frame = of_models(frame, models, CORRECTED_VIEW)
-    if output != "table":
-        click.echo(render(frame, output))
-        return
-    whole = {name: np.ceil(frame[name].astype("float64")).astype("Int64") for name in ("labels_needed", "prompts_needed")}
-    ends = {"interval": ("corrected_low", "corrected_high"), "interval_here": ("here_low", "here_high")}
-    shown = frame.assign(**{name: intervals_of(frame, "corrected", pair) for name, pair in ends.items()}, **whole)
-    meanings = meanings_of("rubric_corrected") | {
-        "interval": "95 % interval of corrected, other prompts being possible",
-        "interval_here": "95 % interval of the score on these very prompts, had people judged all",
-    }
-    print_table(
-        shown,
-        meanings,
-        columns=filled_columns(shown, _CORRECTED_SHOWN),
-        kept=["model", "judged", "corrected", "interval"],
-        first_out=["reason", "power", "n_prompts", "interval_here", "prompts_needed"],
-    )
-
-
-RUBRIC_COMMANDS = CommandFamily(
-    name="rubric",
-    part="blueprint",
-    asks="dtef rubric run",
-    subject=WATCHED,
-)
+RUBRIC_COMMANDS = CommandFamily("rubric", WATCHED, BOARD_VIEWS, RUBRIC_CUTS, _rows, _lines_of, _show)

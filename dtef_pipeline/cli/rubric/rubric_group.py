@@ -28,7 +28,7 @@ of_root = click.option(
 )
 of_blueprints = click.option(
     "--blueprint",
-    "blueprints",
+    "parts",
     multiple=True,
     metavar="ID|PATTERN",
     help="Only this blueprint, or those that fit, as in 'compass__*'; may be repeated.  [default: all]",

@@ -13,7 +13,7 @@ from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
 from dtef_pipeline.boards.served import split_served
-from dtef_pipeline.cli.families import of_models
+from dtef_pipeline.cli.families import CommandFamily, of_models
 from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, say_mixed
 from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.read import require_rows, scored_rounds
@@ -33,6 +33,7 @@ from dtef_pipeline.survey.boards.published import BY_NAME
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.segment_gaps import by_significance
 from dtef_pipeline.survey.boards.views import HELD, view
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.text.counted import counted
 from resources.warehouse import Warehouse
 
@@ -136,3 +137,12 @@ def _what_there_is(connection: duckdb.DuckDBPyConnection, given: str) -> str:
     there["snapshot"] = among(snapshot_order(connection), there["snapshot"])
     listed = [f"{name}: {', '.join(values)}" for name, values in there.items()]
     return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"
+
+
+SURVEY_COMMANDS = CommandFamily(
+    "survey",
+    SUBJECT,
+    show=show,
+    until_then=" `dtef board --snapshot LABEL` shows the scores of each of them now.",
+    nothing_watched="only baselines are scored, and they do not drift; segments of people who gave no answer are not looked at",
+)

@@ -1,0 +1,239 @@
+"""`dtef drift`: whether models respond in another way than before, for every family."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import click
+import pandas as pd
+import pyarrow as pa
+
+from assets.stage.panel_drift import judges_in, panel_drift, scored_in
+from assets.survey.moved_questions import named
+from dtef_pipeline.asking.snapshot_order import snapshot_order
+from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.cli.families import CommandFamily, family_record, meanings_of, require_rolled_up
+from dtef_pipeline.cli.opened_warehouse import NothingToShowError, query_rounds, reads_tables
+from dtef_pipeline.cli.options import USUAL_FAMILY
+from dtef_pipeline.cli.read import scored_rounds
+from dtef_pipeline.cli.survey.boards import render_drift
+from dtef_pipeline.cli.terminal import print_rows, say
+from dtef_pipeline.drift.anchored import judge_drift
+from dtef_pipeline.drift.checks import columns_needed, drift_checks
+from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
+from dtef_pipeline.drift.subject import Row, Subject
+from dtef_pipeline.drift.verdict_text import by_verdict, moved_judges, reaches, series_words, too_early
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.report.terminal import render
+from dtef_pipeline.text.counted import and_more
+from resources.gateway.progress import waiting
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+NOTHING_COMPARED = 5
+"""Exit code of `dtef drift --fail-on` where there is no series, or none could be compared."""
+TOO_EARLY = 4
+"""Exit code of `dtef drift --fail-on drift` where no series drifted, and one has too few snapshots for anybody to tell."""
+SERIES_NAMED = 10
+"""Series without a verdict that are named."""
+_SENT = ["family", "sent", "night_sent"]
+"""Columns that only the stored table needs: of whom it is, and what was sent."""
+_RULE_VIEW = TableView(
+    (
+        *("partition", "model", "way", "flagged", "investigate", "gap", "lowest", "lowest_snapshot"),
+        *("highest", "highest_snapshot", "n_snapshots", "n_items"),
+    ),
+    ("partition", "model", "flagged", "gap"),
+    ("n_items", "n_snapshots", "way", "lowest", "highest"),
+    who=("partition", "model"),
+)
+"""How the documented rule on drift is shown of each partition."""
+_ASK_AGAIN = (
+    "To have something to compare, ask the same again: the same `{}` on another day, with that day as --snapshot (such as 2026-01-31) and the "
+    "same choice of what is asked. Only responses at temperature 0 are compared (--model NAME@temperature=0)."
+)
+_WAIT = (
+    "Snapshots that asked the same lie less than {:.0f} hours apart, and drift is judged from night to night: ask the same again tomorrow, "
+    "with another --snapshot."
+)
+
+
+def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_on: str | None, output: str) -> int:
+    """The exit code, as of `exit_code`. `rounds`: of surveys; `by`: model, or what a partition of the family is called."""
+    family = family_record(name)
+    space = family.stored.space
+    allowed = ("model", space.first, space.second) if name == USUAL_FAMILY else ("model", space.last)
+    if by not in allowed:
+        raise ConfigError(f"--by {by} with --family {name}: allowed: {', '.join(allowed)}")
+    if by == "model" or name == USUAL_FAMILY:
+        return _show_verdicts(family, rounds, by, since, fail_on, output)
+    if given := "--fail-on" if fail_on else "--since" if since else "":
+        raise ConfigError(f"{given} with --by {by}: allowed with --by model; a {by} alone may have too few items")
+    _show_rule(family, output)
+    return 0
+
+
+@reads_tables
+def _show_rule(warehouse: Warehouse, family: CommandFamily, output: str) -> None:
+    """What the documented rule says of each partition, the largest gap first."""
+    require_rolled_up(warehouse, family.name, "drift_rule", family.stored.scored)
+    frame: pd.DataFrame = warehouse.rows("drift_rule", family=family.name).to_pandas()
+    if not len(frame):
+        raise NothingToShowError("nothing to show: drift is looked for at temperature 0, and nothing is scored at it")
+    order = ["gap", "partition", "model"]
+    frame = frame.sort_values(order, ascending=[False, True, True], na_position="last", kind="stable")
+    if output == "table":
+        frame = frame.assign(note=frame["reason"].where(frame["gap"].isna(), ""))
+    print_rows(_RULE_VIEW, frame, output, (), meanings_of("drift_rule"))
+
+
+@reads_tables
+def _show_verdicts(
+    warehouse: Warehouse,
+    family: CommandFamily,
+    rounds: Sequence[str],
+    by: str,
+    since: Sequence[str],
+    fail_on: str | None,
+    output: str,
+) -> int:
+    """NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
+    subject, options = family.subject, _drift_options(warehouse, family, since)
+    try:
+        scored = scored_rounds(warehouse, rounds) if rounds or by != "model" else ()
+    except ConfigError as error:
+        return _without_series(str(error), fail_on)
+    shown = warehouse.rows(subject.judged_again.table) if subject.judged_again else pa.table({})
+    if by == "model":
+        checks = _model_checks(warehouse, subject, rounds, shown, options)
+    else:
+        checks = _round_checks(warehouse, subject, rounds or scored, by, options)
+    # Of models alone, there is a row of each that has no snapshot that counts.
+    is_late = by == "model" and bool(options.since) and checks["latest_snapshot"].null_count == len(checks)
+    if not len(checks) or is_late:
+        return _without_series(_why_no_series(warehouse, family, options), fail_on)
+    code = _print_verdicts(checks, family, fail_on, output)
+    if output == "table" and by == "model":
+        judges = _judges_lines(subject, shown, options, checks.to_pylist()) if subject.judged_again else ()
+        for line in (*judges, *family.drift_lines(warehouse)):
+            say(line)
+    return code
+
+
+def _why_no_series(warehouse: Warehouse, family: CommandFamily, options: WatchOptions) -> str:
+    if warehouse.skipped:
+        return "no score of a language model in the files that can be read"
+    if options.since:
+        return f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}"
+    return family.nothing_watched
+
+
+def _model_checks(
+    warehouse: Warehouse, subject: Subject, rounds: Sequence[str], shown: pa.Table, options: WatchOptions
+) -> pa.Table:
+    with waiting("comparing snapshots"):
+        found = query_rounds(
+            warehouse, lambda connection: model_drift(connection, subject, options, only=rounds), subject.reads, rounds
+        )
+        return found.net_of_judges(subject, shown, options).checks.drop_columns(_SENT)
+
+
+def _round_checks(warehouse: Warehouse, subject: Subject, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
+    columns, levels = columns_needed(subject.keys), 1 if by == "round" else 2
+    order = warehouse.query(snapshot_order, only=["scores"])
+    clusters = warehouse.query(subject.linked, only=["survey_responses"])
+    check = partial(drift_checks, subject=subject, levels=levels, options=options, order=order, clusters=clusters)
+    checks = named(warehouse, pa.concat_tables([check(warehouse.rows("scores", columns=columns, round=r)) for r in rounds]))
+    return checks.drop_columns(["segment"]) if by == "round" else checks
+
+
+def _without_series(problem: str, fail_on: str | None) -> int:
+    """The exit code where there is nothing to compare. Raises NothingToShowError unless `fail_on` asks for a code."""
+    if not fail_on:
+        raise NothingToShowError(problem)
+    say(f"error: {problem}", err=True)
+    return NOTHING_COMPARED
+
+
+def _print_verdicts(checks: pa.Table, family: CommandFamily, fail_on: str | None, output: str) -> int:
+    """Print verdicts, the worst first. Returns as `exit_code`."""
+    rows = sorted(checks.to_pylist(), key=by_verdict)
+    click.echo(render_drift(checks, family.subject) if output == "table" else _verdicts_as_data(rows, checks.schema, output))
+    if all(row["verdict"] is None for row in rows):
+        is_close = any(row["reason"].startswith(TOO_CLOSE) for row in rows)
+        say(
+            f"\n{_WAIT.format(MIN_HOURS) + family.until_then if is_close else _ASK_AGAIN.format(family.run)}",
+            err=output != "table",
+        )
+    return exit_code(rows, fail_on, family.subject)
+
+
+def _verdicts_as_data(rows: Sequence[Row], schema: pa.Schema, output: str) -> str:
+    """For other programs; in CSV, which has no lists, those are JSON."""
+    frame = pd.DataFrame(rows, columns=schema.names)
+    for column in schema if output == "csv" else ():
+        if pa.types.is_list(column.type):
+            frame[column.name] = frame[column.name].map(json.dumps)
+    return render(frame, output)
+
+
+def _judges_lines(subject: Subject, shown: pa.Table, options: WatchOptions, rows: Sequence[Row]) -> Iterator[str]:
+    """What the judges' drift has to do with that of models, and the judges that moved."""
+    yield from (f"{series_words(row, subject.keys)}: {row['judges_note']}" for row in rows if row["judges_note"])
+    yield from moved_judges(judge_drift(subject, shown, options).to_pylist())
+
+
+def _drift_options(warehouse: Warehouse, family: CommandFamily, since: Sequence[str]) -> WatchOptions:
+    """Raises WarehouseError where nothing is scored."""
+    stored = family.stored
+    if not warehouse.values(stored.scored, stored.space.first):
+        raise WarehouseError(f"no {stored.scored} in {warehouse.root} yet: `{family.run} --snapshot LABEL` asks and scores")
+    options = panel_drift(Settings.from_environment(), warehouse)
+    return options_since(options, since, partial(scored_in, warehouse, stored), partial(judges_in, warehouse, stored))
+
+
+def options_since(
+    options: WatchOptions,
+    since: Sequence[str],
+    scored: Callable[[], Iterable[tuple[str, str]]],
+    judges: Callable[[], Iterable[tuple[str, str]]] = tuple,
+) -> WatchOptions:
+    """The settings with the dates that a command gives, `[MODEL=]DATE` each, in place of the panel's; as they are without one.
+
+    `scored`: finds names and variants of the models with scores; `judges`: of those that were shown stored answers again. Raises ConfigError
+    for what is no date, and for a model that is neither.
+    """
+    if not since:
+        return options
+    if nameless := [given for given in since if given.startswith("=")]:
+        raise ConfigError(f"since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
+    options = options.with_dates({model: day for model, _, day in (given.rpartition("=") for given in since)})
+    options.require_known(scored(), judges())
+    return options
+
+
+def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: Subject) -> int:
+    """3 when a series has the verdict `fail_on` or a worse one; else, when it is asked for, TOO_EARLY when a drift cannot be told yet of a
+    series, and NOTHING_COMPARED when none was compared.
+
+    Says on standard error which series were not compared, and of which it is too early to tell. `watch` can be told from two snapshots on.
+    """
+    if not fail_on:
+        return 0
+    named = [(series_words(row, subject.keys), row) for row in rows]
+    compared = {who for who, row in named if row["verdict"] is not None}
+    if without := [
+        f"{who} (other prompts of it are compared)" if who in compared else who for who, row in named if row["verdict"] is None
+    ]:
+        share = f"{len(without)} of {len(rows)} series, which could not be compared"
+        say(f"warning: --fail-on {fail_on} says nothing about {share}: {and_more(without, SERIES_NAMED)}", err=True)
+    early = [f"{who} ({words})" for who, row in named if fail_on == "drift" and (words := too_early(row))]
+    if early:
+        share = f"{len(early)} of {len(rows)} series"
+        say(f"warning: --fail-on drift cannot tell yet of {share}: {and_more(early, SERIES_NAMED)}", err=True)
+    return 3 if reaches(rows, fail_on) else TOO_EARLY if early else 0 if compared else NOTHING_COMPARED
