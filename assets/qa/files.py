@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import dagster as dg
 
 from assets.engine.part_files import define_files
-from assets.stage.noted_files import Added, add_files, partitions_of
+from assets.stage.noted_files import Added, add_noted, partitions_of
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.qa.tables import QA_SPACE
 from resources.item_files import ITEM_NOTES, QaSource
 from resources.warehouse import Warehouse
@@ -25,10 +26,7 @@ qa_files = define_files(
 
 def add_parts(instance: dg.DagsterInstance, warehouse: Warehouse, sources: Sequence[QaSource]) -> Added:
     """Make parts known: their notes, their partitions, and which of them hold something new. Done again, it changes nothing."""
-    for source in sources:
-        ITEM_NOTES.write(warehouse, source)
-    files = {source.key: source for source in sources}
-    return add_files(instance, qa_files.key, QA_SPACE, files, [source.key for source in sources])
+    return add_noted(instance, warehouse, FAMILY_BY_NAME["qa"], ITEM_NOTES, sources)
 
 
 def known_parts(instance: dg.DagsterInstance) -> list[str]:

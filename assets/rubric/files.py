@@ -6,8 +6,9 @@ from pathlib import Path
 import dagster as dg
 
 from assets.engine.part_files import define_files
-from assets.stage.noted_files import Added, add_files, partitions_of
+from assets.stage.noted_files import Added, add_noted, partitions_of
 from dtef_pipeline.errors import DtefError
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.blueprint.findings import leaves_out
 from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ReadBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
@@ -15,7 +16,7 @@ from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.counted import counted
 from resources.added_functions import added_functions
-from resources.blueprint_files import RubricFile, note
+from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile
 from resources.warehouse import Warehouse
 
 RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
@@ -62,10 +63,7 @@ def _first_of(path: Path, errors: Sequence[BlueprintFinding]) -> str:
 
 def add(instance: dg.DagsterInstance, warehouse: Warehouse, files: Sequence[RubricFile]) -> Added:
     """Make blueprints known: their notes, their partitions, and which of them hold something new. Done again, it changes nothing."""
-    for file in files:
-        note(warehouse, file)
-    named = {file.blueprint: file for file in files}
-    return add_files(instance, rubric_files.key, RUBRIC_SPACE, named, [file.blueprint for file in files])
+    return add_noted(instance, warehouse, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, files)
 
 
 def known_blueprints(instance: dg.DagsterInstance) -> list[str]:

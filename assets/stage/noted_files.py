@@ -1,12 +1,15 @@
 """Files that partitions come from, one or more each: partitions are made for them, and Dagster is told which hold something new."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import dagster as dg
 
 from assets.stage.versions import observation_tags, observed_versions
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.keys import Space
+from dtef_pipeline.text.counted import counted
+from resources.notes import Notes
 from resources.warehouse import Warehouse
 
 _TAKEN_AWAY_VERSION = "removed"
@@ -29,6 +32,10 @@ class Added(NamedTuple):
     keys: list[str]
     changed: list[str]
     """Those of them that are new, or of which a file has changed."""
+
+    def line(self, noun: str, of: str = "") -> str:
+        """What came of it, in words. `noun`: what a partition is called; `of`: what stands behind their number."""
+        return f"{counted(len(self.keys), noun)}{of} added, {len(self.changed)} new or changed"
 
 
 def partitions_of(instance: dg.DagsterInstance, space: Space) -> list[str]:
@@ -53,6 +60,17 @@ def add_files(
         tags = observation_tags(files[key].content_hash)
         instance.report_runless_asset_event(dg.AssetObservation(asset, partition=key, metadata=found, tags=tags))
     return Added(list(keys), changed)
+
+
+def add_noted(
+    instance: dg.DagsterInstance, warehouse: Warehouse, family: Family, notes: Notes[Any], files: Sequence[NotedFile]
+) -> Added:
+    """Note where partitions of a family come from, and make them known as of `add_files`."""
+    for file in files:
+        notes.write(warehouse, file)
+    keys = [notes.key_of(file) for file in files]
+    asset = dg.AssetKey(f"{family.name}_files")
+    return add_files(instance, asset, family.space, dict(zip(keys, files, strict=True)), keys)
 
 
 def remove_files(

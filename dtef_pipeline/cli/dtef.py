@@ -14,12 +14,15 @@ from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.cli.options import (
     USUAL_FAMILY,
     LevelName,
+    choice,
     lines_as_json,
     of_family,
     of_format,
     of_rounds,
     refuse_others,
+    several,
     snapshot_or_base,
+    whole_number,
     writes_a_table,
 )
 from dtef_pipeline.cli.plugin.plugin_group import MainCommands
@@ -121,15 +124,14 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
     show_default=True,
     help="What gets a verdict: each model over all there is, or in a round, a segment, a blueprint (rubric), a part (qa), a scenario (games).",
 )
-@click.option(
+@several(
     "--since",
-    multiple=True,
     metavar="[MODEL=]DATE",
-    help="Leave out snapshots before this date, of all models, or of one model or judge, to accept a known drift; may be repeated.",
+    help="Leave out snapshots before this date, of all models, or of one model or judge, to accept a known drift",
 )
-@click.option(
+@choice(
     "--fail-on",
-    type=click.Choice(["watch", "drift"]),
+    among=["watch", "drift"],
     help="Exit with code 3 at this verdict or a worse one; with 4 where it is too early to tell a drift.",
 )
 @writes_a_table
@@ -217,7 +219,7 @@ def doctor(output: str) -> None:
     short_help="Score answers in a file, without any table.",
 )
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
-@click.option("--family", type=click.Choice(["survey", "qa"]), default="survey", show_default=True, help="What FILE answers.")
+@choice("--family", among=["survey", "qa"], default="survey", help="What FILE answers.")
 @click.option(
     "--tasks",
     type=click.Path(exists=True, path_type=Path),
@@ -289,12 +291,8 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
 @main.command(short_help="Have judges judge stored responses again, to see if they moved.")
 @click.option("--family", type=click.Choice(["rubric", "qa"]), required=True, help="Family whose judges are watched.")
 @snapshot_or_base("Label of the night, such as 2026-01-31; a new label asks afresh.")
-@click.option(
-    "--n",
-    type=click.IntRange(min=1),
-    help="Number of anchors.  [default: 200 of rubrics (a response and a criterion each), 50 of qa]",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=SEED, show_default=True, help="Seed of the choice of new anchors.")
+@whole_number("--n", least=1, help="Number of anchors.  [default: 200 of rubrics (a response and a criterion each), 50 of qa]")
+@whole_number("--seed", least=0, default=SEED, help="Seed of the choice of new anchors.")
 @click.option(
     "--judges",
     "judges_file",
@@ -309,10 +307,8 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     help="Judge to be watched: of rubrics APPROACH=MODEL, and may be repeated; of qa a model.  [default: those of the blueprint, of the "
     "collection `judges`, or of the file of judges]",
 )
-@click.option(
-    "--max-cost-usd", multiple=True, metavar="[MODEL=]USD", help="US dollars that this may cost at most; may be repeated."
-)
-@click.option("--max-calls", multiple=True, metavar="[MODEL=]N", help="Calls that this may make at most; may be repeated.")
+@several("--max-cost-usd", metavar="[MODEL=]USD", help="US dollars that this may cost at most")
+@several("--max-calls", metavar="[MODEL=]N", help="Calls that this may make at most")
 @click.option("--show", is_flag=True, help="Ask nobody; show what the nights so far say of each judge.")
 @writes_a_table
 @reports_errors
@@ -371,7 +367,7 @@ def api(host: str, port: int, dev: bool) -> None:
 
 @main.command(short_help="List, make or remove the tokens that the API takes.")
 @click.argument("name", required=False)
-@click.option("--role", type=click.Choice(["reviewer", "operator", "admin"]), help="Make a token for NAME, who may do this.")
+@choice("--role", among=["reviewer", "operator", "admin"], help="Make a token for NAME, who may do this.")
 @click.option("--remove", is_flag=True, help="Refuse the token of NAME from now on. Votes and actions under the name stay.")
 @of_format
 @reports_errors

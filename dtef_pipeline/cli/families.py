@@ -132,8 +132,8 @@ def require_rolled_up(warehouse: Warehouse, family: str, table: str, scores: str
 
 
 def family_commands(name: str, module: str, what: str) -> Any:
-    """The record `NAME_WHAT` in the file `NAME/NAME_module.py`; of a family that is one record, what `plugin_what` makes of it."""
+    """The record `NAME_WHAT` in the file `NAME/NAME_module.py`; of a family that is one record, what its record is made into."""
     family = FAMILY_BY_NAME[name]
     if family.is_assembled:
-        return getattr(import_module(f"dtef_pipeline.cli.plugin.plugin_{module}"), f"plugin_{what.lower()}")(family)
+        return getattr(import_module("dtef_pipeline.cli.plugin.plugin_records"), f"plugin_{what.lower()}")(family)
     return getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_{module}"), f"{name.upper()}_{what}")

@@ -32,6 +32,7 @@ from resources.written_pages import site_folder, write_site
 
 if TYPE_CHECKING:
     from assets.launch import Launched
+    from assets.stage.noted_files import Added
 
 
 class Addition(Protocol):
@@ -49,6 +50,28 @@ class Addition(Protocol):
     @property
     def is_clean(self) -> bool:
         """Whether nothing was left out that should not have been."""
+
+
+@dataclass
+class AddedParts:
+    """Files of partitions that were read; an `Addition`."""
+
+    add: Callable[[Any], Added]
+    """Makes the partitions known, given Dagster's instance."""
+    lines_of: Callable[[Added], Iterable[str]]
+    problems_of: Callable[[Added], Iterable[str]] = lambda added: ()
+    is_clean: bool = True
+    added: Added | None = None
+
+    def register(self, instance: Any) -> Sequence[str]:
+        self.added = self.add(instance)
+        return self.added.keys
+
+    def lines(self, outcome: Launched | None) -> Iterable[str]:
+        return self.lines_of(self.added) if self.added else ()
+
+    def problems(self) -> Iterable[str]:
+        return self.problems_of(self.added) if self.added else ()
 
 
 class Checked(NamedTuple):

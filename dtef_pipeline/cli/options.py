@@ -32,6 +32,22 @@ def options(*options: Option) -> Option:
     return decorate
 
 
+def several(*names: str, help: str, metavar: str | None = None, usual: str = "") -> Option:
+    """An option that may be repeated. `usual`: what holds without it."""
+    shown = f"{help}; may be repeated.{f'  [default: {usual}]' if usual else ''}"
+    return click.option(*names, multiple=True, metavar=metavar, help=shown)
+
+
+def whole_number(*names: str, least: int, help: str, default: int | None = None) -> Option:
+    """An option that is a number from `least` on."""
+    return click.option(*names, type=click.IntRange(min=least), default=default, show_default=default is not None, help=help)
+
+
+def choice(*names: str, among: Sequence[str], help: str, default: str | None = None) -> Option:
+    """An option that is one of these."""
+    return click.option(*names, type=click.Choice(among), default=default, show_default=default is not None, help=help)
+
+
 USUAL_FAMILY = "survey"
 """What commands are about that take `--family`, when it is not given."""
 
@@ -107,11 +123,10 @@ of_metric = click.option(
 )
 
 
-of_targets = click.option(
+of_targets = choice(
     "--targets",
+    among=["clean", "all"],
     default="clean",
-    show_default=True,
-    type=click.Choice(["clean", "all"]),
     help="Questions that count; clean leaves out a question that defines the segment, such as that of age for an age group.",
 )
 
@@ -239,11 +254,8 @@ def budgets_with_roles(*roles: str) -> Option:
             metavar="[ROLE=|MODEL=]USD",
             help=f"US dollars that the run may cost at most, or a role in it ({', '.join(roles)}), or a model; may be repeated.",
         ),
-        click.option(
-            "--max-calls",
-            multiple=True,
-            metavar="[ROLE=|MODEL=]N",
-            help="Calls that the run, or this role or model in it, may make at most; may be repeated.",
+        several(
+            "--max-calls", metavar="[ROLE=|MODEL=]N", help="Calls that the run, or this role or model in it, may make at most"
         ),
     )
 
@@ -264,31 +276,10 @@ def boards_by(family: str) -> Option:
 
 dated_snapshot = snapshot_or_base(f"{NEW_LABEL}, and one that begins with a date counts as that date.")
 survey_budgets = options(
-    click.option(
-        "--limit",
-        "limits",
-        multiple=True,
-        metavar="MODEL=N",
-        help="Ask this model at most N prompts in each condition; may be repeated.",
-    ),
-    click.option(
-        "--max-cost-usd",
-        multiple=True,
-        metavar="[MODEL=]USD",
-        help="US dollars that the run, or this model in it, may cost at most; may be repeated.",
-    ),
-    click.option(
-        "--max-calls",
-        multiple=True,
-        metavar="[MODEL=]N",
-        help="Calls that the run, or this model in it, may make at most; may be repeated.",
-    ),
-    click.option(
-        "--max-tokens",
-        multiple=True,
-        metavar="[MODEL=]N",
-        help="Tokens that the run, or this model in it, may use at most; may be repeated.",
-    ),
+    several("--limit", "limits", metavar="MODEL=N", help="Ask this model at most N prompts in each condition"),
+    several("--max-cost-usd", metavar="[MODEL=]USD", help="US dollars that the run, or this model in it, may cost at most"),
+    several("--max-calls", metavar="[MODEL=]N", help="Calls that the run, or this model in it, may make at most"),
+    several("--max-tokens", metavar="[MODEL=]N", help="Tokens that the run, or this model in it, may use at most"),
     click.option(
         "--experiment",
         metavar="NAME|FILE",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from dtef_pipeline.cli.options import lines_as_json, of_family, refuse_others, writes_a_table
+from dtef_pipeline.cli.options import lines_as_json, of_family, refuse_others, several, whole_number, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 
 _WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
@@ -23,10 +23,8 @@ of_admin = click.option(
 @click.command(short_help="List what the response store holds, or forget some of it.")
 @click.option("--empty", is_flag=True, help="Only responses without any text. With --truncated: either.")
 @click.option("--truncated", is_flag=True, help="Only responses that were cut off at max_tokens.")
-@click.option(
-    "--model", "models", multiple=True, metavar="NAME", help="Only of this model, by name or variant; may be repeated."
-)
-@click.option("--snapshot", "snapshots", multiple=True, metavar="LABEL", help="Only this snapshot; may be repeated.")
+@several("--model", "models", metavar="NAME", help="Only of this model, by name or variant")
+@several("--snapshot", "snapshots", metavar="LABEL", help="Only this snapshot")
 @click.option(
     "--since", type=_WHEN, metavar="DATE", help="Only what arrived on this day or later: 2026-01-31, or 2026-01-31T12:00, UTC."
 )
@@ -104,11 +102,9 @@ def _move(moved: _Moved, path: Path, given: Mapping[str, Any]) -> None:
 @click.option(
     "--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, help="Of prompts: the round whose prompts are written."
 )
-@click.option(
-    "--context", "contexts", multiple=True, help="Of prompts: only this number of context questions; may be repeated."
-)
-@click.option("--condition", "conditions", multiple=True, help="Of prompts: only those of this condition; may be repeated.")
-@click.option("--model", "models", multiple=True, metavar="NAME", help="Of responses: only this model; may be repeated.")
+@several("--context", "contexts", help="Of prompts: only this number of context questions")
+@several("--condition", "conditions", help="Of prompts: only those of this condition")
+@several("--model", "models", metavar="NAME", help="Of responses: only this model")
 @click.option(
     "--snapshot",
     "snapshots",
@@ -122,31 +118,16 @@ def _move(moved: _Moved, path: Path, given: Mapping[str, Any]) -> None:
     show_default=True,
     help="Of votes: whether to write what people gave as reasons, as words of theirs may tell who they are.",
 )
-@click.option(
+@several(
     "--blueprint",
     "blueprints",
-    multiple=True,
     metavar="ID|PATTERN",
-    help="Of labels: only this blueprint, or those that fit; may be repeated.  [default: all but those with the tag test]",
+    help="Of labels: only this blueprint, or those that fit",
+    usual="all but those with the tag test",
 )
-@click.option(
-    "--prompts",
-    "n_prompts",
-    type=click.IntRange(min=1),
-    default=40,
-    show_default=True,
-    help="Of labels: number of prompts to draw.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=7,
-    show_default=True,
-    help="Of labels: seed of the draw; another one draws others.",
-)
-@click.option(
-    "--per-model", type=click.IntRange(min=1), help="Of labels: responses of each model in each prompt.  [default: all]"
-)
+@whole_number("--prompts", "n_prompts", least=1, default=40, help="Of labels: number of prompts to draw.")
+@whole_number("--seed", least=0, default=7, help="Of labels: seed of the draw; another one draws others.")
+@whole_number("--per-model", least=1, help="Of labels: responses of each model in each prompt.  [default: all]")
 @click.option(
     "--show-names",
     is_flag=True,
@@ -188,9 +169,7 @@ def export_file(what: str, path: Path, **given: Any) -> None:
     metavar="SUITE",
     help="Of responses: FILE holds answers made elsewhere to the questions of this suite, as `dtef qa list` names it.",
 )
-@click.option(
-    "--part", "parts", multiple=True, metavar="PART|PATTERN", help="Of a suite: only questions of this part; may be repeated."
-)
+@several("--part", "parts", metavar="PART|PATTERN", help="Of a suite: only questions of this part")
 @click.option(
     "--condition",
     metavar="CONDITION",

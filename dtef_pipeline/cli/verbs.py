@@ -14,6 +14,7 @@ from dtef_pipeline.cli.options import (
     as_json,
     boards_by,
     budgets_with_roles,
+    choice,
     of_asked_snapshot,
     of_estimate,
     of_format,
@@ -185,11 +186,10 @@ def _remove(words: FamilyWords) -> Verb:
 
 
 def _board(words: FamilyWords) -> Verb:
-    by = click.option(
+    by = choice(
         "--by",
-        type=click.Choice([view.name for view in words.views]),
+        among=[view.name for view in words.views],
         default="overall",
-        show_default=True,
         help="What to show; each choice is explained below.",
     )
     who = click.option(

@@ -13,7 +13,7 @@ from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.families import meanings_of
-from dtef_pipeline.cli.family_run import Chosen, FamilyRun, given_run, start
+from dtef_pipeline.cli.family_run import Chosen, FamilyRun, given_run, named_stages, start
 from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, chosen_scenarios, register
 from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.started_runs import end_run
@@ -21,7 +21,6 @@ from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.family.run_settings import settings_of
-from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.games.entrants import entrants, models_among
 from dtef_pipeline.games.exact.decision_points import DecisionPlan, has_decision_points, points_to_ask
 from dtef_pipeline.games.exact.strategy_values import EXPLOITABLE, EXPLOITABLE_CORRECTED, PARTIAL_STRATEGY, WON, require_fill
@@ -191,16 +190,10 @@ def _with_points(manifests: Any) -> list[str]:
     return [key for key, found in every.items() if has_decision_points(found.scenario)]
 
 
-def _stages() -> Sequence[Stage]:
-    from assets.games.stages import DECISION_STAGES
-
-    return DECISION_STAGES
-
-
 DECISIONS_RUN = FamilyRun(
     "games",
     "scenario",
-    _stages,
+    partial(named_stages, "assets.games.stages", "DECISION_STAGES"),
     partial(settings_of, DecisionSettings),
     lambda given: _chosen(decision_plans(given.options, given.environment, given.models)),
     register=register,

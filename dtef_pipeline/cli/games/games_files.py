@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import click
 import yaml
 
 from assets.games.known_games import known_persona_versions, known_scenario_versions, known_scenarios
-from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles
+from dtef_pipeline.cli.family_verbs import AddedParts, Checked, FamilyFiles
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import why_no_folder
 from dtef_pipeline.errors import ConfigError, DtefError, SourceError
@@ -36,7 +35,7 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.launch import Launched
+    from assets.stage.noted_files import Added
 
 
 def _listed(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
@@ -103,50 +102,37 @@ def _export(kind: LineKind, documents: Collection[LineDocument], file: Path) -> 
     click.echo(f"{counted(len(documents), kind)} in {file}")
 
 
-@dataclass
-class _Documents:
-    """Personas or scenarios of a file."""
-
-    file: Path
-    data: bytes
-    kind: LineKind
-    who: str | None
-    line: str = ""
-
-    is_clean = True
-
-    def register(self, instance: Any) -> Sequence[str]:
-        self.line = _add_personas(self.file, self.data) if self.kind == "persona" else self._add_scenarios()
-        return ()
-
-    def lines(self, outcome: Launched | None) -> Iterator[str]:
-        yield self.line
-
-    def problems(self) -> Iterator[str]:
-        return iter(())
-
-    def _add_scenarios(self) -> str:
-        """Add those of a file to the response store: all that are not there yet, or none; what came of it."""
-        # These bring the web framework and pandas.
-        from dtef_pipeline.api.documents.document_kinds import SCENARIOS
-        from dtef_pipeline.api.documents.versioned_documents import import_documents
-        from dtef_pipeline.cli.preference.preference_votes import user_name
-        from resources.votes.game_documents import GameDocumentStore
-
-        settings = Settings.from_environment()
-        with GameDocumentStore(settings.responses_url) as store:
-            done = import_documents(SCENARIOS, settings, store, self.data, str(self.file), self.who or user_name())
-            name = store.database.name
-        added = ", ".join(counted(count, kind.replace("_", " ")) for kind, count in done.added.items()) or "nothing"
-        return f"{name}: {added} added from {self.file}, {done.known:,} there already"
-
-
-def _read(warehouse: Warehouse, file: Path, who: str | None) -> list[_Documents]:
+def _read(warehouse: Warehouse, file: Path, who: str | None) -> list[AddedParts]:
     data = _bytes_of(file)
     kind = kind_of_lines(data)
     if kind == "persona" and who is not None:
         raise ConfigError("--by: allowed with scenarios; personas are files, of which no record is kept")
-    return [_Documents(file, data, kind, who)]
+
+    lines: list[str] = []
+
+    def add(instance: Any) -> Added:
+        from assets.stage.noted_files import Added
+
+        lines.append(_add_personas(file, data) if kind == "persona" else _add_scenarios(file, data, who))
+        return Added([], [])
+
+    return [AddedParts(add, lambda _: lines)]
+
+
+def _add_scenarios(file: Path, data: bytes, who: str | None) -> str:
+    """Add those of a file to the response store: all that are not there yet, or none; what came of it."""
+    # These bring the web framework and pandas.
+    from dtef_pipeline.api.documents.document_kinds import SCENARIOS
+    from dtef_pipeline.api.documents.versioned_documents import import_documents
+    from dtef_pipeline.cli.preference.preference_votes import user_name
+    from resources.votes.game_documents import GameDocumentStore
+
+    settings = Settings.from_environment()
+    with GameDocumentStore(settings.responses_url) as store:
+        done = import_documents(SCENARIOS, settings, store, data, str(file), who or user_name())
+        name = store.database.name
+    added = ", ".join(counted(count, kind.replace("_", " ")) for kind, count in done.added.items()) or "nothing"
+    return f"{name}: {added} added from {file}, {done.known:,} there already"
 
 
 def _add_personas(file: Path, data: bytes) -> str:

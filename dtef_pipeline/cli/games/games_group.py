@@ -11,8 +11,11 @@ import click
 from dtef_pipeline.cli.options import (
     as_json,
     budgets_with_roles,
+    choice,
     of_asked_snapshot,
     options,
+    several,
+    whole_number,
     writes_a_table,
 )
 from dtef_pipeline.cli.reported import reports_errors
@@ -59,15 +62,13 @@ def decisions(estimate: bool, output: str, **given: Any) -> None:
 
 
 _of_scenarios = options(
-    click.option(
-        "--league", "leagues", multiple=True, metavar="LEAGUE|PATTERN", help="Only scenarios of this league; may be repeated."
-    ),
-    click.option(
+    several("--league", "leagues", metavar="LEAGUE|PATTERN", help="Only scenarios of this league"),
+    several(
         "--scenario",
         "scenarios",
-        multiple=True,
         metavar="SCENARIO|LEAGUE/SCENARIO|PATTERN",
-        help="Only this scenario, or those that fit, as in 'poker/*'; may be repeated.  [default: all that are not retired]",
+        help="Only this scenario, or those that fit, as in 'poker/*'",
+        usual="all that are not retired",
     ),
 )
 
@@ -99,7 +100,7 @@ run = run_command(
 
 @click.command(short_help="Play one episode of a scenario.")
 @click.argument("scenario")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the deal.")
+@whole_number("--seed", least=0, default=1, help="Seed of the deal.")
 @click.option(
     "--players",
     metavar="A,B",
@@ -111,7 +112,7 @@ run = run_command(
 @click.option(
     "--trace", "with_trace", is_flag=True, help="Show the episode move by move, with what players wrote and were answered."
 )
-@click.option("--draw", type=click.IntRange(min=0), default=0, show_default=True, help="Which draw of a model's responses.")
+@whole_number("--draw", least=0, default=0, help="Which draw of a model's responses.")
 @click.option("--snapshot", default="base", show_default=True, help="Label of the responses.")
 @click.option("--max-cost-usd", type=click.FloatRange(min=0), help="The most that models may cost.  [default: no limit]")
 @as_json
@@ -233,11 +234,10 @@ GAMES = FamilyWords(
                 help="Metric to rank by; `all` shows every metric of each player.",
             ),
             click.option("--by-opponent", is_flag=True, help="A row per opponent, in place of one over all of them."),
-            click.option(
+            choice(
                 "--games",
-                type=click.Choice(["own", "shared"]),
+                among=["own", "shared"],
                 default="own",
-                show_default=True,
                 help="Games that a mean is over: all that a player has, or only those that all players shown have.",
             ),
             click.option(

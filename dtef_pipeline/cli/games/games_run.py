@@ -11,12 +11,11 @@ from typing import Any
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import LAST_ERROR
-from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun
+from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, named_stages
 from dtef_pipeline.cli.started_runs import ERROR_CHARACTERS_SHOWN, StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import settings_of
-from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.games.entrants import (
     ALL_BASELINES,
     absent_by_scenario,
@@ -165,16 +164,10 @@ def _after(given: GivenRun, keys: Sequence[str], _: StagesRun) -> AfterRun:
     return AfterRun(_not_played(given.warehouse, keys, given.options.snapshot))
 
 
-def _stages() -> Sequence[Stage]:
-    from assets.games.stages import GAMES_STAGES
-
-    return GAMES_STAGES
-
-
 GAMES_RUN = FamilyRun(
     "games",
     "scenario",
-    _stages,
+    partial(named_stages, "assets.games.stages", "GAMES_STAGES"),
     partial(settings_of, GamesSettings),
     _choose,
     register=register,

@@ -62,7 +62,7 @@ def _load(name: str) -> Any:
 
 def plugin_group(family: Family) -> click.Group:
     """The commands of the family."""
-    from dtef_pipeline.cli.plugin.plugin_board import views_of
+    from dtef_pipeline.cli.plugin.plugin_records import views_of
     from dtef_pipeline.text.counted import plural
 
     part, parts, name = family.part, plural(family.part), family.name

@@ -9,7 +9,16 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import Option, lines_as_json, of_family, refuse_others, writes_a_table
+from dtef_pipeline.cli.options import (
+    Option,
+    choice,
+    lines_as_json,
+    of_family,
+    refuse_others,
+    several,
+    whole_number,
+    writes_a_table,
+)
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.store_commands import of_admin
 from dtef_pipeline.text.counted import counted
@@ -45,26 +54,20 @@ def preference() -> None:
 
 @preference.command(short_help="Make pairs of stored responses for people to compare.")
 @of_family("qa", "Family of evaluations whose responses are paired.")
-@click.option(
+@several(
     "--only",
-    multiple=True,
     metavar="PATTERN",
-    help="Only partitions that fit: SUITE/PART of qa, BLUEPRINT of rubric, ROUND/SEGMENT of survey, "
-    "LEAGUE/SCENARIO of games, as in 'mmlu/*'; may be repeated.",
+    help="Only partitions that fit: SUITE/PART of qa, BLUEPRINT of rubric, ROUND/SEGMENT of survey, LEAGUE/SCENARIO of games, as in 'mmlu/*'",
 )
-@click.option("--model", "models", multiple=True, metavar="NAME", help="Only responses of this model; may be repeated.")
+@several("--model", "models", metavar="NAME", help="Only responses of this model")
 @click.option("--snapshot", default="base", show_default=True, metavar="LABEL", help="Snapshot whose responses are paired.")
 @click.option(
     "--baselines",
     is_flag=True,
     help="Pair responses of baselines too, which were computed; their numbers are shown with 2 decimals.",
 )
-@click.option("--most", type=click.IntRange(min=1), help="Most new pairs in all.  [default: all there can be]")
-@click.option(
-    "--per-item",
-    type=click.IntRange(min=1),
-    help="Most pairs of one item, with those there are already.  [default: all there can be]",
-)
+@whole_number("--most", least=1, help="Most new pairs in all.  [default: all there can be]")
+@whole_number("--per-item", least=1, help="Most pairs of one item, with those there are already.  [default: all there can be]")
 @of_admin
 @reports_errors
 @lines_as_json
@@ -81,18 +84,17 @@ def pairs(**given: Any) -> None:
 
 @preference.command(short_help="Take the votes of a reviewer, or of a model that judges.")
 @click.option("--reviewer", metavar="ID", help="Who votes: an id that says nothing of the person.")
-@click.option(
+@several(
     "--judge",
     "judges",
-    multiple=True,
     metavar="NAME",
-    help="Let this model vote: a model or collection that `dtef models` lists, or a litellm string; may be repeated.",
+    help="Let this model vote: a model or collection that `dtef models` lists, or a litellm string",
 )
 @of_voted_family("Only pairs of this family.  [default: all]")
-@click.option(
+@whole_number(
     "--pairs",
     "most",
-    type=click.IntRange(min=1),
+    least=1,
     help="Pairs to show one after another, or most pairs on a page or for a judge.  [default: 1; 50 on a page; of a judge all]",
 )
 @click.option(
@@ -101,7 +103,7 @@ def pairs(**given: Any) -> None:
     help="Folder to write an HTML page into, for a reviewer without this computer.",
 )
 @click.option("--pair", metavar="PAIR", help="Store a vote on this pair, with --choice and --confidence, and ask nothing.")
-@click.option("--choice", type=click.Choice(["A", "B", "tie"]), help="With --pair: which text is better, as they were shown.")
+@choice("--choice", among=["A", "B", "tie"], help="With --pair: which text is better, as they were shown.")
 @click.option("--confidence", type=click.IntRange(1, 5), help="With --pair: how certain that is; 5 is the most.")
 @click.option(
     "--justification", default="", metavar="TEXT", help=f"With --pair: why, in at most {counted(_MOST_TOLD, 'character')}."
@@ -217,9 +219,7 @@ def votes(
     metavar="NAME",
     help="Votes on items of this suite, blueprint, league or ROUND; all: those on the whole family.",
 )
-@click.option(
-    "--reviewer-kind", type=click.Choice(["person", "judge"]), help="Only this kind of reviewers.  [default: each by itself]"
-)
+@choice("--reviewer-kind", among=["person", "judge"], help="Only this kind of reviewers.  [default: each by itself]")
 @click.option(
     "--judge",
     "judges",
@@ -236,20 +236,8 @@ def votes(
 )
 @click.option("--refresh", is_flag=True, help="First make the table preference_scores anew of all votes that are not voided.")
 @click.option("--now", is_flag=True, help="Fit scores to the votes of the store as they are now, or to those of FILE.")
-@click.option(
-    "--item",
-    "items",
-    multiple=True,
-    metavar="PATTERN",
-    help="With --now: only votes on items that fit, as in 'mmlu/*'; may be repeated.",
-)
-@click.option(
-    "--reviewer",
-    "reviewers",
-    multiple=True,
-    metavar="PATTERN",
-    help="With --now: only votes of reviewers whose id fits; may be repeated.",
-)
+@several("--item", "items", metavar="PATTERN", help="With --now: only votes on items that fit, as in 'mmlu/*'")
+@several("--reviewer", "reviewers", metavar="PATTERN", help="With --now: only votes of reviewers whose id fits")
 @click.option(
     "--responses",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles, boards_follow
+from dtef_pipeline.cli.family_verbs import AddedParts, Checked, FamilyFiles, boards_follow
 from dtef_pipeline.cli.opened_warehouse import stored_keys
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -28,7 +28,7 @@ from resources.item_files import ITEM_NOTES, QaSource, source_hash
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.launch import Launched
+    from assets.stage.noted_files import Added
 
 _OF_FILES = ("qa_items", "qa_findings")
 """Tables that the files of a part are read into."""
@@ -142,40 +142,6 @@ def _finding_lines(findings: Sequence[ItemFinding]) -> Iterator[str]:
             yield f"{one.level}: {_more_alike(alike)}; --json lists them all"
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """The parts of a suite as they were read."""
-
-    warehouse: Warehouse
-    suite: str
-    files: AddedFiles
-    sources: Sequence[QaSource]
-    lost: Sequence[LostItems]
-    changed: list[str] = field(default_factory=list)
-
-    is_clean = True
-    """Rows that were left out are named, and do not count."""
-
-    def register(self, instance: Any) -> Sequence[str]:
-        from assets.qa.files import add_parts
-
-        drop_lost(self.warehouse, self.lost)
-        added = add_parts(instance, self.warehouse, self.sources)
-        self.changed.extend(added.changed)
-        return added.keys
-
-    def lines(self, outcome: Launched | None) -> Iterator[str]:
-        for one in self.lost:
-            yield f"{one.source.key}: gone with {one.earlier}: {one}; stored responses stay"
-        if any(one.scored for one in self.lost):
-            yield boards_follow(self.warehouse, FAMILY_BY_NAME["qa"], RESULTS_OF_PARTS)
-        new = f"{len(self.changed)} new or changed"
-        yield f"{counted(len(self.sources), 'part')} of {self.suite} added, {new}: {_summary(self.files)}"
-
-    def problems(self) -> Iterator[str]:
-        return _left_out(self.files.loaded.findings)
-
-
 def _read(
     warehouse: Warehouse,
     suite: str,
@@ -185,7 +151,7 @@ def _read(
     strict: bool,
     part: str | None,
     replace: bool,
-) -> list[_Parts]:
+) -> list[AddedParts]:
     """`part`: the name of the part, of a file that is one; `replace`: whether a part may be lost to a file of another place."""
     spec, added = read_files(suite, path, corpus, suites, part=part, strict=strict)
     if corpus is None and spec.layout == INTERVIEW_LAYOUT:
@@ -200,7 +166,21 @@ def _read(
     lost = list(lost_items(warehouse, added, sources))
     if not replace:
         refuse_replacing(lost, spec)
-    return [_Parts(warehouse, suite, added, sources, lost)]
+
+    def add(instance: Any) -> Added:
+        from assets.qa.files import add_parts
+
+        drop_lost(warehouse, lost)
+        return add_parts(instance, warehouse, sources)
+
+    def lines(parts: Added) -> Iterator[str]:
+        for one in lost:
+            yield f"{one.source.key}: gone with {one.earlier}: {one}; stored responses stay"
+        if any(one.scored for one in lost):
+            yield boards_follow(warehouse, FAMILY_BY_NAME["qa"], RESULTS_OF_PARTS)
+        yield f"{parts.line('part', f' of {suite}')}: {_summary(added)}"
+
+    return [AddedParts(add, lines, lambda _: _left_out(added.loaded.findings))]
 
 
 def _listed(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:

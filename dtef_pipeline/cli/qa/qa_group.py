@@ -7,10 +7,7 @@ from pathlib import Path
 
 import click
 
-from dtef_pipeline.cli.options import (
-    of_served,
-    options,
-)
+from dtef_pipeline.cli.options import of_served, options, several
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
 from dtef_pipeline.qa.result_views import QA_VIEWS
 
@@ -153,12 +150,12 @@ QA = FamilyWords(
     independent, and at least 5 are needed; within one, and where items have none, it is items.
     """,
         (
-            click.option(
+            several(
                 "--suite",
                 "parts",
-                multiple=True,
                 metavar="SUITE|PATTERN",
-                help="Only this suite, such as mmlu, or those that fit; may be repeated.  [default: all]",
+                help="Only this suite, such as mmlu, or those that fit",
+                usual="all",
             ),
             of_served,
         ),

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from assets.engine.settings_config import family_panel
 from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
 from assets.qa.stages import arbiter_of_run
 from dtef_pipeline.asking.models import IMPORTED, ModelSpec
-from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
+from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps, family_settings, named_stages
 from dtef_pipeline.cli.opened_warehouse import stored_keys
 from dtef_pipeline.cli.started_runs import StagesRun, refuse_unaskable
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.family.run_settings import command_settings
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.judging.judged_rows import JUDGED_ITEM_COLUMNS, judged_items, judgements_of_others
 from dtef_pipeline.qa.prompt_rows import AskedHow, filter_faults
-from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
 from dtef_pipeline.qa.settings import chosen_parts as fitting_parts
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
@@ -116,11 +114,6 @@ _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
 """The place of the stage that a run begins with."""
 
 
-def with_panel(given: Mapping[str, Any]) -> QaSettings:
-    """The settings that options give, with what the panel file alone says of judging, running and scoring answers."""
-    return command_settings(QaSettings, given, family_panel(Settings.from_environment(), QA_PANEL_SECTION, QaSettings))
-
-
 def _imported_names(settings: Settings, snapshot: str) -> list[str]:
     """The names of the models whose responses were imported in a snapshot."""
     with ResponseStore(settings.responses_url) as store:
@@ -183,17 +176,11 @@ def _of_the_day(given: GivenRun) -> Mapping[str, float | None]:
     return {JUDGE_ROLE: arbiter.daily_budget} if arbiter else {}
 
 
-def _stages() -> Sequence[Stage]:
-    from assets.qa.stages import QA_STAGES
-
-    return QA_STAGES
-
-
 QA_RUN = FamilyRun(
     "qa",
     "part",
-    _stages,
-    with_panel,
+    partial(named_stages, "assets.qa.stages", "QA_STAGES"),
+    partial(family_settings, "qa"),
     _choose,
     _steps,
     _refuse,

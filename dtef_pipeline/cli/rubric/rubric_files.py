@@ -1,73 +1,170 @@
-"""What rubrics know of the files of blueprints: for `dtef rubric add`, `list` and `remove`."""
+"""What rubrics know of the files of blueprints: for `dtef rubric add`, `check`, `list` and `remove`."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtef_pipeline.cli.family_verbs import FamilyFiles
-from dtef_pipeline.cli.rubric import rubric_check
-from dtef_pipeline.cli.rubric.rubric_check import blueprint_files, told_as_gone
-from dtef_pipeline.errors import DtefError
-from dtef_pipeline.rubric.blueprint.findings import TO_BE_NAMED, leaves_out
+from dtef_pipeline.cli.family_verbs import AddedParts, Checked, FamilyFiles
+from dtef_pipeline.errors import ConfigError, DtefError
+from dtef_pipeline.rubric.blueprint.file_summary import file_summary
+from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS, HEADER_PLACE, TO_BE_NAMED, leaves_out
+from dtef_pipeline.rubric.blueprint.model import BlueprintFinding, ReadBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
-from dtef_pipeline.rubric.blueprint.reading import blueprint_id
+from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, blueprint_id, is_blueprint_file, read_blueprint
 from dtef_pipeline.rubric.roll_up_tables import RESULTS_OF_ALL
-from dtef_pipeline.text.counted import and_more, counted
-from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, all_noted, content_hash
+from dtef_pipeline.text.counted import and_more, counted, plural
+from resources.added_functions import added_functions
+from resources.blueprint_files import BLUEPRINT_NOTES, NOTES_FOLDER, RubricFile, all_noted, content_hash, gone_below
+from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.launch import Launched
     from assets.stage.noted_files import Added
 
-_PARTS_NAMED = 5
+_PARTS_NAMED, _GONE_NAMED = 5, 10
+
+
+def told_as_gone(warehouse: Warehouse, folders: Sequence[Path], there: Sequence[RubricFile] = ()) -> Iterator[str]:
+    """A line per blueprint whose file stood in one of the folders, with the file `there` that holds the same, if one does."""
+    gone = gone_below(warehouse, folders) if folders else []
+    same = {file.content_hash: file for file in there}
+    for file in gone[:_GONE_NAMED]:
+        if (new := same.get(file.content_hash)) is None:
+            yield f"warning: {file.blueprint}: its file {file.path} is gone; it stays known with its results: {file.removal} takes it away"
+        else:
+            yield (
+                f"warning: {file.blueprint}: its file {file.path} is gone, and {new.blueprint} holds the same: a run of "
+                f"{new.blueprint} finds the stored responses, and {file.removal} takes the earlier name away"
+            )
+    if len(gone) > _GONE_NAMED:
+        yield f"warning: the files of {counted(len(gone) - _GONE_NAMED, 'more blueprint')} are gone"
+
+
+def told_by_check(folders: Sequence[Path]) -> Iterator[str]:
+    """The same where there is a warehouse with notes of blueprints; else nothing."""
+    place = Settings.from_environment().warehouse
+    if not folders or ("://" not in place and not (Path(place) / NOTES_FOLDER).is_dir()):
+        return
+    try:
+        yield from told_as_gone(Warehouse(place), folders)
+    except (DtefError, OSError) as error:
+        yield f"warning: it is not known which blueprints were added from here: {error}"
 
 
 @dataclass(frozen=True)
-class _Blueprints:
-    """Blueprint files as they were read; `broken`: by path why a file cannot be run."""
+class CheckedFile:
+    """A blueprint file and what was found in it."""
 
-    warehouse: Warehouse
-    paths: Sequence[Path]
-    files: Sequence[RubricFile]
-    broken: Mapping[str, str]
-    known: list[str] = field(default_factory=list)
-    """The blueprints that were known before."""
-    added: list[Added] = field(default_factory=list)
+    file: Path
+    path: str
+    """Below the folder that ids are counted from."""
+    id: str
+    read: ReadBlueprint
 
-    @property
-    def sound(self) -> list[RubricFile]:
-        return [file for file in self.files if file.path not in self.broken]
 
-    @property
-    def is_clean(self) -> bool:
-        return not self.broken
+def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) -> Checked:
+    """What was found in the files."""
+    collections = read_collections(models_dir) if models_dir is not None else None
+    added = added_functions()
+    found = dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root))
+    checked = _with_shared_ids(
+        [
+            CheckedFile(file, path, identifier, read_blueprint(file, identifier, collections, other_functions=added))
+            for file, path in found
+            for identifier in [blueprint_id(path)]
+        ]
+    )
+    return Checked(
+        {"files": [file_summary(one.path, one.id, one.read) for one in checked]},
+        [*_lines(checked), *_summary(checked)],
+        not any(finding.level == "error" for one in checked for finding in one.read.findings),
+        told_by_check([path for path in paths if path.is_dir()]),
+    )
 
-    def register(self, instance: Any) -> Sequence[str]:
-        from assets.rubric.files import add, known_blueprints
 
-        self.known.extend(known_blueprints(instance))
-        self.added.append(add(instance, self.warehouse, self.sound))
-        return self.added[0].keys
+def blueprint_files(path: Path, root: Path | None) -> Iterator[tuple[Path, str]]:
+    """Each blueprint file of a path, with its path below the folder that ids are counted from, in the order of these."""
+    if not path.is_dir():
+        yield path, _below(path, root or path.parent)
+        return
+    files = [file for file in path.rglob("*") if is_blueprint_file(file.relative_to(path)) and file.is_file()]
+    if not files:
+        raise ConfigError(f"{path} has no blueprints; allowed: a folder with files that end in {', '.join(BLUEPRINT_SUFFIXES)}")
+    for file in sorted(files):
+        yield file, _below(file, root or path)
 
-    def lines(self, outcome: Launched | None) -> Iterator[str]:
-        yield f"{counted(len(self.sound), 'blueprint')} added, {len(self.added[0].changed)} new or changed"
 
-    def problems(self) -> Iterator[str]:
-        yield from _left_out(self.warehouse, self.added[0].keys)
-        yield from told_as_gone(self.warehouse, [path for path in self.paths if path.is_dir()], self.sound)
-        yield from _told_broken(self.files, self.broken, set(self.known))
+def _below(file: Path, root: Path) -> str:
+    try:
+        return file.resolve().relative_to(root.resolve()).as_posix()
+    except ValueError as error:
+        raise ConfigError(f"{file} is not in {root}; allowed for --root: a folder that all files are in") from error
+
+
+def _with_shared_ids(checked: list[CheckedFile]) -> list[CheckedFile]:
+    """Files of one id (a.yml and a.json) are told so: their results could not be told apart."""
+    files = Counter(one.id for one in checked)
+    return [one if files[one.id] == 1 else _of_shared_id(one, checked) for one in checked]
+
+
+def _of_shared_id(one: CheckedFile, checked: list[CheckedFile]) -> CheckedFile:
+    others = ", ".join(other.path for other in checked if other.id == one.id and other is not one)
+    text = f"the id {one.id} is also that of {others}; rename one of them"
+    finding = BlueprintFinding("reserved-id", "error", HEADER_PLACE, text)
+    return replace(one, read=replace(one.read, findings=(*one.read.findings, finding)))
+
+
+def _lines(checked: Sequence[CheckedFile]) -> Iterator[str]:
+    """`safety/a.yml:12: prompt 3 should[0]: error bad-point: ...`"""
+    for one in checked:
+        for finding in one.read.findings:
+            where = f"{one.file}:{finding.line}" if finding.line is not None else f"{one.file}"
+            place = f"{finding.place}: " if finding.place and not finding.place.startswith("line ") else ""
+            yield f"{where}: {place}{finding.level} {finding.code}: {finding.text}"
+
+
+def _summary(checked: Sequence[CheckedFile]) -> Iterator[str]:
+    prompts = [prompt for one in checked if one.read.blueprint for prompt in one.read.blueprint.prompts]
+    criteria = sum(len(prompt.criteria) for prompt in prompts)
+    levels = Counter(finding.level for one in checked for finding in one.read.findings)
+    if levels:
+        yield ""
+    yield f"{counted(len(checked), 'file')}, {counted(len(prompts), 'prompt')}, {criteria:,} criteria"
+    told = (_told(level, levels[level]) for level in FINDING_LEVELS if levels[level])
+    yield f"found: {', '.join(told) or 'nothing'}"
+    broken = sum(any(finding.level == "error" for finding in one.read.findings) for one in checked)
+    if broken:
+        yield f"{counted(broken, 'file')} cannot be run until the errors are mended"
+
+
+def _told(level: str, number: int) -> str:
+    return f"{number:,} {level if number == 1 or level in ('info', 'unscorable') else plural(level)}"
 
 
 def _read(
     warehouse: Warehouse, paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool
-) -> list[_Blueprints]:
+) -> list[AddedParts]:
     files = _files(paths, models_dir, root, skip_broken)
-    return [_Blueprints(warehouse, paths, files, {**_of_one_id(files), **_broken(files)})]
+    broken = {**_of_one_id(files), **_broken(files)}
+    sound = [file for file in files if file.path not in broken]
+    known: set[str] = set()
+
+    def add(instance: Any) -> Added:
+        from assets.rubric.files import add, known_blueprints
+
+        known.update(known_blueprints(instance))
+        return add(instance, warehouse, sound)
+
+    def problems(added: Added) -> Iterator[str]:
+        yield from _left_out(warehouse, added.keys)
+        yield from told_as_gone(warehouse, [path for path in paths if path.is_dir()], sound)
+        yield from _told_broken(files, broken, known)
+
+    return [AddedParts(add, lambda added: [added.line("blueprint")], problems, not broken)]
 
 
 def _files(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool) -> list[RubricFile]:
@@ -162,7 +259,7 @@ RUBRIC_FILES = FamilyFiles(
     noun="blueprint",
     adds="dtef rubric add PATH",
     read=_read,
-    check=rubric_check.check,
+    check=_check,
     listed=_listed,
     still_there=_still_there,
     notes=BLUEPRINT_NOTES,

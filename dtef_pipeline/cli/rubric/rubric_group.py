@@ -8,10 +8,7 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import (
-    refuse_others,
-    writes_a_table,
-)
+from dtef_pipeline.cli.options import choice, refuse_others, several, whole_number, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
@@ -26,25 +23,20 @@ of_root = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder that the ids of blueprints are counted from: ROOT/safety/a.yml is safety__a.  [default: PATH, or the folder of a file]",
 )
-of_blueprints = click.option(
-    "--blueprint",
-    "parts",
-    multiple=True,
-    metavar="ID|PATTERN",
-    help="Only this blueprint, or those that fit, as in 'compass__*'; may be repeated.  [default: all]",
+of_blueprints = several(
+    "--blueprint", "parts", metavar="ID|PATTERN", help="Only this blueprint, or those that fit, as in 'compass__*'", usual="all"
 )
 
 
 @click.command(short_help="Show what models wrote and what judges said, or compare two runs.")
 @click.argument("blueprint")
 @click.argument("prompt", required=False)
-@click.option("--model", "models", multiple=True, help="Only this model; may be repeated.  [default: all]")
+@several("--model", "models", help="Only this model", usual="all")
 @click.option("--snapshot", help="Label of the run that is meant.  [default: the latest run of the blueprint]")
-@click.option(
+@choice(
     "--score",
-    type=click.Choice(["hybrid", "coverage", "similarity"]),
+    among=["hybrid", "coverage", "similarity"],
     default="hybrid",
-    show_default=True,
     help="Score that the table of prompts and models shows.",
 )
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the run's whole result to this JSON file.")
@@ -55,25 +47,16 @@ of_blueprints = click.option(
     metavar="MODEL",
     help="In place of --before and --after, the two runs that the drift rule compares for this model: its lowest and highest.",
 )
-@click.option(
+@choice(
     "--by",
-    type=click.Choice(["model", "prompt"]),
+    among=["model", "prompt"],
     default="model",
-    show_default=True,
     help="Of two runs, what --json and --csv write: a row per model, or a row per prompt.",
 )
-@click.option(
-    "--top",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    help="Of two runs, the number of prompts to show, those that moved most first; 0: all.",
+@whole_number(
+    "--top", least=0, default=10, help="Of two runs, the number of prompts to show, those that moved most first; 0: all."
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(["regression"]),
-    help="End with exit code 3 where a model is worse in B than in A: for scripts.",
-)
+@choice("--fail-on", among=["regression"], help="End with exit code 3 where a model is worse in B than in A: for scripts.")
 @writes_a_table
 @reports_errors
 def show(

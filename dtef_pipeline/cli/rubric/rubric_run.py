@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -10,13 +11,12 @@ import pyarrow as pa
 
 from assets.engine.settings_config import family_panel
 from dtef_pipeline.cli.families import fitting
-from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
+from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps, family_settings, named_stages
 from dtef_pipeline.cli.started_runs import StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.family.run_settings import command_settings
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
 from dtef_pipeline.rubric.conversations import Candidates, candidate_names, chosen_selectors
@@ -81,7 +81,8 @@ def with_panel(given: Mapping[str, Any]) -> RubricSettings:
         models = known_models(environment, COMPUTED_MODELS)
         _require_known(environment, "analysts", lambda: chosen_analysts(panel.analysts, models))
         _require_known(environment, "embedder", lambda: chosen_embedder(panel.embedder, models))
-    return command_settings(RubricSettings, given, panel)
+    settings: RubricSettings = family_settings("rubric", given)
+    return settings
 
 
 def _require_known(environment: Settings, key: str, choose: Callable[[], object]) -> None:
@@ -169,16 +170,10 @@ def _assumed(found: DryRun) -> Iterator[str]:
         yield f"{counted(lacking, 'ideal answer')} yet to be read for key points, taken to have {USUAL_POINTS} points each"
 
 
-def _stages() -> Sequence[Stage]:
-    from assets.rubric.stages import RUBRIC_STAGES
-
-    return RUBRIC_STAGES
-
-
 RUBRIC_RUN = FamilyRun(
     "rubric",
     "blueprint",
-    _stages,
+    partial(named_stages, "assets.rubric.stages", "RUBRIC_STAGES"),
     with_panel,
     _choose,
     _steps,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dtef_pipeline.cli import anchors, family_run
-from dtef_pipeline.cli.qa import qa_run
+from dtef_pipeline.cli.family_run import family_settings
 from dtef_pipeline.cli.rubric import rubric_run
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import RunSettings, run_config
@@ -32,7 +33,10 @@ RUBRIC_KEYS: dict[str, tuple[Any, list[str]]] = {
     "should_not_paths": ("max", ["rubric_scores"]),
     "consistent_champions": (True, []),
 }
-READ: dict[str, Callable[[dict[str, Any]], RunSettings]] = {"rubric": rubric_run.with_panel, "qa": qa_run.with_panel}
+READ: dict[str, Callable[[dict[str, Any]], RunSettings]] = {
+    "rubric": rubric_run.with_panel,
+    "qa": partial(family_settings, "qa"),
+}
 """Reads the section of a family, as its command does."""
 STAGES = {"rubric": RUBRIC_STAGE_SETTINGS, "qa": QA_STAGE_SETTINGS}
 QA_KEYS: dict[str, tuple[Any, list[str]]] = {
@@ -57,10 +61,10 @@ def changed(given: dict[str, Any], usual: dict[str, Any], key: str, value: objec
 
 def test_without_a_panel_or_with_an_empty_section_all_is_as_usual(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rubric_run.with_panel({}) == RubricSettings()
-    assert qa_run.with_panel({}) == QaSettings()
+    assert family_settings("qa", {}) == QaSettings()
     name_panel(state, monkeypatch, rubric={"models": ["other"], "draws": 9, "judges": ["standard=j"]}, qa={"suites": ["s"]})
     assert rubric_run.with_panel({}) == RubricSettings(), "whom a night asks is not whom a command asks"
-    assert qa_run.with_panel({}) == QaSettings()
+    assert family_settings("qa", {}) == QaSettings()
     usual = RubricSettings()
     policy = ScoringPolicy(usual.beta, usual.or_paths, usual.should_not_paths, usual.embedder)
     assert policy.policy_hash == ScoringPolicy().policy_hash

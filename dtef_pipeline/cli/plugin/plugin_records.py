@@ -1,0 +1,153 @@
+"""The records of a plugin family: its files, its runs, and what commands read of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dtef_pipeline.boards.family_views import BoardView, comparisons_view
+from dtef_pipeline.cli.families import CommandFamily
+from dtef_pipeline.cli.family_run import Chosen, FamilyRun, GivenRun, Steps, choose_all, family_settings
+from dtef_pipeline.cli.family_verbs import AddedParts, Checked, FamilyFiles
+from dtef_pipeline.cli.opened_warehouse import stored_keys
+from dtef_pipeline.errors import ConfigError, DtefError
+from dtef_pipeline.family.item_scores import BY_PART, OVERALL, cuts_of
+from dtef_pipeline.family.item_subject import item_subject
+from dtef_pipeline.family.record import Family, loaded_parts
+from dtef_pipeline.family.stage import Stage
+from dtef_pipeline.text.counted import counted, plural
+from dtef_pipeline.text.nearest import fitting
+from resources.item_files import source_hash
+from resources.part_files import PartFile, part_notes
+from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from assets.stage.noted_files import Added
+
+
+def plugin_files(family: Family) -> FamilyFiles:
+    """The record of the verbs."""
+    return FamilyFiles(
+        noun=family.part,
+        adds=f"dtef {family.name} add PATH",
+        read=partial(_read, family),
+        check=partial(_check, family),
+        listed=partial(_list_parts, family),
+        counted_rows={family.responses: "response"},
+        results=(family.board, *(one.table or one.name for one in family.boards)),
+        stage=family.ingested,
+        notes=part_notes(family.name),
+        next_step=f"`dtef {family.name} run --model MODEL` asks",
+    )
+
+
+def _read(family: Family, warehouse: Warehouse, paths: Sequence[Path]) -> list[AddedParts]:
+    files: dict[str, PartFile] = {}
+    for path in paths:
+        for key in loaded_parts(family, path):
+            if key in files:
+                raise ConfigError(f"{path}: {key} stands in {files[key].path} too; allowed: each {family.part} once")
+            files[key] = PartFile(key, str(path.absolute()), source_hash(path))
+
+    def add(instance: Any) -> Added:
+        from assets.stage.noted_files import add_noted
+
+        return add_noted(instance, warehouse, family, part_notes(family.name), list(files.values()))
+
+    return [AddedParts(add, lambda added: [added.line(family.part)])]
+
+
+def _check(family: Family, paths: Sequence[Path]) -> Checked:
+    found, faults, lines = list[dict[str, Any]](), list[str](), list[str]()
+    for path in paths:
+        try:
+            parts = {key: len(one.rows) for key, one in loaded_parts(family, path).items()}
+        except DtefError as error:
+            faults.append(str(error))
+            found.append({"file": str(path), "fault": str(error)})
+            continue
+        found.append({"file": str(path), "parts": parts})
+        lines += [f"{path}: {key}, {counted(items, 'item')}" for key, items in parts.items()]
+    return Checked(found, [*lines, *(f"error: {fault}" for fault in faults)], not faults)
+
+
+def _list_parts(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[str, Any]]]:
+    paths = {note.key: note.path for note in part_notes(family.name).all(warehouse)}
+    rows = []
+    for key in stored_keys(warehouse, family):
+        at = family.space.levels(key)
+        rows.append(
+            {
+                family.part: key,
+                "items": len(warehouse.read_or_empty(family.ingested, columns=[family.space.first], **at)),
+                "snapshots": warehouse.values(family.scored, "snapshot", **at),
+                "file": paths.get(key, ""),
+            }
+        )
+    return {plural(family.part): rows}
+
+
+def plugin_run(family: Family) -> FamilyRun:
+    """The record of its runs."""
+    return FamilyRun(
+        family.name,
+        family.part,
+        partial(_stages, family),
+        partial(family_settings, family.name),
+        _choose,
+        steps=_steps,
+        sized_by=(family.responses, "response"),
+        status="call_status",
+    )
+
+
+def _stages(family: Family) -> Sequence[Stage]:
+    from assets.engine.part_files import all_stages
+
+    return all_stages(family)
+
+
+def _choose(given: GivenRun) -> Chosen:
+    """The partitions that fit the patterns of the settings. Raises ConfigError for a pattern that fits none."""
+    every = choose_all(given)
+    return every._replace(keys=fitting(every.keys, given.options.parts, "--part"))
+
+
+def _steps(given: GivenRun, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
+    """All stages; the first, which loads the files, where the run begins with it."""
+    return [(one, keys) for one in (stages if given.beside.first == "ingest" else stages[1:])]
+
+
+_RANKED = ("rank", "model", "score", "interval", "rank_low", "rank_high", "n_items", "n_clusters", "coverage", "parse_rate")
+_HIDDEN_FIRST = ("coverage", "n_clusters", "rank_low", "rank_high", "parse_rate", "metric")
+
+
+def views_of(family: Family) -> tuple[BoardView, ...]:
+    """What `board --by` shows."""
+    asks = f"`dtef {family.name} run --model MODEL` asks and scores"
+
+    def ranked(name: str, shows: str, *levels: str) -> BoardView:
+        return BoardView(
+            (*levels, *family.scores.board, *_RANKED),
+            (*levels, "rank", "model", "score"),
+            _HIDDEN_FIRST,
+            name=name,
+            table=family.board,
+            shows=shows,
+            needs=f"a score: {asks}",
+            ends=("score_low", "score_high"),
+            who=(*levels, "model"),
+        )
+
+    return (
+        ranked(OVERALL, "each model's mean score over items, with a 95 % interval"),
+        ranked(BY_PART, f"the same in each {family.part}", family.space.first, family.space.second),
+        comparisons_view("every two models on the items that both have a score for", f"scores of two models: {asks}"),
+    )
+
+
+def plugin_commands(family: Family) -> CommandFamily:
+    """Its record for `dtef costs`, `drift` and its board."""
+    return CommandFamily(family.name, item_subject(family), views_of(family), cuts_of(family.space))
