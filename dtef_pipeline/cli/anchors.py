@@ -13,13 +13,12 @@ from assets.engine.settings_config import family_panel
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.families import meanings_of
+from dtef_pipeline.cli.families import family_record, meanings_of
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.role_budgets import budgets_given, owned_budgets
 from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, end_run, say_used
 from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.drift.anchored import judge_drift
-from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.judging.arbiter import NOBODY
@@ -62,8 +61,6 @@ class Anchored:
     """The options, with what the panel file says of judging."""
     judges: Callable[[Given, Settings, Warehouse], set[str]]
     """Names of the models that judge. Raises what is to be mended before anything is started."""
-    subject: Callable[[], Subject]
-    """What is watched for drift."""
 
 
 def run(family: str, given: Given) -> int:
@@ -107,7 +104,7 @@ def _judge_again(warehouse: Warehouse, family: str, config: Given) -> bool:
 @reads_tables
 def show(warehouse: Warehouse, family: str, output: str) -> None:
     """A line per judge. Raises WarehouseError where none was ever asked."""
-    judged, subject = warehouse.rows(f"{family}_anchors"), ANCHORED[family].subject()
+    judged, subject = warehouse.rows(f"{family}_anchors"), family_record(family).subject
     if not len(judged):
         raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef anchors --family {family}` makes them")
     options = panel_drift(Settings.from_environment(), warehouse)
@@ -177,19 +174,7 @@ def _qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[st
     return set(models.specs)
 
 
-def _rubric_subject() -> Subject:
-    from dtef_pipeline.rubric.watched_drift import WATCHED
-
-    return WATCHED
-
-
-def _qa_subject() -> Subject:
-    from dtef_pipeline.qa.watched_scores import QA_WATCHED
-
-    return QA_WATCHED
-
-
 ANCHORED = {
-    "rubric": Anchored(200, "item", "class", _with_scale, _rubric_judges, _rubric_subject),
-    "qa": Anchored(50, "anchor", "score", _with_judge_settings, _qa_judges, _qa_subject),
+    "rubric": Anchored(200, "item", "class", _with_scale, _rubric_judges),
+    "qa": Anchored(50, "anchor", "score", _with_judge_settings, _qa_judges),
 }

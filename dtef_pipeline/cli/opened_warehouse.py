@@ -12,11 +12,11 @@ import click
 
 from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
 from dtef_pipeline.boards.served import mixed_served
+from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.places import absent
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import existing
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.family.plugins import plugin_points
 from dtef_pipeline.text.counted import counted
 from resources.newer_files import values_newer_than
 from resources.settings import Settings
@@ -66,15 +66,14 @@ def stored_keys(warehouse: Warehouse, family: Family) -> list[str]:
     return [space.key(one, other) for one in firsts for other in warehouse.values(table, space.second, **{space.first: one})]
 
 
-_FIRST_COMMANDS = {"rubric": "dtef rubric add PATH", "qa": "dtef qa add SUITE PATH", "games": "dtef games run"}
-
-
 def _makes_it() -> str:
     """The command by which the family of the present command gets its first tables."""
+    from dtef_pipeline.cli.family_verbs import family_files
+    from dtef_pipeline.families import FAMILY_BY_NAME
+
     context = click.get_current_context(silent=True)
     words = context.command_path.split() if context else []
-    first = {**_FIRST_COMMANDS, **{name: f"dtef {name} add PATH" for name in plugin_points()}}
-    return next((made for family, made in first.items() if family in words), "dtef add PATH")
+    return family_files(next((name for name in FAMILY_BY_NAME if name in words), USUAL_FAMILY)).adds
 
 
 def query_rounds(

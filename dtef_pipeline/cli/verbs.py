@@ -24,6 +24,7 @@ from dtef_pipeline.cli.options import (
 )
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
+from dtef_pipeline.text.counted import plural
 
 
 class Commands(click.Group):
@@ -87,8 +88,7 @@ class FamilyWords:
     short: str
     help: str
     part: str
-    """What a partition is called, in the singular and then in the plural below."""
-    parts: str
+    """What a partition is called."""
     pattern: str
     """What names partitions, as in: an id, or a pattern such as 'compass__*'."""
     add: Verb
@@ -171,8 +171,8 @@ def _command_of(words: FamilyWords, name: str, verb: Verb, output: Option) -> cl
 
 
 def _remove(words: FamilyWords) -> Verb:
-    metavar = words.part.upper()
-    help = f"""Take {words.parts} away: their partitions and their rows in all tables. Boards and pages follow at the next
+    metavar, parts = words.part.upper(), plural(words.part)
+    help = f"""Take {parts} away: their partitions and their rows in all tables. Boards and pages follow at the next
     `dtef {words.name} board --refresh`; where nothing is scored any more, they go at once.
 
     {metavar} is {words.pattern}. Files stay, and so does all that was paid for: a {words.part} that is added and run again finds its stored
@@ -182,7 +182,7 @@ def _remove(words: FamilyWords) -> Verb:
     Exit code: 0 done; 2 a name fits no {words.part}, and nothing was changed.
     """
     argument = click.argument("patterns", metavar=f"{metavar}...", nargs=-1, required=True)
-    return Verb(f"Take {words.parts} and their results away.", help, (argument,))
+    return Verb(f"Take {parts} and their results away.", help, (argument,))
 
 
 def _board(words: FamilyWords) -> Verb:

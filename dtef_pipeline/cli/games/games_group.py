@@ -165,7 +165,6 @@ GAMES = FamilyWords(
         dtef games remove SCENARIO    take the results of a scenario away
     """,
     part="scenario",
-    parts="scenarios",
     pattern="LEAGUE/SCENARIO, such as poker/kuhn, or a pattern such as 'poker/*'",
     stays="The scenario itself stays, so that it can be played again.",
     add=Verb(

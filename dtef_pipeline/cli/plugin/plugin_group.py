@@ -81,7 +81,6 @@ def plugin_group(family: Family) -> click.Group:
         dtef report                   write the results of all families as a site
     """,
             part=part,
-            parts=parts,
             pattern="a key, or a pattern such as 'a*'",
             add=Verb(
                 f"Make the {parts} of files known.",

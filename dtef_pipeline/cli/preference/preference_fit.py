@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import pandas as pd
@@ -32,7 +32,6 @@ from dtef_pipeline.preference.vote_files import read_votes, repeated_votes
 from dtef_pipeline.preference.vote_fit import (
     FittedPreference,
     LengthEffect,
-    PreferenceOptions,
     PreferenceScore,
     VoteSettings,
     fit_votes,
@@ -51,13 +50,7 @@ def with_named_judges(patterns: tuple[str, ...], judges: Collection[str]) -> tup
     """
     if not patterns or not judges:
         return patterns
-    # Loads every family, which patterns of ids do not need.
-    from dtef_pipeline.families import COMPUTED_MODELS
-    from resources.known_models import known_models
-    from resources.settings import Settings
-
-    known = known_models(Settings.from_environment(), COMPUTED_MODELS)
-    named = set(_named(patterns, known))
+    named = set(_named(patterns, _known_models()))
     return (*patterns, *sorted(judge for judge in judges if _without_wording(judge) in named))
 
 
@@ -82,50 +75,15 @@ _VOTING_JUDGES_NAMED = 5
 _ITEMS_NAMED = 3
 
 
-class ChosenVotes(NamedTuple):
-    """Votes of one kind of reviewer: those of people and of judges are never mixed."""
-
-    family: str | None = None
-    items: tuple[str, ...] = ()
-    """Patterns, here and below."""
-    reviewer_kind: str = USUAL_REVIEWERS
-    leaks: bool = True
-    """Whether votes count on pairs in whose texts a name stood."""
-    reviewers: tuple[str, ...] = ()
-    judges: tuple[str, ...] = ()
-    own_judges: bool = True
-    """Whether a judge's votes count on responses of its own maker."""
-
-
 def stored_votes(reviewer_kind: str, family: str | None = None) -> tuple[str, list[PlayersVote]]:
     """What the store is called, and its votes of this kind of reviewer that are not voided."""
     with VoteStore(Settings.from_environment().responses_url) as store:
         return store.name, votes_of_store(store, family=family, reviewer_kind=reviewer_kind)
 
 
-def chosen_votes(chosen: ChosenVotes) -> tuple[str, CountedVotes]:
-    """What the store is called, and its votes that are meant and not voided.
-
-    Raises StoreError where there are no such votes at all, and ConfigError where no vote fits.
-    """
-    where, votes = stored_votes(chosen.reviewer_kind, chosen.family)
-    if not votes:
-        raise StoreError(_nothing(where, chosen))
-    judges = with_named_judges(chosen.judges, {vote.reviewer_id for vote in votes})
-    meant = votes_of_reviewers(votes, chosen.reviewers, judges)
-    if not meant:
-        given = " ".join([*(f"--reviewer {one}" for one in chosen.reviewers), *(f"--judge {one}" for one in chosen.judges)])
-        raise ConfigError(f"{given}: got none that voted; {_known(votes)}")
-    which = WhichVotes(chosen.items, chosen.leaks, chosen.own_judges, _own_servers() if chosen.reviewer_kind == "judge" else ())
-    found = counted_votes(meant, which)
-    if not found.votes:
-        raise ConfigError(f"nothing to fit: none of {counted(len(meant), 'vote')} is on such an item or pair; {_items(meant)}")
-    return where, found
-
-
-def _nothing(where: str, chosen: ChosenVotes) -> str:
-    whose = "people" if chosen.reviewer_kind == USUAL_REVIEWERS else "judges"
-    on = f" on responses of {chosen.family}" if chosen.family else ""
+def _nothing(where: str, reviewer_kind: str, family: str | None) -> str:
+    whose = "people" if reviewer_kind == USUAL_REVIEWERS else "judges"
+    on = f" on responses of {family}" if family else ""
     return f"nothing to fit: {where} holds no votes of {whose}{on}; `dtef preference votes` lists those there are"
 
 
@@ -142,12 +100,12 @@ def _known(votes: list[PlayersVote]) -> str:
     return f"{counted(len(ids), 'reviewer')} voted; `dtef preference votes` lists their ids"
 
 
-def _own_servers() -> frozenset[str]:
-    # Loads every family, which votes of people do not need.
+def _known_models() -> Models:
+    # Loads every family, which votes of people and patterns of ids do not need.
     from dtef_pipeline.families import COMPUTED_MODELS
     from resources.known_models import known_models
 
-    return known_models(Settings.from_environment(), COMPUTED_MODELS).own_servers
+    return known_models(Settings.from_environment(), COMPUTED_MODELS)
 
 
 _JUDGES_SHOWN = 3
@@ -176,7 +134,7 @@ def fit(file: Path | None, output: str, responses: Path | None, **of_store: Any)
     if file is None:
         if responses is not None:
             raise click.UsageError("--responses goes with FILE alone: the store has the texts itself.")
-        _show(*_fit_of_store(_chosen(how, **of_store), how.options), output)
+        _show(*_fit_of_store(how, **of_store), output)
         return
     if any(of_store.values()):
         raise click.UsageError("--family, --item, --reviewer and --judge choose votes of the store: give no FILE.")
@@ -191,30 +149,33 @@ def fit(file: Path | None, output: str, responses: Path | None, **of_store: Any)
         )
 
 
-def _chosen(
-    how: VoteSettings,
-    family: str | None,
-    items: tuple[str, ...],
-    reviewers: tuple[str, ...],
-    judges: tuple[str, ...],
-) -> ChosenVotes:
-    """The votes that options and panel file choose: those of judges where some are named."""
+def _fit_of_store(
+    how: VoteSettings, family: str | None, items: Sequence[str], reviewers: Sequence[str], judges: tuple[str, ...]
+) -> tuple[str, FittedPreference, dict[str, Any]]:
+    """What the store is called, the fit of its votes that are meant and not voided, and what there is to say of judges.
+
+    The votes are those of judges where some are named: they are never mixed with those of people. Raises StoreError where there are no such
+    votes at all, and ConfigError where no vote fits.
+    """
     kind = "judge" if judges else USUAL_REVIEWERS
-    return ChosenVotes(
-        family, items or tuple(how.items), kind, not how.without_leak_risk, reviewers, judges, not how.no_own_judge
-    )
-
-
-def _fit_of_store(chosen: ChosenVotes, options: PreferenceOptions) -> tuple[str, FittedPreference, dict[str, Any]]:
-    """What the store is called, the fit of the votes that are meant, and what there is to say of judges."""
-    where, counts = chosen_votes(chosen)
-    votes = counts.votes
-    if options.weight and (why := why_unweighted(votes)):
+    where, votes = stored_votes(kind, family)
+    if not votes:
+        raise StoreError(_nothing(where, kind, family))
+    meant = votes_of_reviewers(votes, reviewers, with_named_judges(judges, {vote.reviewer_id for vote in votes}))
+    if not meant:
+        given = " ".join([*(f"--reviewer {one}" for one in reviewers), *(f"--judge {one}" for one in judges)])
+        raise ConfigError(f"{given}: got none that voted; {_known(votes)}")
+    servers = _known_models().own_servers if judges else ()
+    which = WhichVotes(tuple(items or how.items), not how.without_leak_risk, not how.no_own_judge, servers)
+    counts = counted_votes(meant, which)
+    if not counts.votes:
+        raise ConfigError(f"nothing to fit: none of {counted(len(meant), 'vote')} is on such an item or pair; {_items(meant)}")
+    if how.options.weight and (why := why_unweighted(counts.votes)):
         raise ConfigError(
             f"weight: confidence, in the panel file: {why}; leave it out, or choose votes that have one by --reviewer, --family or --item"
         )
-    found = fit_votes(columns_of_votes(where, votes), options, text_lengths(votes) if votes else None)
-    return where, found, _of_judges(counts) if chosen.reviewer_kind == "judge" else {}
+    found = fit_votes(columns_of_votes(where, counts.votes), how.options, text_lengths(counts.votes))
+    return where, found, _of_judges(counts) if judges else {}
 
 
 def _of_judges(counts: CountedVotes) -> dict[str, Any]:

@@ -103,7 +103,6 @@ QA = FamilyWords(
         dtef qa remove PART           take a part and its results away
     """,
     part="part",
-    parts="parts",
     pattern="SUITE/PART, or a pattern such as 'mmlu/*'",
     check=Verb(
         "Say what files hold, and what is wrong with them.",

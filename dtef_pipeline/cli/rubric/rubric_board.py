@@ -30,7 +30,7 @@ _AVERAGED = ("overall", "tag", COMPARE_VIEW)
 _RUNS_ALIKE = (
     "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, judges, judge_hash, policy FROM rubric_runs"
 )
-_NEEDED = ("labels_needed", "prompts_needed")
+_LABELS_NEEDED = ("labels_needed", "prompts_needed")
 _COMPARED_READ = ("rubric_scores", "rubric_runs", "rubric_blueprints")
 
 
@@ -63,7 +63,7 @@ def _corrected(warehouse: Warehouse, blueprints: Sequence[str]) -> pd.DataFrame:
         raise NothingToShowError(
             f"no rubric_corrected in {warehouse.root} yet: after `dtef import labels SHEET` it is made by `dtef rubric board --refresh`"
         )
-    frame = frame.assign(**{name: np.ceil(frame[name].astype("float64")).astype("Int64") for name in _NEEDED})
+    frame = frame.assign(**{name: np.ceil(frame[name].astype("float64")).astype("Int64") for name in _LABELS_NEEDED})
     if not blueprints:
         return frame[frame["blueprint"].isna()]
     return fitting_rows(frame.dropna(subset="blueprint"), "blueprint", blueprints, "--blueprint")

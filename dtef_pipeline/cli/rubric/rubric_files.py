@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,13 +71,13 @@ def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) ->
     collections = read_collections(models_dir) if models_dir is not None else None
     added = added_functions()
     found = dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root))
-    checked = _with_shared_ids(
-        [
-            CheckedFile(file, path, identifier, read_blueprint(file, identifier, collections, other_functions=added))
-            for file, path in found
-            for identifier in [blueprint_id(path)]
-        ]
-    )
+    read = [
+        CheckedFile(file, path, identifier, read_blueprint(file, identifier, collections, other_functions=added))
+        for file, path in found
+        for identifier in [blueprint_id(path)]
+    ]
+    shared = _shared_ids((one.id, one.path) for one in read)
+    checked = [_add_finding(one, shared[one.path]) if one.path in shared else one for one in read]
     return Checked(
         {"files": [file_summary(one.path, one.id, one.read) for one in checked]},
         [*_lines(checked), *_summary(checked)],
@@ -105,15 +105,20 @@ def _below(file: Path, root: Path) -> str:
         raise ConfigError(f"{file} is not in {root}; allowed for --root: a folder that all files are in") from error
 
 
-def _with_shared_ids(checked: list[CheckedFile]) -> list[CheckedFile]:
-    """Files of one id (a.yml and a.json) are told so: their results could not be told apart."""
-    files = Counter(one.id for one in checked)
-    return [one if files[one.id] == 1 else _of_shared_id(one, checked) for one in checked]
+def _shared_ids(files: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """By path, what is wrong with files whose ids are equal (a.yml and a.json): their results would be mixed. `files`: ids and paths."""
+    of_id = defaultdict(list)
+    for key, path in files:
+        of_id[key].append(path)
+    return {
+        path: f"the id {key} is also that of {', '.join(one for one in same if one != path)}; rename one of them"
+        for key, same in of_id.items()
+        if len(same) > 1
+        for path in same
+    }
 
 
-def _of_shared_id(one: CheckedFile, checked: list[CheckedFile]) -> CheckedFile:
-    others = ", ".join(other.path for other in checked if other.id == one.id and other is not one)
-    text = f"the id {one.id} is also that of {others}; rename one of them"
+def _add_finding(one: CheckedFile, text: str) -> CheckedFile:
     finding = BlueprintFinding("reserved-id", "error", HEADER_PLACE, text)
     return replace(one, read=replace(one.read, findings=(*one.read.findings, finding)))
 
@@ -149,7 +154,8 @@ def _read(
     warehouse: Warehouse, paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool
 ) -> list[AddedParts]:
     files = _files(paths, models_dir, root, skip_broken)
-    broken = {**_of_one_id(files), **_broken(files)}
+    shared = _shared_ids((file.blueprint, file.path) for file in files)
+    broken = {**{path: f"{path}: reserved-id: {text}" for path, text in shared.items()}, **_broken(files)}
     sound = [file for file in files if file.path not in broken]
     known: set[str] = set()
 
@@ -175,19 +181,6 @@ def _files(paths: Sequence[Path], models_dir: Path | None, root: Path | None, sk
         RubricFile(blueprint_id(path), str(file.absolute()), folder, skip_broken, content_hash(file, models_dir))
         for file, path in dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root))
     ]
-
-
-def _of_one_id(files: Sequence[RubricFile]) -> dict[str, str]:
-    """By path: what is wrong with files whose ids are equal; none of them is taken for the other."""
-    of_id = defaultdict(list)
-    for file in files:
-        of_id[file.blueprint].append(file.path)
-    return {
-        path: f"{path}: reserved-id: the id {key} is also that of {', '.join(one for one in same if one != path)}; rename one of them"
-        for key, same in of_id.items()
-        if len(same) > 1
-        for path in same
-    }
 
 
 def _broken(files: Sequence[RubricFile]) -> dict[str, str]:

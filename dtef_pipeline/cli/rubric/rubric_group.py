@@ -158,7 +158,6 @@ RUBRIC = FamilyWords(
         dtef rubric remove BLUEPRINT  take a blueprint and its results away
     """,
     part="blueprint",
-    parts="blueprints",
     pattern="an id, or a pattern such as 'compass__*'",
     stays="People's labels and anchors stay too.",
     check=Verb(

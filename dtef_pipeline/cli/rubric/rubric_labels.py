@@ -49,15 +49,14 @@ def sample(
     from dtef_pipeline.rubric.labels.label_sheet import draw_id, sampled, sheet_csv, with_draw
 
     warehouse = open_warehouse()
-    house = warehouse
     material = warehouse.query(
         lambda connection: _material(connection, blueprints, next(iter(snapshots), None)), only=_SAMPLE_READS
     )
     with _writing_labels():
-        items_drawn = house.rows(_LABEL_ITEMS)
+        items_drawn = warehouse.rows(_LABEL_ITEMS)
         # Items that were lost with their file are drawn again, though they have labels.
         drawn = set(items_drawn["item"].to_pylist())
-        labelled = drawn.intersection(house.read_or_empty(_LABELS, columns=["item"])["item"].to_pylist())
+        labelled = drawn.intersection(warehouse.read_or_empty(_LABELS, columns=["item"])["item"].to_pylist())
         found = sampled(
             **material,
             n_prompts=n_prompts,
@@ -69,12 +68,12 @@ def sample(
         if found.sheet.empty:
             raise ConfigError(f"--seed {seed}: all that it draws has labels; allowed: another seed, or more --prompts")
         name = draw_id(found)
-        before = house.read_or_empty(_LABEL_DRAWS)
+        before = warehouse.read_or_empty(_LABEL_DRAWS)
         draws, items = with_draw(before, items_drawn, found, datetime.now(UTC))
         # The sheet first: a draw of which there is no sheet would never be labelled.
         out.write_text(sheet_csv(found.sheet.assign(draw=name)), encoding="utf-8", newline="")
-        house.write(_LABEL_ITEMS, items)
-        house.write(_LABEL_DRAWS, draws)
+        warehouse.write(_LABEL_ITEMS, items)
+        warehouse.write(_LABEL_DRAWS, draws)
     warehouse.refresh_database()
     again = ", as drawn before" if len(draws) == len(before) else ""
     n_drawn, n_of = int(found.drawn["drawn"].sum()), len(found.drawn)
@@ -94,12 +93,11 @@ def import_sheet(sheet: Path, author: str | None) -> None:
     from dtef_pipeline.rubric.labels.label_sheet import draws_of, imported, label_rows
 
     warehouse = open_warehouse()
-    house = warehouse
     text = _text_of(sheet)
     with _writing_labels():
-        items = house.read_or_empty(_LABEL_ITEMS, columns=["draw_id", "item"])
+        items = warehouse.read_or_empty(_LABEL_ITEMS, columns=["draw_id", "item"])
         if not len(items):
-            raise WarehouseError(f"no draw in {house.root} yet: `dtef export labels` draws prompts and writes a sheet")
+            raise WarehouseError(f"no draw in {warehouse.root} yet: `dtef export labels` draws prompts and writes a sheet")
         found = read_labels(
             text,
             file=str(sheet),
@@ -108,15 +106,15 @@ def import_sheet(sheet: Path, author: str | None) -> None:
             author=author,
             items=set(items["item"].to_pylist()),
         )
-        before = house.read_or_empty(_LABELS)
+        before = warehouse.read_or_empty(_LABELS)
         rows = label_rows(before, found)
-        draws = house.read_or_empty(_LABEL_DRAWS)
+        draws = warehouse.read_or_empty(_LABEL_DRAWS)
         named = named_draws(text, file=str(sheet)) & set(draws["draw_id"].to_pylist())
         counting = imported(draws, named or draws_of(items, found["item"].tolist()))
         if len(rows) > len(before):
-            house.write(_LABELS, rows)
+            warehouse.write(_LABELS, rows)
         if counting != draws:
-            house.write(_LABEL_DRAWS, counting)
+            warehouse.write(_LABEL_DRAWS, counting)
     warehouse.refresh_database()
     new = len(rows) - len(before)
     click.echo(f"{sheet}: {counted(len(found), 'label')}, {new:,} new or changed; {counted(len(rows), 'label')} in all")
@@ -129,10 +127,9 @@ def import_sheet(sheet: Path, author: str | None) -> None:
 
 @reads_tables
 def show(warehouse: Warehouse, output: str) -> None:
-    house = warehouse
-    labels, draws, items = (house.read_or_empty(name).to_pandas() for name in (_LABELS, _LABEL_DRAWS, _LABEL_ITEMS))
+    labels, draws, items = (warehouse.read_or_empty(name).to_pandas() for name in (_LABELS, _LABEL_DRAWS, _LABEL_ITEMS))
     if draws.empty:
-        raise WarehouseError(f"no draw in {house.root} yet: `dtef export labels` draws prompts and writes a sheet")
+        raise WarehouseError(f"no draw in {warehouse.root} yet: `dtef export labels` draws prompts and writes a sheet")
     known = _known_classes(warehouse, labels)
     if output != "table":
         click.echo(render(known, output))

@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from dtef_pipeline.cli.options import (
+    choice,
     dated_snapshot,
     exit_after,
     of_estimate,
@@ -16,8 +17,10 @@ from dtef_pipeline.cli.options import (
     of_rounds,
     of_served,
     of_targets,
+    several,
     starts_from,
     survey_budgets,
+    whole_number,
 )
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
@@ -29,11 +32,7 @@ _A_SURVEY = (
     click.option(
         "--round", "round_id", help="Id to store the round under.  [default: the folder's name, or the survey's id in the file]"
     ),
-    click.option(
-        "--min-n",
-        type=click.IntRange(min=1),
-        help="Fewest respondents that a distribution must have to be used.  [default: 10]",
-    ),
+    whole_number("--min-n", least=1, help="Fewest respondents that a distribution must have to be used.  [default: 10]"),
     click.option(
         "--design-effect",
         type=click.FloatRange(min=1, max=50),
@@ -130,7 +129,6 @@ SURVEY = FamilyWords(
         dtef remove ROUND      take a round and its results away
     """,
     part="round",
-    parts="rounds",
     pattern="an id, such as GD4, or a pattern such as 'GD*'",
     check=Verb(
         "Say what survey rounds hold, and what is wrong with them.",
@@ -177,20 +175,17 @@ SURVEY = FamilyWords(
     """,
         (
             of_rounds,
-            click.option(
-                "--context", "context_levels", multiple=True, help="Only this number of context questions; may be repeated."
-            ),
+            several("--context", "context_levels", help="Only this number of context questions"),
             click.option(
                 "--condition",
                 help="Only this condition (way of asking), spelled in full, such as distribution/attribute-label.",
             ),
             of_metric,
             of_targets,
-            click.option(
+            choice(
                 "--cells",
-                type=click.Choice(["own", "shared"]),
+                among=["own", "shared"],
                 default="own",
-                show_default=True,
                 help="Scores that a model's mean is taken over: all its own, or only those of questions and segments that all models share.",
             ),
             click.option(
@@ -206,16 +201,12 @@ SURVEY = FamilyWords(
                 default=None,
                 help="Whether boards have intervals, ranges of ranks and tiers; without them a large board is faster.  [default: intervals]",
             ),
-            click.option(
+            whole_number(
                 "--seed",
-                type=click.IntRange(min=0),
+                least=0,
                 help="Seed of the samples of answers that intervals allow for.  [default: that of the stored tables]",
             ),
-            click.option(
-                "--top",
-                type=click.IntRange(min=0),
-                help="Only the first N rows; 0: all.  [default: 60 with --by question, else all]",
-            ),
+            whole_number("--top", least=0, help="Only the first N rows; 0: all.  [default: 60 with --by question, else all]"),
             click.option(
                 "--experiment",
                 metavar="NAME|FILE",

@@ -165,7 +165,7 @@ def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3
             {**row, "verdict": verdict, "night_verdict": None, "shift": 0.1, "moved": []} for row in found.checks.to_pylist()
         ]
         made = replace(found, checks=pa.Table.from_pylist(rows, schema=found.checks.schema), rows=tuple(rows))
-        monkeypatch.setattr(drift, "model_drift", lambda *_, made=made: made)
+        monkeypatch.setattr(drift, "model_drift", lambda *_, made=made, **__: made)
         result = dtef("drift", "--family", "rubric", "--fail-on", "watch", "--json")
         assert result.exit_code == code
     assert "openai/model-0, judged by standard(" in result.stderr
