@@ -38,4 +38,4 @@ def require_scored(store: Store, family: Family) -> None:
 def _show_preview(tables: Tables, preview: Preview) -> Any:
     rows = tables[preview.table]
     shown = rows.filter(pc.equal(rows["cut"], preview.cut)) if preview.cut else rows
-    return markdown(shown, preview.columns, most=preview.most)
+    return markdown(shown, [name for name in preview.columns if name in rows.column_names], most=preview.most)

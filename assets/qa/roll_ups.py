@@ -22,6 +22,7 @@ from assets.stage.published import published
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
+from dtef_pipeline.qa.result_views import QA_VIEWS
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
 from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
@@ -71,11 +72,7 @@ qa_validity = define_board(
         `warn` marks what is worth a look.""",
         lambda connection, _: {"qa_validity": validity_of_scores(connection)},
         reads=QA_VALIDITY_READS,
-        previews={
-            "validity": Preview(
-                "qa_validity", ("check", "suite", "condition", "model", "value", "low", "high", "n", "warn", "note")
-            )
-        },
+        previews={"validity": Preview.of_view(next(view for view in QA_VIEWS if view.name == "validity"))},
         metadata=lambda tables, _: {"warned": pc.sum(tables["qa_validity"]["warn"]).as_py() or 0},
     ),
 )

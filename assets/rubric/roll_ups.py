@@ -23,6 +23,7 @@ from dtef_pipeline.family.record import FamilyBoard, Preview
 from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.rubric.board import BOARD_READS
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
+from dtef_pipeline.rubric.board_views import BOARD_VIEWS
 from dtef_pipeline.rubric.labels.corrected_rows import CORRECTED_READS, corrected_tables
 from dtef_pipeline.rubric.rolled_up import (
     CHAMPIONS_READ,
@@ -37,6 +38,7 @@ from dtef_pipeline.rubric.watched_drift import WATCHED
 from dtef_pipeline.text.counted import counted
 
 RUBRIC_FAMILY = FAMILY_BY_NAME["rubric"]
+_VIEWS = {view.name: view for view in BOARD_VIEWS}
 _OF_JUDGED = ("rubric_judgements", "rubric_scores")
 
 rubric_board = define_board(
@@ -52,13 +54,7 @@ rubric_board = define_board(
         models).""",
         lambda connection, _: {"rubric_board": board_of_all(connection), "comparisons": comparisons_table(connection)},
         reads=BOARD_READS,
-        previews={
-            "board": Preview(
-                "rubric_board",
-                ("rank", "model", "score", "low", "high", "coverage", "similarity", "n_parts", "note"),
-                cut="overall",
-            )
-        },
+        previews={"board": Preview.of_view(_VIEWS["overall"], cut="overall")},
         version="3",
         metadata=lambda tables, _: {
             "rubric_board_rows": pc.sum(pc.equal(tables["rubric_board"]["cut"], "overall")).as_py() or 0
@@ -108,9 +104,7 @@ rubric_agreement = define_board(
         lambda connection, _: agreement_tables(connection),
         reads=JUDGED_READ,
         previews={
-            "agreement": Preview(
-                "rubric_agreement", ("cut", "value", "alpha", "low", "high", "reading", "n_units", "n_clusters", "reason")
-            ),
+            "agreement": Preview.of_view(_VIEWS["agreement"]),
             "disagreed": Preview("rubric_disagreed", ("blueprint", "prompt", "spread", "n_responses", "text"), 10),
         },
         version="2",
@@ -129,12 +123,8 @@ rubric_validity = define_board(
         lambda connection, store: validity_tables(connection, store.responses.responses),
         reads=JUDGED_READ,
         previews={
-            "self_preference": Preview(
-                "rubric_self_preference",
-                ("judge", "model", "maker", "gamma", "low", "high", "p_adjusted", "flagged", "reason"),
-                20,
-            ),
-            "judges": Preview("rubric_judges", ("judge", "n", "unreadable", "partial", "mean", "cost_usd", "flagged"), 20),
+            "self_preference": Preview.of_view(_VIEWS["self-preference"], 20),
+            "judges": Preview.of_view(_VIEWS["judges"], 20),
             "variance": Preview("rubric_variance_shares", ("cut", "value", "answers", "judges", "repeats", "n", "reason"), 10),
         },
         version="2",
@@ -161,13 +151,7 @@ rubric_corrected = define_board(
         _corrected,
         reads=CORRECTED_READS,
         previews={
-            "corrected": Preview(
-                "rubric_corrected",
-                (
-                    *("blueprint", "model", "judged", "corrected", "corrected_low", "corrected_high", "n_prompts_labelled"),
-                    "reason",
-                ),
-            ),
+            "corrected": Preview.of_view(_VIEWS["corrected"]),
             "known_classes": Preview("rubric_known_classes", ("judge", "said", "n", "same", "near", "bias", "note")),
         },
         metadata=lambda tables, store: {"labels": len(store.warehouse.read_or_empty("rubric_labels"))},

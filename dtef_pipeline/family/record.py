@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import duckdb
 import pyarrow as pa
 
+from dtef_pipeline.boards.family_views import BoardView
 from dtef_pipeline.boards.used_calls import FamilyCalls
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.family.item_scores import ItemScores, board_schema
@@ -33,9 +34,16 @@ class Preview(NamedTuple):
 
     table: str
     columns: tuple[str, ...]
+    """Those of them that the table has are shown."""
     most: int = 30
     cut: str = ""
     """Only rows of this cut; empty: all rows."""
+
+    @classmethod
+    def of_view(cls, view: BoardView, most: int = 30, cut: str = "") -> Preview:
+        """The rows of a board as its view shows them, with the ends of its interval and its notes."""
+        columns = [end for name in view.columns for end in (view.ends if name == "interval" else (name,))]
+        return cls(view.table, (*dict.fromkeys((*columns, view.notes)),), most, cut)
 
 
 @dataclass(frozen=True)
