@@ -38,8 +38,8 @@ class BoardView(TableView):
     """The table it is stored as, or whose columns it has."""
     shows: str
     """What its rows say, in the words of the help."""
-    needs: str
-    """What there must be for it to have rows, and the command that makes it."""
+    needs: str = ""
+    """What there must be for it to have rows, and the command that makes it; empty: scores."""
     estimate: str = "score"
     check: str = ""
     """Only rows of this check; empty: all rows."""

@@ -135,7 +135,7 @@ def view_columns(by: str) -> tuple[str, ...]:
 
 def subject_columns(by: str) -> tuple[str, ...]:
     """Those of `view_columns` that are shown however narrow the terminal is."""
-    return (*BY_NAME[by].subject, *(METRICS if _is_by_metric(by) else ()))
+    return (*BY_NAME[by].kept, *(METRICS if _is_by_metric(by) else ()))
 
 
 def _is_by_metric(by: str) -> bool:

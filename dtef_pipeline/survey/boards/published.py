@@ -2,29 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from dtef_pipeline.boards.family_views import BoardView
 from dtef_pipeline.survey.keys import KEYS
-
-
-class View(NamedTuple):
-    """Rows made of the scores. Boards rank models; the others test what boards show."""
-
-    name: str
-    """What `dtef board --by` calls it."""
-    table: str
-    """The table it is stored as."""
-    shows: str
-    """What its rows say, in the words of `dtef board --help`."""
-    columns: tuple[str, ...]
-    """Columns shown to people; of a board of `groups` those that its rows are told apart by, before the columns of all such boards."""
-    subject: tuple[str, ...] = ()
-    """Those of the columns that are shown however narrow the terminal is: what the rows are about, and their main numbers. Beside these the
-    scores under every metric, in the view that has them."""
-    is_board: bool = True
-    needs: str = ""
-    """Of a test: what must have been asked for it to have rows."""
-
 
 _MODEL_AT_LEVEL = ("model", "context_level")
 _MODEL_AND_SCORE = ("model", "score", "interval")
@@ -49,87 +28,90 @@ _FOUND_IN = ("n_pairs", "n_questions", "n_batteries", "note")
 BREAKDOWNS = "breakdowns"
 """The table of all boards that are cut in one way; its column `cut` has the names of their views."""
 PUBLISHED = (
-    View(
-        "overall",
-        "leaderboard",
-        "each model's mean score over all rounds, segments and questions",
+    BoardView(
         (),
         ("rank", "tier", *_MODEL_AND_SCORE, "questions"),
+        name="overall",
+        table="leaderboard",
+        shows="each model's mean score over all rounds, segments and questions",
     ),
-    View(
-        "round",
-        BREAKDOWNS,
-        "the same within each round",
+    BoardView(
         ("round",),
         ("round", "rank", *_MODEL_AND_SCORE),
+        name="round",
+        table=BREAKDOWNS,
+        shows="the same within each round",
     ),
-    View(
-        "segment",
-        BREAKDOWNS,
-        "the same within each segment, such as country:kenya",
+    BoardView(
         ("segment",),
         ("segment", *_MODEL_AND_SCORE, "questions"),
+        name="segment",
+        table=BREAKDOWNS,
+        shows="the same within each segment, such as country:kenya",
     ),
-    View(
-        "attribute",
-        BREAKDOWNS,
-        "the same within each attribute of segments, such as country",
+    BoardView(
         ("attribute",),
         ("attribute", "rank", *_MODEL_AND_SCORE),
+        name="attribute",
+        table=BREAKDOWNS,
+        shows="the same within each attribute of segments, such as country",
     ),
-    View(
-        "question",
-        BREAKDOWNS,
-        "the same within each question",
+    BoardView(
         ("round", "question_id", "question"),
         ("round", "question", "model", "score"),
+        name="question",
+        table=BREAKDOWNS,
+        shows="the same within each question",
     ),
-    View(
-        "consistency",
-        "consistency",
-        "how much a model's score differs between segments",
+    BoardView(
         ("rank", *_MODEL_AT_LEVEL, "score", *_SPREAD, "n_segments", "n_pairs", "consistency_note"),
-        subject=("rank", "model", "segment_sd_true", "interval", "segment_p"),
+        ("rank", "model", "segment_sd_true", "interval", "segment_p"),
+        name="consistency",
+        table="consistency",
+        shows="how much a model's score differs between segments",
     ),
-    View("metric", "metric_ranks", "each model's rank under every metric", (*_MODEL_AT_LEVEL, "n_pairs"), ("model",)),
-    View(
-        "comparisons",
-        "comparisons",
-        "every two models: the difference of their scores, and whether chance could have made it",
+    BoardView(
+        (*_MODEL_AT_LEVEL, "n_pairs"),
+        ("model",),
+        name="metric",
+        table="metric_ranks",
+        shows="each model's rank under every metric",
+    ),
+    BoardView(
         ("model", "other_model", "context_level", "among", *_APART, "parsed_verdict", "effect_size", *_COMPARED_IN),
-        subject=("model", "other_model", *_APART),
-        is_board=False,
+        ("model", "other_model", *_APART),
+        name="comparisons",
+        table="comparisons",
+        shows="every two models: the difference of their scores, and whether chance could have made it",
         needs="two models with a score for the same cells",
     ),
-    View(
-        "context",
-        "responsiveness",
-        "whether a model's score rises when it is shown more of the segment's other answers",
+    BoardView(
         ("model", "levels", "least_score", "most_score", *_REACTION, "parsed_verdict", "slope", *_FOUND_IN),
-        subject=("model", "levels", "difference", "verdict"),
-        is_board=False,
+        ("model", "levels", "difference", "verdict"),
+        name="context",
+        table="responsiveness",
+        shows="whether a model's score rises when it is shown more of the segment's other answers",
         needs="a model asked at two context levels, such as `dtef run --context 0 --context 5`",
     ),
-    View(
-        "gaps",
-        "segment_gaps",
-        "which segments of an attribute a model predicts worse or better than the others, sample size accounted for",
+    BoardView(
         ("attribute", "segment", *_MODEL_AT_LEVEL, *_DEVIATION, "parsed_verdict", "score", "expected", "n", "n_pairs", "note"),
-        subject=("segment", "model", *_DEVIATION),
-        is_board=False,
+        ("segment", "model", *_DEVIATION),
+        name="gaps",
+        table="segment_gaps",
+        shows="which segments of an attribute a model predicts worse or better than the others, sample size accounted for",
         needs="an attribute with two segments",
     ),
-    View(
-        "reliability",
-        "reliability",
-        "how far repeated draws of one prompt agree, and how small a difference could be found",
+    BoardView(
         (*_MODEL_AT_LEVEL, "n_cells", "n_draws", *_REPEATED, "note"),
-        subject=("model", "icc", "interval", "model_detectable"),
-        is_board=False,
+        ("model", "icc", "interval", "model_detectable"),
+        name="reliability",
+        table="reliability",
+        shows="how far repeated draws of one prompt agree, and how small a difference could be found",
         needs="a model with a score",
     ),
 )
-"""Every view, boards first."""
+"""Every view, boards first. Of a board of `groups` the columns are those that its rows are told apart by, before the columns of all such boards;
+in the view that has them, the scores under every metric are kept, too."""
 BY_NAME = {view.name: view for view in PUBLISHED}
 GROUPED = tuple(KEYS.groups)
 """Names of the boards whose rows are models in groups of the keys, in one form."""

@@ -221,6 +221,6 @@ TESTS: Mapping[str, pa.Schema] = {
 MEANINGS: Mapping[str, Mapping[str, str]] = {
     view.table: {"consistency": CONSISTENCY, "metric": METRIC_RANKS}.get(view.name, BOARD_COLUMNS)
     for view in PUBLISHED
-    if view.is_board
+    if not view.needs
 }
 """What the columns of the tables mean whose schemas are taken from the rows computed."""

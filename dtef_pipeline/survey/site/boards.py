@@ -28,7 +28,7 @@ def load_boards(connection: duckdb.DuckDBPyConnection) -> Boards:
     """
     options = SurveyBoardOptions()
     lacking = [
-        one.name for one in PUBLISHED if not has_table(connection, one.table) and (one.is_board or one.name == "comparisons")
+        one.name for one in PUBLISHED if not has_table(connection, one.table) and (not one.needs or one.name == "comparisons")
     ]
     evidence = load_evidence(connection, options) if lacking else None
     found = {

@@ -20,7 +20,7 @@ from dtef_pipeline.survey.tables import METRICS
 from tests.made.scores import scores_table, survey_rows
 
 TWINS = ("twin-a", "twin-b")
-RANKED = [view.name for view in PUBLISHED if view.is_board]
+RANKED = [view.name for view in PUBLISHED if not view.needs]
 
 
 @pytest.fixture(scope="module")
