@@ -15,6 +15,8 @@ from dtef_pipeline.cli.options import (
     USUAL_FAMILY,
     LevelName,
     choice,
+    existing_path,
+    flag,
     lines_as_json,
     of_family,
     of_format,
@@ -220,14 +222,11 @@ def doctor(output: str) -> None:
 )
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @choice("--family", among=["survey", "qa"], default="survey", help="What FILE answers.")
-@click.option(
-    "--tasks",
-    type=click.Path(exists=True, path_type=Path),
-    help="Of qa: file of programs to write in the layout of HumanEval, which lines of code_execution name by `task`.",
+@existing_path(
+    "--tasks", help="Of qa: file of programs to write in the layout of HumanEval, which lines of code_execution name by `task`."
 )
-@click.option(
+@existing_path(
     "--corpus",
-    type=click.Path(exists=True, path_type=Path),
     help="FILE has questions about these interviews: a JSON file of documents, or a folder with interviews/*.csv and metadata.csv.",
 )
 @click.option(
@@ -345,9 +344,7 @@ def ui(port: int, host: str) -> None:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="Port of the API; 0: one that is free."
 )
-@click.option(
-    "--dev", is_flag=True, help="Ask nobody for a token: whoever is on this computer may do everything. Loopback only."
-)
+@flag("--dev", help="Ask nobody for a token: whoever is on this computer may do everything. Loopback only.")
 @reports_errors
 def api(host: str, port: int, dev: bool) -> None:
     """Start the HTTP API: evaluations and their progress, personas, scenarios, pairs and votes; and pages for the browser.

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import partial, wraps
 from io import StringIO
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, Literal, NoReturn
 
 import click
 
@@ -46,6 +47,17 @@ def whole_number(*names: str, least: int, help: str, default: int | None = None)
 def choice(*names: str, among: Sequence[str], help: str, default: str | None = None) -> Option:
     """An option that is one of these."""
     return click.option(*names, type=click.Choice(among), default=default, show_default=default is not None, help=help)
+
+
+def flag(*names: str, help: str) -> Option:
+    """An option that is given or not."""
+    return click.option(*names, is_flag=True, help=help)
+
+
+def existing_path(*names: str, help: str, kind: Literal["path", "file", "folder"] = "path") -> Option:
+    """An option that names a file or a folder which is there."""
+    path = click.Path(exists=True, file_okay=kind != "folder", dir_okay=kind != "file", path_type=Path)
+    return click.option(*names, type=path, help=help)
 
 
 USUAL_FAMILY = "survey"
@@ -202,10 +214,9 @@ writes_a_table = options(of_format, of_wide)
 
 
 of_estimate = options(
-    click.option(
+    flag(
         "--estimate",
         "is_estimate",
-        is_flag=True,
         help="Print what the run would ask and cost, as --json, --csv and --wide say. Asks no model and writes nothing.",
     ),
     writes_a_table,
@@ -231,9 +242,7 @@ _STAGES_TO_BEGIN_WITH = {
 }
 
 
-of_served = click.option(
-    "--served", is_flag=True, help="A row of its own for each model that the provider served under one name in one snapshot."
-)
+of_served = flag("--served", help="A row of its own for each model that the provider served under one name in one snapshot.")
 
 
 def snapshot_or_base(told: str) -> Option:

@@ -10,11 +10,19 @@ from typing import Any, NamedTuple
 
 import click
 
-from dtef_pipeline.cli.options import lines_as_json, of_family, refuse_others, several, whole_number, writes_a_table
+from dtef_pipeline.cli.options import (
+    existing_path,
+    flag,
+    lines_as_json,
+    of_family,
+    refuse_others,
+    several,
+    whole_number,
+    writes_a_table,
+)
 from dtef_pipeline.cli.reported import reports_errors
 
 _WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
-_A_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 of_admin = click.option(
     "--by", "who", metavar="NAME", help="Who does this, for the record.  [default: the user of this computer]"
 )
@@ -128,9 +136,8 @@ def _move(moved: _Moved, path: Path, given: Mapping[str, Any]) -> None:
 @whole_number("--prompts", "n_prompts", least=1, default=40, help="Of labels: number of prompts to draw.")
 @whole_number("--seed", least=0, default=7, help="Of labels: seed of the draw; another one draws others.")
 @whole_number("--per-model", least=1, help="Of labels: responses of each model in each prompt.  [default: all]")
-@click.option(
+@flag(
     "--show-names",
-    is_flag=True,
     help="Of labels: leave the names of models, makers and providers in the responses, where they may say who wrote them.",
 )
 @of_admin
@@ -163,7 +170,7 @@ def export_file(what: str, path: Path, **given: Any) -> None:
 
 @click.command("import", short_help="Add the responses, votes or labels of a file.")
 @click.argument("what", type=click.Choice(list(_READ_FROM)))
-@click.argument("file", type=_A_FILE)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--suite",
     metavar="SUITE",
@@ -180,20 +187,18 @@ def export_file(what: str, path: Path, **given: Any) -> None:
 @click.option(
     "--key", metavar="FIELD", help="Of a suite: field that names the question.  [default: item_id, task_id, id or index]"
 )
-@click.option(
+@existing_path(
     "--items",
-    type=_A_FILE,
+    kind="file",
     help="Of a suite: JSON list of the numbers by which FILE calls the questions, in the order of those that were added; or an object of lists "
     "by subject.",
 )
-@click.option(
-    "--repeats-are-draws", is_flag=True, help="Of a suite: lines of one model and question are its draws, in the order of FILE."
-)
+@flag("--repeats-are-draws", help="Of a suite: lines of one model and question are its draws, in the order of FILE.")
 @click.option("--skip-unknown", is_flag=True, help="Of a suite: pass over lines about questions that were not added.")
-@click.option(
-    "--responses", type=_A_FILE, help="Of votes in a CSV: JSON lines with prompt_id, model and text; also maker and api_id."
+@existing_path(
+    "--responses", kind="file", help="Of votes in a CSV: JSON lines with prompt_id, model and text; also maker and api_id."
 )
-@click.option("--prompts", type=_A_FILE, help="Of votes in a CSV: JSON lines with prompt_id and text.")
+@existing_path("--prompts", kind="file", help="Of votes in a CSV: JSON lines with prompt_id and text.")
 @of_admin
 @click.option("--author", help="Of labels: name of the person who filled in the rows whose column author is empty.")
 @reports_errors

@@ -15,6 +15,7 @@ from dtef_pipeline.cli.options import (
     boards_by,
     budgets_with_roles,
     choice,
+    flag,
     of_asked_snapshot,
     of_estimate,
     of_format,
@@ -108,9 +109,7 @@ class FamilyWords:
     """The table whose columns the help of its board explains."""
 
 
-_REFRESH = click.option(
-    "--refresh", is_flag=True, help="First make the boards, costs, drift of models and the report anew of all that is scored."
-)
+_REFRESH = flag("--refresh", help="First make the boards, costs, drift of models and the report anew of all that is scored.")
 _FUNCTIONS = {"add": "add_files", "check": "check_files", "list": "list_parts", "remove": "remove_parts", "board": "show_board"}
 """By verb, the function of `family_verbs.py` that does it for every family."""
 

@@ -12,6 +12,7 @@ from dtef_pipeline.cli.options import (
     as_json,
     budgets_with_roles,
     choice,
+    flag,
     of_asked_snapshot,
     options,
     several,
@@ -30,9 +31,8 @@ from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
 )
 @of_asked_snapshot
 @budgets_with_roles("candidate")
-@click.option(
+@flag(
     "--estimate",
-    is_flag=True,
     help="Only say what would be asked and what it costs: responses as long as the model's earlier ones, in decisions or else in games. "
     "Nothing is asked or written.",
 )
@@ -109,9 +109,7 @@ run = run_command(
 @click.option(
     "--commands", metavar="'X; Y'", help="Commands that the first seat plays, one after the other; then the episode stops."
 )
-@click.option(
-    "--trace", "with_trace", is_flag=True, help="Show the episode move by move, with what players wrote and were answered."
-)
+@flag("--trace", "with_trace", help="Show the episode move by move, with what players wrote and were answered.")
 @whole_number("--draw", least=0, default=0, help="Which draw of a model's responses.")
 @click.option("--snapshot", default="base", show_default=True, help="Label of the responses.")
 @click.option("--max-cost-usd", type=click.FloatRange(min=0), help="The most that models may cost.  [default: no limit]")

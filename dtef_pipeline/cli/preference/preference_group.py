@@ -12,6 +12,8 @@ import click
 from dtef_pipeline.cli.options import (
     Option,
     choice,
+    existing_path,
+    flag,
     lines_as_json,
     of_family,
     refuse_others,
@@ -61,11 +63,7 @@ def preference() -> None:
 )
 @several("--model", "models", metavar="NAME", help="Only responses of this model")
 @click.option("--snapshot", default="base", show_default=True, metavar="LABEL", help="Snapshot whose responses are paired.")
-@click.option(
-    "--baselines",
-    is_flag=True,
-    help="Pair responses of baselines too, which were computed; their numbers are shown with 2 decimals.",
-)
+@flag("--baselines", help="Pair responses of baselines too, which were computed; their numbers are shown with 2 decimals.")
 @whole_number("--most", least=1, help="Most new pairs in all.  [default: all there can be]")
 @whole_number("--per-item", least=1, help="Most pairs of one item, with those there are already.  [default: all there can be]")
 @of_admin
@@ -238,9 +236,9 @@ def votes(
 @click.option("--now", is_flag=True, help="Fit scores to the votes of the store as they are now, or to those of FILE.")
 @several("--item", "items", metavar="PATTERN", help="With --now: only votes on items that fit, as in 'mmlu/*'")
 @several("--reviewer", "reviewers", metavar="PATTERN", help="With --now: only votes of reviewers whose id fits")
-@click.option(
+@existing_path(
     "--responses",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    kind="file",
     help="JSON lines with prompt_id, model and text: how long the responses of FILE are. Shows what length did, also without `control`.",
 )
 @writes_a_table

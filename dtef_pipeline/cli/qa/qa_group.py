@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dtef_pipeline.cli.options import of_served, options, several
+from dtef_pipeline.cli.options import existing_path, flag, of_served, options, several
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
 from dtef_pipeline.qa.result_views import QA_VIEWS
 
@@ -27,9 +27,7 @@ of_named_part = options(
         metavar="NAME",
         help="Name of the part in the pipeline, for questions about interviews.  [default: the file's name, less its ending]",
     ),
-    click.option(
-        "--replace", is_flag=True, help="Take the place of a part that comes from another place, with all that is scored of it."
-    ),
+    flag("--replace", help="Take the place of a part that comes from another place, with all that is scored of it."),
 )
 
 
@@ -45,15 +43,12 @@ def documented_models(context: click.Context, parameter: click.Parameter, names:
 _QUESTION_FILES = (
     click.argument("suite"),
     click.argument("path", type=click.Path(exists=True, path_type=Path)),
-    click.option(
+    existing_path(
         "--corpus",
-        type=click.Path(exists=True, path_type=Path),
         help="Documents that the questions are about: a JSON file of them, or a folder with interviews/*.csv and metadata.csv.",
     ),
-    click.option(
-        "--suites",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="YAML file with suites of your own, in the form of the shipped data/suites.yaml.",
+    existing_path(
+        "--suites", kind="file", help="YAML file with suites of your own, in the form of the shipped data/suites.yaml."
     ),
 )
 
@@ -129,11 +124,7 @@ QA = FamilyWords(
     """,
         (
             *_QUESTION_FILES,
-            click.option(
-                "--strict",
-                is_flag=True,
-                help="Add nothing where a row is not usable. [default: such rows are left out and named]",
-            ),
+            flag("--strict", help="Add nothing where a row is not usable. [default: such rows are left out and named]"),
             of_named_part,
         ),
     ),

@@ -8,19 +8,19 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import choice, refuse_others, several, whole_number, writes_a_table
+from dtef_pipeline.cli.options import choice, existing_path, flag, refuse_others, several, whole_number, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
 
-of_models_dir = click.option(
+of_models_dir = existing_path(
     "--models-dir",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    kind="folder",
     help="Folder of the collections of models that blueprints name: a JSON or YAML list per file, named as the collection (CORE.json).",
 )
-of_root = click.option(
+of_root = existing_path(
     "--root",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    kind="folder",
     help="Folder that the ids of blueprints are counted from: ROOT/safety/a.yml is safety__a.  [default: PATH, or the folder of a file]",
 )
 of_blueprints = several(
@@ -190,9 +190,7 @@ RUBRIC = FamilyWords(
     """,
         (
             *_BLUEPRINT_FILES,
-            click.option(
-                "--skip-broken", is_flag=True, help="Leave out the parts of a file that have errors, and take the rest."
-            ),
+            flag("--skip-broken", help="Leave out the parts of a file that have errors, and take the rest."),
         ),
     ),
     list=Verb(

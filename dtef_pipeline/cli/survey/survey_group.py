@@ -12,6 +12,7 @@ from dtef_pipeline.cli.options import (
     choice,
     dated_snapshot,
     exit_after,
+    flag,
     of_estimate,
     of_metric,
     of_rounds,
@@ -39,21 +40,15 @@ _A_SURVEY = (
         help="How many of the respondents are worth one drawn at random, where the survey is weighted or sampled in clusters.  "
         "[default: as stated when the round was ingested before, else 1]",
     ),
-    click.option(
+    flag(
         "--allow-missing-questions",
-        is_flag=True,
         help="Go on though questions or options are missing in one file of the folder or another: it may have been cut.",
     ),
-    click.option(
+    flag(
         "--allow-missing-attributes",
-        is_flag=True,
         help="Go on without attributes that the guide or the counts file has and no segment column.",
     ),
-    click.option(
-        "--replace",
-        is_flag=True,
-        help="Let a round lose segments, questions or pairs that an earlier reading of it had.",
-    ),
+    flag("--replace", help="Let a round lose segments, questions or pairs that an earlier reading of it had."),
 )
 
 
@@ -80,9 +75,7 @@ class _SurveyRun(ExplainsColumns, TakesSettings):
 @dated_snapshot
 @survey_budgets
 @starts_from("ingest", "ask")
-@click.option(
-    "--no-roll-ups", is_flag=True, help="Do not update the roll-ups now; `dtef board --refresh` or the next run does."
-)
+@flag("--no-roll-ups", help="Do not update the roll-ups now; `dtef board --refresh` or the next run does.")
 @of_estimate
 @reports_errors
 def run(is_estimate: bool, output: str, **given: Any) -> None:
@@ -155,11 +148,7 @@ SURVEY = FamilyWords(
     list=Verb(
         "List the rounds that are known.",
         "List rounds: segments, questions, pairs of both, what is in quarantine, and the file that each comes from.",
-        (
-            click.option(
-                "--experiments", is_flag=True, help="List the experiments that --experiment takes, in place of rounds."
-            ),
-        ),
+        (flag("--experiments", help="List the experiments that --experiment takes, in place of rounds."),),
     ),
     board=Verb(
         "Rank models by their mean score, overall or in groups.",
