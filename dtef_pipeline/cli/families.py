@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
 
+from assets.engine.settings_config import family_panel
 from dtef_pipeline.boards.cuts import Cuts, of_cut
 from dtef_pipeline.boards.family_views import BoardView
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed, say_stale
@@ -19,9 +20,14 @@ from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME, TABLES
 from dtef_pipeline.family.record import Family
+from dtef_pipeline.family.run_settings import command_settings
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.nearest import fitting as fitting
+from resources.settings import Settings
 from resources.warehouse import Warehouse, part_of_family
+
+if TYPE_CHECKING:
+    from dtef_pipeline.family.stage import Stage
 
 _ROLLED_UP_BY = "`dtef {0} run` makes it, and `dtef {0} board --refresh`"
 
@@ -137,3 +143,15 @@ def family_commands(name: str, module: str, what: str) -> Any:
     if family.is_assembled:
         return getattr(import_module("dtef_pipeline.cli.plugin.plugin_records"), f"plugin_{what.lower()}")(family)
     return getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_{module}"), f"{name.upper()}_{what}")
+
+
+def family_settings(family: str, given: Mapping[str, Any]) -> Any:
+    """The settings that options give, with what the family's section of the panel file alone says."""
+    model = FAMILY_BY_NAME[family].settings
+    return command_settings(model, given, family_panel(Settings.from_environment(), family, model))
+
+
+def named_stages(module: str, name: str) -> Sequence[Stage]:
+    """The stages that a module of `assets` calls so."""
+    stages: Sequence[Stage] = getattr(import_module(module), name)
+    return stages

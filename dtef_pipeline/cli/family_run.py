@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assets.engine.settings_config import family_panel
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.families import family_commands
@@ -31,7 +29,7 @@ from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.family.run_settings import command_settings, run_config
+from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
@@ -123,18 +121,6 @@ class FamilyRun:
     """Of the columns of an estimate, where they mean something else than in other families."""
     daily: Callable[[GivenRun], Mapping[str, float | None]] = lambda given: {}
     """By role, US dollars of its day."""
-
-
-def family_settings(family: str, given: Mapping[str, Any]) -> Any:
-    """The settings that options give, with what the family's section of the panel file alone says."""
-    model = FAMILY_BY_NAME[family].settings
-    return command_settings(model, given, family_panel(Settings.from_environment(), family, model))
-
-
-def named_stages(module: str, name: str) -> Sequence[Stage]:
-    """The stages that a module of `assets` calls so."""
-    stages: Sequence[Stage] = getattr(import_module(module), name)
-    return stages
 
 
 def family_run(name: str) -> FamilyRun:

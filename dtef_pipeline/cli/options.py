@@ -285,10 +285,31 @@ def boards_by(family: str) -> Option:
 
 dated_snapshot = snapshot_or_base(f"{NEW_LABEL}, and one that begins with a date counts as that date.")
 survey_budgets = options(
-    several("--limit", "limits", metavar="MODEL=N", help="Ask this model at most N prompts in each condition"),
-    several("--max-cost-usd", metavar="[MODEL=]USD", help="US dollars that the run, or this model in it, may cost at most"),
-    several("--max-calls", metavar="[MODEL=]N", help="Calls that the run, or this model in it, may make at most"),
-    several("--max-tokens", metavar="[MODEL=]N", help="Tokens that the run, or this model in it, may use at most"),
+    click.option(
+        "--limit",
+        "limits",
+        multiple=True,
+        metavar="MODEL=N",
+        help="Ask this model at most N prompts in each condition; may be repeated.",
+    ),
+    click.option(
+        "--max-cost-usd",
+        multiple=True,
+        metavar="[MODEL=]USD",
+        help="US dollars that the run, or this model in it, may cost at most; may be repeated.",
+    ),
+    click.option(
+        "--max-calls",
+        multiple=True,
+        metavar="[MODEL=]N",
+        help="Calls that the run, or this model in it, may make at most; may be repeated.",
+    ),
+    click.option(
+        "--max-tokens",
+        multiple=True,
+        metavar="[MODEL=]N",
+        help="Tokens that the run, or this model in it, may use at most; may be repeated.",
+    ),
     click.option(
         "--experiment",
         metavar="NAME|FILE",

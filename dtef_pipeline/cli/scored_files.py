@@ -23,7 +23,7 @@ def score_file(family: str, file: Path, tasks: Path | None, trust_answers: bool)
 
 def score_interviews(questions: Path, corpus: Path, out: Path, part: str | None, replace: bool, **given: Any) -> int:
     """The exit code: 1 where a question was left out, or asking failed."""
-    from dtef_pipeline.cli.family_run import family_settings
+    from dtef_pipeline.cli.families import family_settings
     from dtef_pipeline.cli.qa import qa_socioscope
     from dtef_pipeline.cli.takes_settings import split_given
 

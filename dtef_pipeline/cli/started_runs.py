@@ -241,6 +241,13 @@ def start_stages(family: str, keys: Sequence[str], snapshot: str) -> Iterator[St
             yield StagesRun(family, instance, running, keys, snapshot, Launched((), ()))
 
 
+def materialized_assets(instance: Any, names: Sequence[str]) -> list[str]:
+    """Those of these assets that were materialized already."""
+    import dagster as dg
+
+    return [name for name in names if instance.get_latest_materialization_event(dg.AssetKey(name)) is not None]
+
+
 def refuse_unaskable(specs: Sequence[ModelSpec], snapshot: str, settings: Settings, max_cost_usd: float | None = None) -> None:
     """Raises GatewayError for a model that has no key, or no price under a budget in dollars, and is yet to be asked in the snapshot."""
     with ResponseStore(settings.responses_url) as store:

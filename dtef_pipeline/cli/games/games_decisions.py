@@ -12,8 +12,8 @@ import pandas as pd
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.families import meanings_of
-from dtef_pipeline.cli.family_run import Chosen, FamilyRun, given_run, named_stages, start
+from dtef_pipeline.cli.families import meanings_of, named_stages
+from dtef_pipeline.cli.family_run import Chosen, FamilyRun, given_run, start
 from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, chosen_scenarios, register
 from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.started_runs import end_run

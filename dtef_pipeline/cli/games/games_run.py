@@ -11,7 +11,8 @@ from typing import Any
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import LAST_ERROR
-from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, named_stages
+from dtef_pipeline.cli.families import named_stages
+from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun
 from dtef_pipeline.cli.started_runs import ERROR_CHARACTERS_SHOWN, StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dtef_pipeline.boards.family_views import BoardView, comparisons_view
-from dtef_pipeline.cli.families import CommandFamily
-from dtef_pipeline.cli.family_run import Chosen, FamilyRun, GivenRun, Steps, choose_all, family_settings
+from dtef_pipeline.cli.families import CommandFamily, family_settings
+from dtef_pipeline.cli.family_run import Chosen, FamilyRun, GivenRun, Steps, choose_all
 from dtef_pipeline.cli.family_verbs import AddedParts, Checked, FamilyFiles
 from dtef_pipeline.cli.opened_warehouse import stored_keys
 from dtef_pipeline.errors import ConfigError, DtefError

@@ -12,7 +12,8 @@ import pyarrow as pa
 from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
 from assets.qa.stages import arbiter_of_run
 from dtef_pipeline.asking.models import IMPORTED, ModelSpec
-from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps, family_settings, named_stages
+from dtef_pipeline.cli.families import family_settings, named_stages
+from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
 from dtef_pipeline.cli.opened_warehouse import stored_keys
 from dtef_pipeline.cli.started_runs import StagesRun, refuse_unaskable
 from dtef_pipeline.cli.terminal import say

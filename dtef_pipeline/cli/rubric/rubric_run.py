@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.engine.settings_config import family_panel
-from dtef_pipeline.cli.families import fitting
-from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps, family_settings, named_stages
+from dtef_pipeline.cli.families import family_settings, fitting, named_stages
+from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
 from dtef_pipeline.cli.started_runs import StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document

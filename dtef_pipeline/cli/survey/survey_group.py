@@ -9,19 +9,15 @@ import click
 from click.core import ParameterSource
 
 from dtef_pipeline.cli.options import (
-    choice,
     dated_snapshot,
     exit_after,
-    flag,
     of_estimate,
     of_metric,
     of_rounds,
     of_served,
     of_targets,
-    several,
     starts_from,
     survey_budgets,
-    whole_number,
 )
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
@@ -33,22 +29,32 @@ _A_SURVEY = (
     click.option(
         "--round", "round_id", help="Id to store the round under.  [default: the folder's name, or the survey's id in the file]"
     ),
-    whole_number("--min-n", least=1, help="Fewest respondents that a distribution must have to be used.  [default: 10]"),
+    click.option(
+        "--min-n",
+        type=click.IntRange(min=1),
+        help="Fewest respondents that a distribution must have to be used.  [default: 10]",
+    ),
     click.option(
         "--design-effect",
         type=click.FloatRange(min=1, max=50),
         help="How many of the respondents are worth one drawn at random, where the survey is weighted or sampled in clusters.  "
         "[default: as stated when the round was ingested before, else 1]",
     ),
-    flag(
+    click.option(
         "--allow-missing-questions",
+        is_flag=True,
         help="Go on though questions or options are missing in one file of the folder or another: it may have been cut.",
     ),
-    flag(
+    click.option(
         "--allow-missing-attributes",
+        is_flag=True,
         help="Go on without attributes that the guide or the counts file has and no segment column.",
     ),
-    flag("--replace", help="Let a round lose segments, questions or pairs that an earlier reading of it had."),
+    click.option(
+        "--replace",
+        is_flag=True,
+        help="Let a round lose segments, questions or pairs that an earlier reading of it had.",
+    ),
 )
 
 
@@ -75,7 +81,9 @@ class _SurveyRun(ExplainsColumns, TakesSettings):
 @dated_snapshot
 @survey_budgets
 @starts_from("ingest", "ask")
-@flag("--no-roll-ups", help="Do not update the roll-ups now; `dtef board --refresh` or the next run does.")
+@click.option(
+    "--no-roll-ups", is_flag=True, help="Do not update the roll-ups now; `dtef board --refresh` or the next run does."
+)
 @of_estimate
 @reports_errors
 def run(is_estimate: bool, output: str, **given: Any) -> None:
@@ -148,7 +156,11 @@ SURVEY = FamilyWords(
     list=Verb(
         "List the rounds that are known.",
         "List rounds: segments, questions, pairs of both, what is in quarantine, and the file that each comes from.",
-        (flag("--experiments", help="List the experiments that --experiment takes, in place of rounds."),),
+        (
+            click.option(
+                "--experiments", is_flag=True, help="List the experiments that --experiment takes, in place of rounds."
+            ),
+        ),
     ),
     board=Verb(
         "Rank models by their mean score, overall or in groups.",
@@ -164,17 +176,20 @@ SURVEY = FamilyWords(
     """,
         (
             of_rounds,
-            several("--context", "context_levels", help="Only this number of context questions"),
+            click.option(
+                "--context", "context_levels", multiple=True, help="Only this number of context questions; may be repeated."
+            ),
             click.option(
                 "--condition",
                 help="Only this condition (way of asking), spelled in full, such as distribution/attribute-label.",
             ),
             of_metric,
             of_targets,
-            choice(
+            click.option(
                 "--cells",
-                among=["own", "shared"],
+                type=click.Choice(["own", "shared"]),
                 default="own",
+                show_default=True,
                 help="Scores that a model's mean is taken over: all its own, or only those of questions and segments that all models share.",
             ),
             click.option(
@@ -190,12 +205,16 @@ SURVEY = FamilyWords(
                 default=None,
                 help="Whether boards have intervals, ranges of ranks and tiers; without them a large board is faster.  [default: intervals]",
             ),
-            whole_number(
+            click.option(
                 "--seed",
-                least=0,
+                type=click.IntRange(min=0),
                 help="Seed of the samples of answers that intervals allow for.  [default: that of the stored tables]",
             ),
-            whole_number("--top", least=0, help="Only the first N rows; 0: all.  [default: 60 with --by question, else all]"),
+            click.option(
+                "--top",
+                type=click.IntRange(min=0),
+                help="Only the first N rows; 0: all.  [default: 60 with --by question, else all]",
+            ),
             click.option(
                 "--experiment",
                 metavar="NAME|FILE",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.cli import anchors, family_run
-from dtef_pipeline.cli.family_run import family_settings
+from dtef_pipeline.cli.families import family_settings
 from dtef_pipeline.cli.rubric import rubric_run
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import RunSettings, run_config
