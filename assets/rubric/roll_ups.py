@@ -38,7 +38,7 @@ from dtef_pipeline.rubric.watched_drift import WATCHED
 from dtef_pipeline.text.counted import counted
 
 RUBRIC_FAMILY = FAMILY_BY_NAME["rubric"]
-_VIEWS = {view.name: view for view in BOARD_VIEWS}
+_VIEWS_SHOWN = {view.name: view for view in BOARD_VIEWS}
 _OF_JUDGED = ("rubric_judgements", "rubric_scores")
 
 rubric_board = define_board(
@@ -54,7 +54,7 @@ rubric_board = define_board(
         models).""",
         lambda connection, _: {"rubric_board": board_of_all(connection), "comparisons": comparisons_table(connection)},
         reads=BOARD_READS,
-        previews={"board": Preview.of_view(_VIEWS["overall"], cut="overall")},
+        previews={"board": Preview.of_view(_VIEWS_SHOWN["overall"], cut="overall")},
         version="3",
         metadata=lambda tables, _: {
             "rubric_board_rows": pc.sum(pc.equal(tables["rubric_board"]["cut"], "overall")).as_py() or 0
@@ -104,7 +104,7 @@ rubric_agreement = define_board(
         lambda connection, _: agreement_tables(connection),
         reads=JUDGED_READ,
         previews={
-            "agreement": Preview.of_view(_VIEWS["agreement"]),
+            "agreement": Preview.of_view(_VIEWS_SHOWN["agreement"]),
             "disagreed": Preview("rubric_disagreed", ("blueprint", "prompt", "spread", "n_responses", "text"), 10),
         },
         version="2",
@@ -123,8 +123,8 @@ rubric_validity = define_board(
         lambda connection, store: validity_tables(connection, store.responses.responses),
         reads=JUDGED_READ,
         previews={
-            "self_preference": Preview.of_view(_VIEWS["self-preference"], 20),
-            "judges": Preview.of_view(_VIEWS["judges"], 20),
+            "self_preference": Preview.of_view(_VIEWS_SHOWN["self-preference"], 20),
+            "judges": Preview.of_view(_VIEWS_SHOWN["judges"], 20),
             "variance": Preview("rubric_variance_shares", ("cut", "value", "answers", "judges", "repeats", "n", "reason"), 10),
         },
         version="2",
@@ -151,7 +151,7 @@ rubric_corrected = define_board(
         _corrected,
         reads=CORRECTED_READS,
         previews={
-            "corrected": Preview.of_view(_VIEWS["corrected"]),
+            "corrected": Preview.of_view(_VIEWS_SHOWN["corrected"]),
             "known_classes": Preview("rubric_known_classes", ("judge", "said", "n", "same", "near", "bias", "note")),
         },
         metadata=lambda tables, store: {"labels": len(store.warehouse.read_or_empty("rubric_labels"))},
