@@ -54,26 +54,13 @@ NOTES_FOLDER = "rubric_files"
 BLUEPRINT_NOTES = Notes(NOTES_FOLDER, RubricFile, lambda file: file.blueprint, "`dtef rubric add` on the file writes it anew")
 
 
-def noted(warehouse: Warehouse, blueprint: str) -> RubricFile | None:
-    """What is noted of a blueprint's file; None: it was never added. Raises WarehouseError when the note is broken."""
-    return BLUEPRINT_NOTES.read(warehouse, blueprint)
-
-
-def note(warehouse: Warehouse, file: RubricFile) -> None:
-    """Keep where a blueprint comes from, in the place of what was noted before."""
-    BLUEPRINT_NOTES.write(warehouse, file)
-
-
-def all_noted(warehouse: Warehouse) -> list[RubricFile]:
-    """What is noted of each blueprint, by id; broken notes are passed over."""
-    return BLUEPRINT_NOTES.all(warehouse)
-
-
 def gone_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[RubricFile]:
     """The blueprints whose file stood in one of the folders, at any depth, and is there no more."""
     tops = [Path(normpath(folder.absolute())) for folder in folders]
     return [
-        one for one in all_noted(warehouse) if any(Path(normpath(one.path)).is_relative_to(top) for top in tops) and one.is_gone
+        one
+        for one in BLUEPRINT_NOTES.all(warehouse)
+        if any(Path(normpath(one.path)).is_relative_to(top) for top in tops) and one.is_gone
     ]
 
 

@@ -38,7 +38,7 @@ from dtef_pipeline.rubric.summaries.extractions import (
     with_key_points,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS, RUBRIC_EXTRACTIONS, RUBRIC_POINT, RUBRIC_RESPONSE
-from resources.blueprint_files import noted
+from resources.blueprint_files import BLUEPRINT_NOTES
 from resources.gateway.embedder import Embedded
 from resources.point_functions import evaluating
 
@@ -48,7 +48,7 @@ SCORED_POINTS = 0.9
 
 def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Tables:
     """The tables of a blueprint's file; with `extract_points`, what an analyst is asked for the key points of its ideal answers."""
-    file = noted(inputs.outside.warehouse, inputs.key)
+    file = BLUEPRINT_NOTES.read(inputs.outside.warehouse, inputs.key)
     if file is None:
         raise DtefError(f"{inputs.key}: no file of it is known; `dtef rubric add PATH` adds it")
     found, blueprint = read(file)

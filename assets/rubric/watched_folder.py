@@ -19,7 +19,7 @@ from dtef_pipeline.rubric.blueprint.model import ReadBlueprint
 from dtef_pipeline.rubric.blueprint.reading import blueprint_id, is_blueprint_file
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.text.counted import and_more
-from resources.blueprint_files import RubricFile, content_hash, noted
+from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, content_hash
 from resources.settings import Settings
 from resources.sources import fingerprint, still_arriving
 
@@ -109,7 +109,7 @@ class BlueprintFolder:
         try:
             if other != name:
                 raise DtefError(f"{file}: {other} has the id {key} too, and is used: rename one of the two")
-            earlier = noted(self._store.warehouse, key)
+            earlier = BLUEPRINT_NOTES.read(self._store.warehouse, key)
             folder = str(self._models_dir.absolute()) if self._models_dir else None
             skips = earlier is not None and earlier.skip_broken
             made = RubricFile(key, str(file.absolute()), folder, skips, content_hash(file, self._models_dir))

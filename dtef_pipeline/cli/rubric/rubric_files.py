@@ -18,7 +18,7 @@ from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, blueprint
 from dtef_pipeline.rubric.roll_up_tables import RESULTS_OF_ALL
 from dtef_pipeline.text.counted import and_more, counted, plural
 from resources.added_functions import added_functions
-from resources.blueprint_files import BLUEPRINT_NOTES, NOTES_FOLDER, RubricFile, all_noted, content_hash, gone_below
+from resources.blueprint_files import BLUEPRINT_NOTES, NOTES_FOLDER, RubricFile, content_hash, gone_below
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -225,7 +225,7 @@ def _left_out(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
 
 
 def _listed(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
-    files = {file.blueprint: file.path for file in all_noted(warehouse)}
+    files = {file.blueprint: file.path for file in BLUEPRINT_NOTES.all(warehouse)}
     return {
         "blueprints": [_row(warehouse, key, files.get(key, "")) for key in warehouse.values("rubric_blueprints", "blueprint")]
     }
@@ -244,7 +244,7 @@ def _row(warehouse: Warehouse, key: str, path: str) -> dict[str, Any]:
 
 
 def _still_there(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
-    if there := [file.path for file in all_noted(warehouse) if file.blueprint in keys and not file.is_gone]:
+    if there := [file.path for file in BLUEPRINT_NOTES.all(warehouse) if file.blueprint in keys and not file.is_gone]:
         yield f"files stay, and adding their folder adds them again: {and_more(there, _PARTS_NAMED)}"
 
 

@@ -14,7 +14,7 @@ from assets.rubric.files import known_blueprints
 from assets.rubric.watched_folder import new_blueprint
 from assets.stage.resources import Store
 from dtef_pipeline.errors import ConfigError
-from resources.blueprint_files import noted
+from resources.blueprint_files import BLUEPRINT_NOTES
 from resources.warehouse import Warehouse
 
 GOOD = "title: A\nmodels: ['openai:one']\n---\n- prompt: Hi?\n  should: [{$contains: x}]\n"
@@ -120,7 +120,7 @@ def test_collections_in_the_folder_models_are_known_and_their_change_is_a_change
     folder.write("models/SMALL.json", '["openai:one"]')
     folder.look()
     assert len(folder.look()) == 1
-    note = noted(folder.house, "a")
+    note = BLUEPRINT_NOTES.read(folder.house, "a")
     assert note is not None
     assert note.models_dir == str(folder.path / "models")
     folder.write("models/SMALL.json", '["openai:two"]')

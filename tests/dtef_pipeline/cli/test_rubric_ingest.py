@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from resources.blueprint_files import noted
+from resources.blueprint_files import BLUEPRINT_NOTES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.dtef_pipeline.cli.test_rubric_run import blueprints as blueprints
@@ -66,12 +66,12 @@ def test_a_file_that_breaks_stays_as_it_was_added_and_that_is_said(blueprints: t
     folder, _ = blueprints
     file = folder / "files" / "greetings.yml"
     ok("rubric", "add", file)
-    before = noted(Warehouse(folder / "warehouse"), "greetings")
+    before = BLUEPRINT_NOTES.read(Warehouse(folder / "warehouse"), "greetings")
     file.write_text("title: a: b", encoding="utf-8")
     told = dtef("rubric", "add", file)
     assert (told.exit_code, "0 blueprints added" in told.stdout) == (1, True)
     assert "as they were before, these stay known: greetings" in told.stderr
-    assert noted(Warehouse(folder / "warehouse"), "greetings") == before
+    assert BLUEPRINT_NOTES.read(Warehouse(folder / "warehouse"), "greetings") == before
 
 
 def test_a_removed_blueprint_leaves_tables_and_boards_and_comes_back_for_nothing(
