@@ -28,10 +28,10 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import RunSettings
-from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Lengths, Stage, Tables, joined_rows
+from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Foreseen, Lengths, Stage, Tables, joined_rows
 from resources.gateway.embedder import NOTHING_EMBEDDED, Embedded
 from resources.known_models import known_models
-from resources.responses.store import RESPONSES, ResponseStore
+from resources.responses.store import RESPONSES, ResponseStore, StoredModel
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -43,6 +43,20 @@ _STAND_IN_WORD = " say"
 _HEX_AS_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _AT_NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _CUT = "length"
+_UNFORESEEN = Foreseen()
+
+
+class NoResponses:
+    """A response store that is not there yet."""
+
+    def known(self, keys: Iterable[str]) -> set[str]:
+        return set()
+
+    def responses(self, keys: Iterable[str], columns: Sequence[str] = ()) -> pa.Table:
+        return RESPONSES.empty_table().select(list(columns or RESPONSES.names))
+
+    def models(self, snapshot: str) -> list[StoredModel]:
+        return []
 
 
 class Outside(NamedTuple):
@@ -50,6 +64,7 @@ class Outside(NamedTuple):
 
     warehouse: Warehouse
     settings: Settings
+    responses: ResponseStore | NoResponses = NoResponses()
 
 
 @dataclass
@@ -63,6 +78,8 @@ class DryRun:
     """What stages describe of partitions, by name."""
     assumed: dict[str, float] = field(default_factory=dict)
     """By the name of a model of which no reply is known, the tokens that one is taken to have."""
+    foreseen: dict[str, None] = field(default_factory=dict)
+    """The names of models of which no reply is known, where the stage says of each request how long one is."""
     failures: dict[str, DtefError] = field(default_factory=dict)
     """By partition, why it would fail. What is planned up to that point counts."""
 
@@ -80,14 +97,15 @@ def dry_run(
 
     `only`: by stage, the partitions that it is made of, where these are not all. Raises DtefError where no partition at all can be planned.
     """
-    planner = _Planner(family, stages, settings, outside, store)
+    outside = outside._replace(responses=store or NoResponses())
+    planner = _Planner(family, stages, settings, outside, keys, only or {})
     with planner.opened:
         for key in keys:
-            own = [one for one in stages if key in (only or {}).get(one.name, keys)]
             try:
-                _Partition(planner, key, own).plan()
+                planner.partition(key).plan()
             except DtefError as error:
                 planner.found.failures[key] = error
+            del planner.partitions[key]
     if keys and len(planner.found.failures) == len(keys):
         raise planner.found.failures[keys[0]]
     return planner.found
@@ -97,9 +115,18 @@ class _Planner:
     """What the partitions of an estimate share."""
 
     def __init__(
-        self, family: Family, stages: Sequence[Stage], settings: RunSettings, outside: Outside, store: ResponseStore | None
+        self,
+        family: Family,
+        stages: Sequence[Stage],
+        settings: RunSettings,
+        outside: Outside,
+        keys: Sequence[str],
+        only: Mapping[str, Collection[str]],
     ) -> None:
-        self.family, self.settings, self.outside, self.store = family, settings, outside, store
+        self.family, self.settings, self.outside, self.store = family, settings, outside, outside.responses
+        self.keys, self._stages, self._only = keys, stages, only
+        self.partitions: dict[str, _Partition] = {}
+        """Those of which tables may be held."""
         self.models = known_models(outside.settings, COMPUTED_MODELS)
         self.found, self.opened = DryRun(), ExitStack()
         self.shared = {one.name: Shared() for one in stages}
@@ -110,24 +137,36 @@ class _Planner:
         self.read_later = _read_by_asking(stages, self.asking)
         self._lengths: dict[str, dict[str, float]] = {}
 
-    def row(self, stage: Stage, request: Request) -> PlannedCalls:
-        return self.found.counts.row(request.role, request.model, stage.replies.behind_name)
+    def partition(self, key: str) -> "_Partition":
+        """The partition, with the tables that were made of it so far."""
+        if key not in self.partitions:
+            own = [one for one in self._stages if key in self._only.get(one.name, self.keys)]
+            self.partitions[key] = _Partition(self, key, own)
+        return self.partitions[key]
 
-    def usual_tokens(self, stage: Stage, request: Request) -> float:
+    def row(self, stage: Stage, request: Request, foreseen: Foreseen = _UNFORESEEN) -> PlannedCalls:
+        behind_name = stage.replies.behind_name + foreseen.behind_name
+        return self.found.counts.row(request.role, request.model, behind_name)
+
+    def usual_tokens(self, stage: Stage, request: Request, foreseen: Foreseen = _UNFORESEEN) -> float:
         """Tokens of a reply to the request as it usually is."""
         if stage.name not in self._lengths:
             self._lengths[stage.name] = mean_lengths(self.outside.warehouse, stage.replies.lengths)
-        usual: float | None = self._lengths[stage.name].get(request.model.variant)
+        usual = self._lengths[stage.name].get(request.model.variant + foreseen.way)
         if usual is None:
-            usual = stage.replies.usual_tokens
-            if usual is None:
-                usual = request.answer_tokens or 0
-            else:
-                self.found.assumed[self.row(stage, request).name] = usual
+            usual = self._assumed_tokens(stage, request, foreseen)
         return min(float(usual), _most_tokens(request))
 
-    def stored(self, keys: Sequence[str]) -> pa.Table:
-        return RESPONSES.empty_table() if self.store is None else self.store.responses(keys)
+    def _assumed_tokens(self, stage: Stage, request: Request, foreseen: Foreseen) -> float:
+        """The same where no reply is known; notes that it is assumed."""
+        name = self.row(stage, request, foreseen).name
+        if foreseen.usual_tokens is not None:
+            self.found.foreseen[name] = None
+            return foreseen.usual_tokens
+        if stage.replies.usual_tokens is None:
+            return request.answer_tokens or 0
+        self.found.assumed[name] = stage.replies.usual_tokens
+        return stage.replies.usual_tokens
 
 
 def _read_by_asking(stages: Sequence[Stage], asking: Collection[str]) -> set[str]:
@@ -148,7 +187,14 @@ class _DryInputs(StageInputs):
         planner = partition.planner
         shared = planner.shared[stage.name]
         super().__init__(planner.outside, planner.family.space, partition.key, planner.settings.snapshot, shared)
-        self._partition, self.models = partition, planner.models
+        self._partition, self._stage, self.models = partition, stage, planner.models
+
+    @property
+    def all_keys(self) -> Sequence[str]:
+        return self._partition.planner.keys
+
+    def at(self, key: str) -> "_DryInputs":
+        return _DryInputs(self._partition.planner.partition(key), self._stage)
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         made = self._partition.table(table)
@@ -188,7 +234,9 @@ class _Partition:
     def __init__(self, planner: _Planner, key: str, stages: Sequence[Stage]) -> None:
         self.planner, self.key, self._stages = planner, key, stages
         self._tables: dict[str, pa.Table] = {}
-        self._waiting: dict[str, Callable[[], Tables]] = {}
+        self._waiting: dict[str, Callable[[], Tables]] = {
+            one.name: partial(self._make_tables, one) for one in stages if one.name not in planner.asking
+        }
         """By stage, what makes its tables once somebody reads one."""
         self._longer: dict[str, float] = {}
         """By the mark of a stand-in, the tokens that the reply may have beyond those of the stand-in."""
@@ -197,7 +245,6 @@ class _Partition:
         """Have the stages plan one after the other."""
         for stage in self._stages:
             if stage.name not in self.planner.asking:
-                self._waiting[stage.name] = partial(self._make_tables, stage)
                 continue
             with stage.around():
                 self._require_snapshot(stage)
@@ -221,8 +268,12 @@ class _Partition:
         """A table of these stages; None: what the warehouse has counts."""
         stage = self.planner.makers.get(name)
         if stage is not None and (make := self._waiting.pop(stage.name, None)) is not None:
-            with stage.around():
-                self._tables |= make()
+            try:
+                with stage.around():
+                    self._tables |= make()
+            except DtefError:
+                self._waiting[stage.name] = make  # whoever reads it next fails as well
+                raise
         return self._tables.get(name)
 
     def _require_snapshot(self, stage: Stage) -> None:
@@ -239,18 +290,18 @@ class _Partition:
     def _plan_calls(self, stage: Stage, plan: CallPlan) -> Callable[[], Tables]:
         """Count the requests; what makes the tables."""
         self.planner.found.sizes[stage.name] += plan.size
-        requests = plan.requests()
-        keys = [request.key for request in requests]
-        known = set[str]() if self.planner.store is None else self.planner.store.known(keys)
+        requests, foreseen = list(plan.requests()), plan.foresee()
+        known = self.planner.store.known(request.key for request in requests)
         for request in requests:
-            if self.count(stage, request, is_stored=request.key in known):
-                self.may_send(self.planner.row(stage, request), request)
+            reply = foreseen.get(request.key, _UNFORESEEN)
+            if self.count(stage, request, reply, is_stored=request.key in known):
+                self.may_send(self.planner.row(stage, request, reply), request)
 
         def make() -> Tables:
             lacking = [one for one in requests if one.key not in known]
             failures = {one.key: _not_imported(one) for one in lacking if one.model.is_imported}
             stand_ins = [_response(one, self.stand_in(stage, one)) for one in lacking if one.key not in failures]
-            stored = pa.concat_tables([self.planner.stored(plan.keys()), _response_table(stand_ins)])
+            stored = pa.concat_tables([self.planner.store.responses(plan.keys()), _response_table(stand_ins)])
             return plan.written(plan.rows(stored, failures))
 
         return make
@@ -266,15 +317,15 @@ class _Partition:
         playing.close()
         return lambda: plan.written(joined_rows(parts))
 
-    def count(self, stage: Stage, request: Request, *, is_stored: bool) -> bool:
+    def count(self, stage: Stage, request: Request, foreseen: Foreseen = _UNFORESEEN, *, is_stored: bool) -> bool:
         """Count a planned request; whether it is sent, and was not counted before. Of models whose replies were made elsewhere none is."""
-        row, is_new = self.planner.row(stage, request), self.planner.found.counts.is_new(request.key)
+        row, is_new = self.planner.row(stage, request, foreseen), self.planner.found.counts.is_new(request.key)
         row.planned += 1
         row.requests += is_new
         row.replayed += is_new and is_stored
         if not is_new or is_stored or request.model.is_imported:
             return False
-        row.send(prompt_tokens(request.conversation), self.planner.usual_tokens(stage, request))
+        row.send(prompt_tokens(request.conversation), self.planner.usual_tokens(stage, request, foreseen))
         return True
 
     def may_send(self, row: PlannedCalls, request: Request, longer: float = inf, shown: float = 0.0) -> None:
@@ -328,7 +379,7 @@ class _Playing:
 
     def _answer(self, asked: Sequence[_Asked]) -> list[tuple[Episode, Played]]:
         """Count these requests and add their replies; the episodes that go on."""
-        stored = responses_by_key(self._planner.stored([one.request.key for one in asked]))
+        stored = responses_by_key(self._planner.store.responses([one.request.key for one in asked]))
         going = []
         for one in asked:
             reply = stored.get(one.request.key)
@@ -412,8 +463,8 @@ SELECT {variant}, sum(completion_tokens) / sum({replies}) FROM {table} WHERE com
 # A request counts once, though rows that share it have 0 tokens at all but the first. Replies of 0 tokens count as they are, and requests whose
 # tokens are not known are left out.
 _SQL_OF_REQUESTS = """
-SELECT {variant}, avg(tokens) FROM (
-    SELECT {variant}, request_key, max(completion_tokens) AS tokens FROM {table} WHERE call_status = 'answered'
+SELECT variant, avg(tokens) FROM (
+    SELECT {variant} AS variant, request_key, max(completion_tokens) AS tokens FROM {table} WHERE call_status = 'answered'
     GROUP BY ALL HAVING tokens > 0 OR count(*) = count(completion_tokens)
 ) GROUP BY ALL
 """

@@ -70,6 +70,7 @@ class StageInputs:
 
     def __init__(self, store: Any, space: Space, key: str, snapshot: str | None = None, shared: Shared | None = None) -> None:
         self.outside, self.key, self.levels, self._of_stage = store, key, space.levels(key), shared or Shared()
+        self._space = space
         self.said: dict[str, Any] = {}
         self.given: Mapping[str, Any] = {}
         self._snapshot = {} if snapshot is None else {"snapshot": snapshot}
@@ -81,6 +82,9 @@ class StageInputs:
     @property
     def all_keys(self) -> Sequence[str]:
         return self._shared.keys
+
+    def at(self, key: str) -> "StageInputs":
+        return StageInputs(self.outside, self._space, key, self._snapshot.get("snapshot"), self._of_stage)
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         return self.outside.warehouse.read(table, columns=columns, **self.place(table))

@@ -18,12 +18,14 @@ from dtef_pipeline.asking.request_list import RequestList
 from dtef_pipeline.asking.same_texts import SEEN, SharedResponse, distinct_requests, same_texts, sources
 from dtef_pipeline.asking.variants import spec_of
 from dtef_pipeline.errors import DtefError
+from dtef_pipeline.family.stage import Foreseen
 from dtef_pipeline.identity import digest, request_keys, split_partition_key
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, Previous, previous_answers
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, PREVIOUS_ROUND, UNIFORM
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.survey.changes import SAME_SURVEY
+from dtef_pipeline.survey.estimate import usual_reply_tokens
 from dtef_pipeline.survey.identity import SPACE, round_order
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import CALLS, as_listed, baseline_rows, has_duplicates, select_prompts
@@ -35,6 +37,8 @@ from resources.warehouse import Warehouse
 
 Stored = Callable[[Sequence[str]], pa.Table]
 """The stored responses to request keys."""
+Read = Callable[[str, str, Sequence[str] | None], pa.Table]
+"""The rows of a table, given its name, the partition and the columns; None: all."""
 InStore = Callable[[str], Iterable[StoredModel]]
 """The models with stored responses in a snapshot."""
 
@@ -101,9 +105,16 @@ class Predictor:
         stored: Stored,
         in_store: InStore = lambda snapshot: (),
         keys: Sequence[str] = (),
+        read: Read | None = None,
+        *,
+        is_dry: bool = False,
     ) -> None:
-        """`keys`: the partitions of the run, over which limits choose; `in_store`: asked for where tables cannot be read."""
+        """`keys`: the partitions of the run, over which limits choose; `in_store`: asked for where tables cannot be read.
+
+        `read`: reads what was made so far, if not the warehouse; `is_dry`: only an estimate is made, which shows no progress.
+        """
         self.warehouse, self.settings, self.asked = warehouse, settings, asked
+        self._read_table = read
         self._stored, self._in_store, self._keys = stored, cache(in_store), keys
         self._limited: dict[str, pa.Array] = {}
         self._rounds: dict[str, RoundAnswers] = {}
@@ -112,7 +123,7 @@ class Predictor:
         """Requests of the whole run by model name, answered before or not."""
         self.sizes: dict[str, int] = {}
         """The same by partition."""
-        if settings.limits or asked.language:
+        if settings.limits or (asked.language and not is_dry):
             self._look_over()
 
     def _look_over(self) -> None:
@@ -133,12 +144,14 @@ class Predictor:
             return
         chosen = pa.concat_tables(tables.values())
         self._limited = limited_prompts(chosen, self.settings.limits)
-        language = self.asked.language
-        for model in language:
+        for model in self.asked.language:
             if asked := self._requests(chosen, model, same):
                 self.expected[model.name] = self.expected.get(model.name, 0) + asked
-        for key, prompts_of in tables.items():
-            self.sizes[key] = sum(len(self._wanted(prompts_of, model)) for model in language) * self.settings.draws
+        self.sizes = {key: self.size(prompts_of) for key, prompts_of in tables.items()}
+
+    def size(self, prompts: pa.Table) -> int:
+        """How many rows language models have of these prompts."""
+        return sum(len(self._wanted(prompts, model)) for model in self.asked.language) * self.settings.draws
 
     def _requests(self, prompts: pa.Table, model: ModelSpec, same: Mapping[str, Sequence[str]]) -> int:
         """How many requests the model has, of the whole run."""
@@ -263,6 +276,8 @@ class Predictor:
         return Prompts(survey, blueprints, chosen)
 
     def _read(self, table: str, key: str, columns: Sequence[str] | None = None) -> pa.Table:
+        if self._read_table is not None:
+            return self._read_table(table, key, columns)
         round_id, segment = split_partition_key(key)
         return self.warehouse.read(table, columns=columns, round=round_id, segment=segment)
 
@@ -312,6 +327,18 @@ class SegmentPredictions:
 
     def keys(self) -> list[str]:
         return self._asks[1].keys
+
+    def foresee(self) -> dict[str, Foreseen]:
+        """What the replies to the requests are taken to be."""
+        asked, _ = self._asks
+        if asked is None:
+            return {}
+        usual, is_one = usual_reply_tokens(self.prompts.chosen), len(self.predictor.settings.conditions) == 1
+        columns = (asked[name].to_pylist() for name in ("request_key", "condition", "prompt_id"))
+        return {
+            key: Foreseen(f" {condition}", usual[condition, prompt], "" if is_one else f", {condition}")
+            for key, condition, prompt in zip(*columns, strict=True)
+        }
 
     def rows(self, stored: pa.Table, failures: Mapping[str, Failure]) -> Mapping[str, pa.Table]:
         asked, _ = self._asks

@@ -27,7 +27,7 @@ from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.verdict_text import headline
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.family.stage import CallPlan, Check, Inputs, Stage, Tables, few_failures, unique
+from dtef_pipeline.family.stage import CallPlan, Check, Inputs, Lengths, Replies, Stage, Tables, few_failures, unique
 from dtef_pipeline.survey.attributes import is_non_answer
 from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -36,7 +36,7 @@ from dtef_pipeline.survey.changes import COPY_COLUMNS, SAME_SURVEY, is_copy
 from dtef_pipeline.survey.design_effects import stated
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.identity import SPACE, round_order
-from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.observe import Observed, observe
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
 from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
 from dtef_pipeline.survey.shares import without_multi_select
@@ -70,7 +70,7 @@ def _round_of(inputs: Inputs) -> _Round:
     round_id = inputs.levels["round"]
     if round_id not in read:
         read.clear()  # of several rounds one after the other is held
-        read[round_id] = _read_once(partial(_observe_round, inputs.outside, round_id))
+        read[round_id] = _read_once(partial(_observe_round, inputs, round_id))
     return read[round_id]()
 
 
@@ -87,8 +87,8 @@ def _read_once(read: Callable[[], _Round]) -> Callable[[], _Round]:
     return lambda: tables
 
 
-def _observe_round(store: Any, round_id: str) -> _Round:
-    sources = sources_of(store)
+def _observe_round(inputs: Inputs, round_id: str) -> _Round:
+    sources = sources_of(inputs.outside)
     source, survey = sources.read(round_id)
     survey = whole(without_multi_select(survey), source.allowed)
     survey = replace(survey, findings=(*survey.findings, *stated(source.design_effect)))
@@ -96,11 +96,16 @@ def _observe_round(store: Any, round_id: str) -> _Round:
     if content_hash(Path(source.path)) != source.content_hash:
         # It changed after it was registered, so nobody has agreed to what it lacks now.
         refuse_losses(sources, survey, observed, source.min_n, source.allowed)
-    warehouse: Warehouse = store.warehouse
+    if not inputs.is_dry:
+        _write_findings(inputs.outside.warehouse, round_id, observed)
+    return _Round(observed.responses, reference_scores(observed.responses, design_effect=source.design_effect))
+
+
+def _write_findings(warehouse: Warehouse, round_id: str, observed: Observed) -> None:
+    """Write what was left out of the round, and what is conspicuous about it."""
     warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
     findings = pa.concat_tables([observed.findings, _findings_beside_other_rounds(warehouse, round_id, observed.responses)])
     warehouse.write("survey_findings", findings, round=round_id)
-    return _Round(observed.responses, reference_scores(observed.responses, design_effect=source.design_effect))
 
 
 def _findings_beside_other_rounds(warehouse: Warehouse, round_id: str, responses: pa.Table) -> pa.Table:
@@ -339,17 +344,20 @@ def plan_predictions(inputs: Inputs, settings: SurveySettings) -> CallPlan:
         return tables
 
     asked = [model for model in predictor.asked.language if model.name in predictor.expected]
-    size = predictor.sizes.get(inputs.key, 0)
-    return CallPlan(asked, {}, size, segment.requests, segment.keys, segment.rows, write)
+    size = predictor.size(segment.prompts.chosen) if inputs.is_dry else predictor.sizes.get(inputs.key, 0)
+    return CallPlan(asked, {}, size, segment.requests, segment.keys, segment.rows, write, segment.foresee)
 
 
 def _predictor(inputs: Inputs, settings: SurveySettings) -> Predictor:
     store = inputs.outside
 
+    def read(table: str, key: str, columns: Sequence[str] | None) -> pa.Table:
+        return inputs.at(key).read(table, columns)
+
     def make() -> Predictor:
-        stored = partial(store.responses.responses, columns=TAKEN_OVER)
-        asked = asked_models(settings, inputs.models)
-        return Predictor(store.warehouse, settings, asked, stored, store.responses.models, inputs.all_keys)
+        stored, in_store = partial(store.responses.responses, columns=TAKEN_OVER), store.responses.models
+        asked, keys = asked_models(settings, inputs.models), inputs.all_keys
+        return Predictor(store.warehouse, settings, asked, stored, in_store, keys, read, is_dry=inputs.is_dry)
 
     predictor: Predictor = inputs.remember("predictor", make)
     return predictor
@@ -388,6 +396,8 @@ PREDICTIONS_STAGE = Stage(
     asks=True,
     nightly=True,
     expected=lambda inputs, settings: _predictor(inputs, settings).expected,
+    replies=Replies((Lengths("predictions", "model_variant || ' ' || condition"),)),
+    is_idle=lambda settings, models: not asked_models(settings, models).language,
     checks=(
         unique(
             "predictions_unique",

@@ -93,6 +93,9 @@ class Inputs(Protocol):
     def remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
         """What `make` returns, made once for all partitions of the run that ask for it by this name."""
 
+    def at(self, key: str) -> Inputs:
+        """What the stage knows of another partition of the run."""
+
 
 class MostCalls(Protocol):
     """The most calls that episodes can take whose number of requests follows from no single reply."""
@@ -176,6 +179,17 @@ def few_failures(name: str, table: str, state: str, what: str) -> Check:
     return Check(name, described, table, ("model", state), failed)
 
 
+class Foreseen(NamedTuple):
+    """What an estimate takes the reply to one request to be, where this differs between the requests of a stage."""
+
+    way: str = ""
+    """How it is asked, as it stands behind the variant in `Lengths.variant`."""
+    usual_tokens: float | None = None
+    """Where no reply of the model is known that was asked so; None: as `Replies` says."""
+    behind_name: str = ""
+    """Stands behind the name of the model, where several ways of asking are counted apart."""
+
+
 @dataclass(frozen=True)
 class CallPlan:
     """As `EpisodePlan`, where each response takes one request, and the rows are made of all responses at once."""
@@ -190,6 +204,8 @@ class CallPlan:
     rows: Callable[[pa.Table, Mapping[str, Failure]], Tables]
     """The new rows, of stored responses (any superset) and what failed, by request key."""
     written: Callable[[Tables], Tables] = lambda new: new
+    foresee: Callable[[], Mapping[str, Foreseen]] = dict
+    """For an estimate, what is known of replies, by request key. It is called after `requests`."""
 
 
 class Limits(NamedTuple):
@@ -206,7 +222,7 @@ class Lengths(NamedTuple):
 
     table: str
     variant: str = "model_variant"
-    """The column with the model's variant."""
+    """The column with the model's variant, or SQL for the variant with what `Foreseen.way` says behind it."""
     replies: str = ""
     """How many replies a row has, in SQL; empty: a row is of one request, which other rows may share."""
 
