@@ -26,7 +26,7 @@ PIP = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-vers
 # Python compiles a module when it is first imported. Compiling all of them here takes as long as unpacking them, and most are never imported.
 PIP += ["--no-compile"]
 # What commands import is compiled at the end: where Python may keep no bytecode, each of them would compile it again, for seconds.
-IMPORTED = "import assets.definitions, assets.launch, dtef_pipeline.cli.read, dtef_pipeline.cli.survey.run"
+IMPORTED = "import assets.definitions, assets.launch, dtef_pipeline.cli.read, dtef_pipeline.cli.survey.survey_run"
 _WIDTH = 30
 FETCHED, INSTALLED = "fetched", "installed"
 SAID_EVERY = 15.0

@@ -26,7 +26,7 @@ from assets.stage.dagster_internals import (
     without_own_lines,
 )
 from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
-from assets.stage.partitions import PROCESS_TAG, chosen_tags, failed_text, process_of, range_tags, ranges
+from assets.stage.partitions import PROCESS_TAG, chosen_tags, failed_text, process_of
 from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
 from dtef_pipeline.families import PLUGIN_FAMILIES
@@ -66,29 +66,24 @@ _INTERRUPTS = (dg.DagsterExecutionInterruptedError.__name__, "InterruptException
 
 @dataclass(frozen=True, slots=True)
 class SpaceRuns:
-    """How the runs of a command are made over the partitions of a space."""
+    """The partitions of a space, as the runs of commands name them."""
 
     name: str
     """Of the partitions definition."""
     registered_by: str
     """What makes a partition known, in words."""
-    together: bool
-    """One run for all partitions; otherwise one for each range of neighbours (a whole round is one)."""
 
 
-OF_ROUNDS = SpaceRuns(SPACE.name, "run `dtef add` on the round first", together=False)
-OF_BLUEPRINTS = SpaceRuns(RUBRIC_SPACE.name, "`dtef rubric add` makes a blueprint known", together=True)
-OF_SCENARIOS = SpaceRuns(LEAGUE_SPACE.name, "`dtef games run` makes a scenario known", together=True)
-OF_PARTS = SpaceRuns(QA_SPACE.name, "`dtef qa add` makes a part known", together=True)
+OF_ROUNDS = SpaceRuns(SPACE.name, "run `dtef add` on the round first")
+OF_BLUEPRINTS = SpaceRuns(RUBRIC_SPACE.name, "`dtef rubric add` makes a blueprint known")
+OF_SCENARIOS = SpaceRuns(LEAGUE_SPACE.name, "`dtef games run` makes a scenario known")
+OF_PARTS = SpaceRuns(QA_SPACE.name, "`dtef qa add` makes a part known")
 FAMILY_RUNS = {
     "survey": OF_ROUNDS,
     "rubric": OF_BLUEPRINTS,
     "qa": OF_PARTS,
     "games": OF_SCENARIOS,
-    **{
-        one.name: SpaceRuns(one.space.name, f"`dtef {one.name} add` makes a {one.part} known", together=True)
-        for one in PLUGIN_FAMILIES
-    },
+    **{one.name: SpaceRuns(one.space.name, f"`dtef {one.name} add` makes a {one.part} known") for one in PLUGIN_FAMILIES},
 }
 """By family."""
 
@@ -121,7 +116,7 @@ def materialize(
     on_step: Callable[[str], None] | None = None,
     space: SpaceRuns = OF_ROUNDS,
 ) -> Launched:
-    """Materialize assets for the partitions `keys` of a space.
+    """Materialize assets for the partitions `keys` of a space, in one run.
 
     `config`: configuration by asset name. Assets without partitions take no keys. `on_step`: takes the name of each asset when its turn comes.
     Raises Interrupted after a Ctrl-C.
@@ -130,23 +125,19 @@ def materialize(
     known = list(instance.get_dynamic_partitions(space.name))
     if unknown := [key for key in keys if key not in set(known)]:
         raise DtefError(f"not registered with Dagster: {', '.join(unknown)}; {space.registered_by}")
-    results = []
-    parts: list[dict[str, str]] = [{}]
-    if keys:
-        parts = [chosen_tags(known, keys)] if space.together else [range_tags(part) for part in ranges(known, keys)]
-    for part in parts:
-        results.append(_run(instance, names, {**part, **(tags or {})}, config, on_step))
-        if _was_interrupted(results[-1]):
-            raise Interrupted("interrupted; every response that arrived is kept, and the same command continues")
-    failures = _failures(results, keys, instance.root_directory)
-    made = [one for result in results for one in _materialized(instance, result.run_id)]
-    superseded = sum(_values(made, "superseded", int))
-    skipped = tuple(file for result in results for file in _skipped_files(instance, result.run_id))
-    last = dg.AssetKey(names[-1])
-    done = tuple(dict.fromkeys(one.partition for one in made if one.asset_key == last and one.partition))
-    taken_away = tuple(str(one.partition) for one in made if TAKEN_AWAY in one.metadata)
-    runs = tuple(result.run_id for result in results)
-    return Launched(runs, tuple(failures), superseded, skipped, done, taken_away)
+    chosen = chosen_tags(known, keys) if keys else {}
+    result = _run(instance, names, {**chosen, **(tags or {})}, config, on_step)
+    if _was_interrupted(result):
+        raise Interrupted("interrupted; every response that arrived is kept, and the same command continues")
+    made, last = _materialized(instance, result.run_id), dg.AssetKey(names[-1])
+    return Launched(
+        (result.run_id,),
+        tuple(_failures(result, keys, instance.root_directory)),
+        sum(_values(made, "superseded", int)),
+        tuple(_skipped_files(instance, result.run_id)),
+        tuple(dict.fromkeys(one.partition for one in made if one.asset_key == last and one.partition)),
+        tuple(str(one.partition) for one in made if TAKEN_AWAY in one.metadata),
+    )
 
 
 def _run(
@@ -219,21 +210,15 @@ def _values(made: Sequence[dg.AssetMaterialization], name: str, kind: type[Value
     return [value for value in values if isinstance(value, kind)]
 
 
-def _failures(results: Sequence[dg.ExecuteInProcessResult], keys: Sequence[str], home: str) -> list[str]:
-    """What failed, a line for each stage: over all runs of the command, in the order of the stages."""
-    of_partitions: dict[str, dict[str, str]] = {}
-    messages: dict[str, list[str]] = {}
-    for result in results:
-        failed = [event for event in result.all_events if event.is_step_failure]
-        for event in failed:
-            stage, data = str(event.step_key), event.step_failure_data
-            told = messages.setdefault(stage, [])
-            if (reasons := reasons_of_partitions(data)) is not None:
-                of_partitions.setdefault(stage, {}).update(reasons)
-            else:
-                told.append(words_of_a_stage(data, result.dagster_run, home))
-        if not result.success and not failed:
-            messages.setdefault(f"run {result.run_id}", []).append("did not succeed; see it in the UI")
-    for stage, reasons_of in of_partitions.items():
-        messages[stage].append(failed_text(reasons_of, len(keys)))
-    return [with_remedy(f"{stage}: {said}") for stage, told in messages.items() for said in dict.fromkeys(told)]
+def _failures(result: dg.ExecuteInProcessResult, keys: Sequence[str], home: str) -> list[str]:
+    """What failed, a line for each stage in their order."""
+    failed = [event for event in result.all_events if event.is_step_failure]
+    if not result.success and not failed:
+        return [f"run {result.run_id}: did not succeed; see it in the UI"]
+    lines = []
+    for event in failed:
+        data = event.step_failure_data
+        reasons = reasons_of_partitions(data)
+        text = words_of_a_stage(data, result.dagster_run, home) if reasons is None else failed_text(reasons, len(keys))
+        lines.append(with_remedy(f"{event.step_key}: {text}"))
+    return lines

@@ -46,7 +46,7 @@ RULES: dict[str, Callable[[Path], list[str]]] = {
 BROKEN = {
     "1": {"dtef_pipeline/drift/rule.py": "from resources.warehouse import Warehouse"},
     "1 outermost": {"resources/json_posts.py": "def send():\n    import assets.launch"},
-    "1 edges": {"assets/launch.py": "from dtef_pipeline.cli.survey.run import ingest"},
+    "1 edges": {"assets/launch.py": "from dtef_pipeline.cli.survey.survey_run import SURVEY_RUN"},
     "1 by name": {"dtef_pipeline/drift/rule.py": "import importlib\nimportlib.import_module('assets.launch')"},
     "1 by __import__": {"resources/json_posts.py": "launch = __import__(name='assets.launch')"},
     "2": {"dtef_pipeline/boards/cells.py": "from dtef_pipeline.site.build import site_files"},

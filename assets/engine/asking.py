@@ -10,17 +10,11 @@ from assets.stage.provider_pools import provider_pools
 from assets.stage.resources import Store
 from assets.stage.shared_gateway import command_of
 from dtef_pipeline.asking.calls import TAKEN_OVER, Ask
-from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.asking.request_list import RequestList
-from dtef_pipeline.family.run_settings import RunSettings
+from dtef_pipeline.family.run_settings import RunSettings, budgets_of
 from dtef_pipeline.family.stage import Limits
-
-
-def budgets_of(settings: RunSettings, specs: Sequence[ModelSpec]) -> tuple[dict[str, Budget], dict[str, Budget]]:
-    """By model name, what the models files say and over it what the run says; and by role."""
-    roles: dict[str, Budget] = {role: Budget(**budget.model_dump()) for role, budget in settings.role_budgets.items()}
-    return {spec.name: spec.budget for spec in specs} | settings.budgets, roles
 
 
 @contextmanager

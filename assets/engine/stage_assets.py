@@ -1,5 +1,6 @@
 """The assets of a family's stages, made from their records: each run takes its partitions through a stage, and a bad one fails alone."""
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -67,13 +68,16 @@ def _asset(family: Family, one: Stage, place: Mapping[str, Any], model: type[Run
 
     configured = takes_settings(model, one.name, one.settings)(compute)
     after = [dg.AssetKey(name) for name in one.after]
-    made: dg.AssetsDefinition = dg.asset(
-        name=one.name,
-        deps=after,
-        description=cleandoc(one.description),
-        freshness_policy=nightly_freshness() if one.nightly else None,
-        **described,
-    )(configured)
+    with warnings.catch_warnings():
+        # Single-run backfills are beta, as Dagster would say of every stage.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        made: dg.AssetsDefinition = dg.asset(
+            name=one.name,
+            deps=after,
+            description=cleandoc(one.description),
+            freshness_policy=nightly_freshness() if one.nightly else None,
+            **described,
+        )(configured)
     return made
 
 

@@ -9,13 +9,12 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.engine.asking import budgets_of
 from assets.stage.asked import models_of
 from assets.stage.provider_pools import provider_pools
 from assets.stage.resources import Store
 from assets.stage.shared_gateway import command_of
 from dtef_pipeline.asking.models import Models, ModelSpec
-from dtef_pipeline.family.run_settings import RunSettings
+from dtef_pipeline.family.run_settings import RunSettings, budgets_of
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.keys import Space
 from resources.gateway import Gateway

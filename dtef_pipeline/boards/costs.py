@@ -228,17 +228,3 @@ def usage_by_model(rows: pa.Table, family: FamilyCalls) -> pa.Table:
     with duckdb.connect() as connection:
         connection.register(family.tables[0].table, asked)
         return pa.Table.from_pandas(costs_with_reasons(connection, family, MODEL), preserve_index=False)
-
-
-def answer_lengths(
-    connection: duckdb.DuckDBPyConnection, family: FamilyCalls, only: Sequence[str]
-) -> dict[tuple[str, str], float]:
-    """Mean tokens of the responses to requests so far, by model variant and purpose. `only`: these values of the space's first level."""
-    rows = connection.execute(
-        f"""
-        SELECT model_variant, purpose, avg(completion_tokens) FROM ({requests_sql(family)})
-        WHERE answered AND completion_tokens > 0 AND list_contains($only, first_level) GROUP BY ALL
-        """,
-        {"only": list(only)},
-    ).fetchall()
-    return {(variant, purpose): mean for variant, purpose, mean in rows}

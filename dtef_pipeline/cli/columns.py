@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dtef_pipeline.asking.estimate import ESTIMATED
+from dtef_pipeline.asking.planned_calls import PLANNED
 from dtef_pipeline.cli.costs import cost_columns
 from dtef_pipeline.report.terminal import for_people, heading
 from dtef_pipeline.survey.boards.meanings import DRIFT_HEADINGS, EXPERIMENT, meanings
@@ -12,7 +12,7 @@ from dtef_pipeline.survey.boards.published import GROUPED, PUBLISHED
 
 Section = tuple[str, Mapping[str, str]]
 """A heading and columns, by the name that they have in the table, with their meanings."""
-_OF_TABLE = {"costs": cost_columns(), "drift": DRIFT_HEADINGS, "run": ESTIMATED}
+_OF_TABLE = {"costs": cost_columns(), "drift": DRIFT_HEADINGS, "run": PLANNED}
 
 
 def explained(table: str) -> list[Section]:

@@ -334,9 +334,9 @@ def anchors(family: str, show: bool, output: str, **given: Any) -> None:
 @reports_errors
 def ui(port: int, host: str) -> None:
     """Start Dagster on the results of these commands: its web page, and the daemon that runs schedules and sensors."""
-    from dtef_pipeline.cli.survey import run
+    from dtef_pipeline.cli.serving import serve_ui
 
-    sys.exit(run.ui(host, port))
+    sys.exit(serve_ui.ui(host, port))
 
 
 @main.command(short_help="Start the HTTP API and its pages.")

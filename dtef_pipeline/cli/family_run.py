@@ -29,7 +29,7 @@ from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.family.run_settings import run_config
+from dtef_pipeline.family.run_settings import budgets_of, run_config
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
@@ -75,6 +75,8 @@ class AfterRun(NamedTuple):
     warnings: Iterable[str] = ()
     is_failed: bool = False
     """Whether the run came to nothing, though no stage failed."""
+    exit_code: int = 0
+    """Where no stage failed: what the command ends with."""
 
 
 def choose_all(given: GivenRun) -> Chosen:
@@ -84,6 +86,16 @@ def choose_all(given: GivenRun) -> Chosen:
         raise ConfigError(f"nothing in {given.warehouse.root} yet: `dtef {given.family.name} add` adds something")
     specs = given.models.resolve(given.options.models) if given.options.models else ()
     return Chosen(keys, {spec.name for spec in specs}, specs)
+
+
+def stage_config(options: Any, stages: Sequence[Stage]) -> Mapping[str, Mapping[str, Any]]:
+    """Run configuration of the stages, of the settings that each takes."""
+    return run_config(options, {one.name: one.settings for one in stages})
+
+
+def roll_up_all(given: GivenRun, running: StagesRun) -> None:
+    """Update all roll-ups of the family."""
+    running.roll_up(given.warehouse)
 
 
 @dataclass(frozen=True)
@@ -107,7 +119,10 @@ class FamilyRun:
     """Raises for what a run cannot do, before it asks."""
     register: Callable[[Any, Sequence[str]], None] = lambda instance, keys: None
     """Makes partitions known to Dagster's instance; without it, something else did."""
-    roll_up: Callable[[StagesRun, Warehouse], None] = StagesRun.roll_up
+    config: Callable[[Any, Sequence[Stage]], Mapping[str, Mapping[str, Any]]] = stage_config
+    introduce: Callable[[GivenRun, Chosen], Iterable[str]] = lambda given, chosen: ()
+    """Lines on what was chosen: before a run asks, and above the table of an estimate."""
+    roll_up: Callable[[GivenRun, StagesRun], None] = roll_up_all
     after: Callable[[GivenRun, Sequence[str], StagesRun], AfterRun] = lambda given, keys, running: AfterRun()
     makes_warehouse: bool = False
     """Whether a run can be the first to write tables."""
@@ -147,7 +162,7 @@ def run(record: FamilyRun, options: Any, beside: RunFlags) -> int:
     after = record.after(given, chosen.keys, running)
     for line in (*failed_calls(record, given, chosen.keys), *after.warnings):
         say(line, err=True)
-    return end_run(given.warehouse, running.outcome) or int(after.is_failed)
+    return end_run(given.warehouse, running.outcome) or after.exit_code or int(after.is_failed)
 
 
 def failed_calls(record: FamilyRun, given: GivenRun, keys: Sequence[str]) -> Iterator[str]:
@@ -169,21 +184,26 @@ def start(record: FamilyRun, given: GivenRun, chosen: Chosen) -> tuple[GivenRun,
     options, beside = given.options, given.beside
     require_safe(options.snapshot)
     require_imported(chosen.specs, options.snapshot, given.environment)
-    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, chosen.names, given.models)
+    options = with_budgets(options, beside, chosen.names, given.models)
     given = replace(given, options=options)
     record.refuse(given, chosen)
-    refuse_unaskable(chosen.specs, options.snapshot, given.environment, options.max_cost_usd)
+    budgets, _ = budgets_of(options, chosen.specs)
+    refuse_unaskable(chosen.specs, options.snapshot, given.environment, options.budget, budgets)
+    for line in record.introduce(given, chosen):
+        say(line, err=True)
     with start_stages(record.family, chosen.keys, options.snapshot) as running:
         record.register(running.instance, chosen.keys)
         stages = record.stages()
-        config = run_config(options, {one.name: one.settings for one in stages})
+        config = record.config(options, stages)
         for names, keys in _together(record.steps(given, chosen.keys, stages), stages):
             running.materialize(names, keys, config)
             if running.outcome.failures and names[-1] != stages[-1].name:
                 running.done = ()
                 break
-        if not beside.no_roll_ups:
-            record.roll_up(running, given.warehouse)
+        if beside.no_roll_ups:
+            given.warehouse.refresh_database()
+        else:
+            record.roll_up(given, running)
     return given, running
 
 
@@ -201,9 +221,10 @@ def estimate(record: FamilyRun, options: Any, beside: RunFlags, output: str) -> 
     chosen = record.choose(given)
     found = planned(record, given, chosen.keys)
     names = {*chosen.names, *(row.model.name for row in found.counts.rows.values())}
-    options = with_budgets(options, beside.max_cost_usd, beside.max_calls, names, given.models)
+    options = with_budgets(options, beside, names, given.models)
     stage, noun = record.sized_by
-    head = f"{counted(len(chosen.keys), record.noun)}, {counted(found.sizes[stage], noun)}, snapshot {options.snapshot}"
+    size = f"{counted(len(chosen.keys), record.noun)}, {counted(found.sizes[stage], noun)}, snapshot {options.snapshot}"
+    head = "\n".join([*record.introduce(given, chosen), size] if output == "table" else [])
     print_estimate(head, found, options, output, record.assumes(found), record.meanings, record.daily(given))
     if given.warehouse.skipped:
         raise SystemExit(1)

@@ -250,8 +250,10 @@ def snapshot_or_base(told: str) -> Option:
     return click.option("--snapshot", default="base", show_default=True, help=told)
 
 
-NEW_LABEL = "Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh"
-of_asked_snapshot = snapshot_or_base(f"{NEW_LABEL}.")
+of_asked_snapshot = snapshot_or_base(
+    "Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh, and one that begins with a "
+    "date counts as that date."
+)
 
 
 def budgets_with_roles(*roles: str) -> Option:
@@ -281,38 +283,3 @@ def boards_by(family: str) -> Option:
     """`--no-roll-ups` of a run of the family."""
     told = f"Do not update boards now; `dtef {family} board --refresh` or the next run does."
     return click.option("--no-roll-ups", is_flag=True, help=told)
-
-
-dated_snapshot = snapshot_or_base(f"{NEW_LABEL}, and one that begins with a date counts as that date.")
-survey_budgets = options(
-    click.option(
-        "--limit",
-        "limits",
-        multiple=True,
-        metavar="MODEL=N",
-        help="Ask this model at most N prompts in each condition; may be repeated.",
-    ),
-    click.option(
-        "--max-cost-usd",
-        multiple=True,
-        metavar="[MODEL=]USD",
-        help="US dollars that the run, or this model in it, may cost at most; may be repeated.",
-    ),
-    click.option(
-        "--max-calls",
-        multiple=True,
-        metavar="[MODEL=]N",
-        help="Calls that the run, or this model in it, may make at most; may be repeated.",
-    ),
-    click.option(
-        "--max-tokens",
-        multiple=True,
-        metavar="[MODEL=]N",
-        help="Tokens that the run, or this model in it, may use at most; may be repeated.",
-    ),
-    click.option(
-        "--experiment",
-        metavar="NAME|FILE",
-        help="Experiment to run: it sets conditions, models, numbers of context questions, questions and draws.",
-    ),
-)

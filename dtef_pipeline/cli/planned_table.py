@@ -15,7 +15,6 @@ import sqlalchemy as sa
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.planned_calls import PLANNED, PLANNED_ROLES, PlannedCalls
 from dtef_pipeline.asking.request import EMBEDDER
-from dtef_pipeline.cli.survey.selection import BUDGETS
 from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import GatewayError
 from dtef_pipeline.family.run_settings import RunSettings
@@ -59,6 +58,7 @@ def sent_lines(asked: Sequence[ModelSpec]) -> Iterator[str]:
         yield f"a run would refuse this: {error}"
 
 
+BUDGETS = ("max_cost_usd", "max_calls", "max_tokens")
 _UNKNOWN_NAMED = 5
 DOLLARS = ["cost_usd", "cost_usd_most"]
 CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_most"]
@@ -106,7 +106,7 @@ def print_estimate(
         click.echo(render(frame, output))
         return
     click.echo(f"{head}\n")
-    budgets = (*_lines_of_budgets(settings, rows, frame), *_lines_of_days(daily or {}, frame))
+    budgets = (*_lines_of_budgets(settings, rows), *_lines_of_days(daily or {}, rows))
     print_planned(frame, [*lines, *_lines_of_assumed(found), *budgets, *lines_of_sent(rows)], meanings)
 
 
@@ -123,22 +123,23 @@ def _lines_of_assumed(found: DryRun) -> Iterator[str]:
         )
 
 
-def _lines_of_budgets(settings: RunSettings, rows: Sequence[PlannedCalls], frame: pd.DataFrame) -> Iterator[str]:
+def _lines_of_budgets(settings: RunSettings, rows: Sequence[PlannedCalls]) -> Iterator[str]:
     """How the budgets of the run, of its roles and of its models compare with the estimate."""
-    yield from budget_lines("", settings.budget, planned_usage(frame))
+    yield from budget_lines("", settings.budget, planned_usage(rows))
     for role, given in settings.role_budgets.items():
-        yield from budget_lines(f"{role}: ", Budget(**given.model_dump()), planned_usage(frame[frame["role"] == role]))
-    names = [row.model.name for row in rows]
+        yield from budget_lines(
+            f"{role}: ", Budget(**given.model_dump()), planned_usage(row for row in rows if row.role == role)
+        )
     for name, of_file in {row.model.name: row.model.budget for row in rows}.items():
         budget = settings.budgets.get(name, of_file)
-        yield from budget_lines(f"{name}: ", budget, planned_usage(frame[[one == name for one in names]]))
+        yield from budget_lines(f"{name}: ", budget, planned_usage(row for row in rows if row.model.name == name))
 
 
-def _lines_of_days(daily: Mapping[str, float | None], frame: pd.DataFrame) -> Iterator[str]:
+def _lines_of_days(daily: Mapping[str, float | None], rows: Sequence[PlannedCalls]) -> Iterator[str]:
     """How the budgets of a day compare with the estimate."""
     for role, dollars in daily.items():
-        own = frame[frame["role"] == role]
-        if dollars is not None and len(own):
+        own = [row for row in rows if row.role == role]
+        if dollars is not None and own:
             for line in budget_lines("", Budget(max_cost_usd=dollars), planned_usage(own)):
                 yield line.replace("max_cost_usd", f"daily_budget of {role}s", 1)
 
@@ -216,13 +217,14 @@ def _texts(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(response_tokens_most=most, **told)
 
 
-def planned_usage(frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
+def planned_usage(rows: Iterable[PlannedCalls]) -> dict[str, tuple[float, float]]:
     """By bound of a budget, what is usual and what is the most; NaN: unknown."""
-    dollars = frame[DOLLARS].astype(float)
-    prompt = frame["prompt_tokens"].sum()
-    most = pd.to_numeric(frame["response_tokens_most"]).sum(skipna=False)
+    counted_rows = list(rows)
+    dollars = planned_frame(counted_rows)[DOLLARS].astype(float)
+    tokens = sum(row.prompt_tokens + row.response_tokens for row in counted_rows)
+    most = sum(row.prompt_tokens_most + row.response_tokens_most for row in counted_rows)
     return {
         "max_cost_usd": (dollars["cost_usd"].sum(skipna=False), dollars["cost_usd_most"].sum(skipna=False)),
-        "max_calls": (frame["calls"].sum(), frame["calls_most"].sum()),
-        "max_tokens": (prompt + frame["response_tokens"].sum(), 2 * prompt + most),
+        "max_calls": (sum(row.calls for row in counted_rows), sum(row.calls_most for row in counted_rows)),
+        "max_tokens": (tokens, most if math.isfinite(most) else math.nan),
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 from dtef_pipeline.asking.models import Models, known_selector
 from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import FamilySettings, settings_of
 from dtef_pipeline.text.nearest import nearest
@@ -42,15 +43,17 @@ def _amount(name: str, text: str, value: str) -> float:
     return amount if name == "max_cost_usd" else int(amount)
 
 
-def with_budgets(
-    settings: FamilySettings, costs: Sequence[str], calls: Sequence[str], asked: Collection[str], models: Models
-) -> FamilySettings:
-    """The settings with budgets as a command gives them, [ROLE=|MODEL=]AMOUNT each: of the run, of roles, and of models by name.
+def with_budgets(settings: FamilySettings, given: RunFlags, asked: Collection[str], models: Models) -> FamilySettings:
+    """The settings with budgets as a command gives them: of the run, of roles, and of models by name.
 
-    `asked`: as of `owned_budgets`. Raises ConfigError as it does, and for what is no amount.
+    Bounds of a model's file that are not given stay. `asked`: as of `owned_budgets`. Raises ConfigError as it does, and for what is no amount.
     """
-    owned = (owned_budgets(given, asked, models) for given in (costs, calls))
-    return settings_of(type(settings), settings.model_dump(exclude_unset=True) | budgets_given(*owned))
+    owned = (owned_budgets(one, asked, models) for one in (given.max_cost_usd, given.max_calls, given.max_tokens))
+    found = budgets_given(*owned)
+    for name, bounds in found["budgets"].items():
+        (spec,) = models.resolve([name])
+        found["budgets"][name] = {**spec.budget.model_dump(exclude_none=True), **bounds}
+    return settings_of(type(settings), settings.model_dump(exclude_unset=True) | found)
 
 
 def owned_budgets(given: Sequence[str], asked: Collection[str], models: Models) -> tuple[str, ...]:

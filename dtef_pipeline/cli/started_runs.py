@@ -20,7 +20,6 @@ from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped
 from dtef_pipeline.cli.options import USUAL_FAMILY
-from dtef_pipeline.cli.survey.selection import Selection
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document, why_no_folder
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -58,17 +57,6 @@ def check_home_path(settings: Settings) -> None:
     """Raises ConfigError for a home of Dagster that depends on the folder one stands in."""
     if problem := settings.home_problem:
         raise ConfigError(problem)
-
-
-def check_asking(settings: Settings, chosen: Selection) -> None:
-    """The response store, and the keys and prices of models that have never been asked in the snapshot.
-
-    Raises StoreError, GatewayError, and ConfigError for an imported model without responses, before minutes are spent on prompts.
-    """
-    budgets = {model.name: model.budget for model in chosen.models} | chosen.settings.budgets
-    with ResponseStore(settings.responses_url) as store:
-        refuse_absent_imported(chosen.models, chosen.settings.snapshot, store)
-        refuse_early(chosen.models, chosen.settings.snapshot, Accounts(chosen.settings.budget, budgets), store, os.environ)
 
 
 @contextmanager
@@ -248,10 +236,19 @@ def materialized_assets(instance: Any, names: Sequence[str]) -> list[str]:
     return [name for name in names if instance.get_latest_materialization_event(dg.AssetKey(name)) is not None]
 
 
-def refuse_unaskable(specs: Sequence[ModelSpec], snapshot: str, settings: Settings, max_cost_usd: float | None = None) -> None:
-    """Raises GatewayError for a model that has no key, or no price under a budget in dollars, and is yet to be asked in the snapshot."""
+def refuse_unaskable(
+    specs: Sequence[ModelSpec],
+    snapshot: str,
+    settings: Settings,
+    budget: Budget | None = None,
+    budgets: Mapping[str, Budget] | None = None,
+) -> None:
+    """Raises GatewayError for a model that has no key, or no price under a budget in dollars, and is yet to be asked in the snapshot.
+
+    `budget`: of the run; `budgets`: by model name.
+    """
     with ResponseStore(settings.responses_url) as store:
-        refuse_early(specs, snapshot, Accounts(Budget(max_cost_usd=max_cost_usd), {}), store, os.environ)
+        refuse_early(specs, snapshot, Accounts(budget or Budget(), budgets or {}), store, os.environ)
 
 
 def say_used(used: Mapping[str, Any]) -> None:

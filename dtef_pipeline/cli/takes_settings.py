@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 
 class RunFlags(NamedTuple):
@@ -14,6 +15,7 @@ class RunFlags(NamedTuple):
 
     max_cost_usd: tuple[str, ...] = ()
     max_calls: tuple[str, ...] = ()
+    max_tokens: tuple[str, ...] = ()
     """Budgets, [ROLE=|MODEL=]AMOUNT each."""
     first: str = "ask"
     """The stage that the run begins with."""
@@ -53,9 +55,12 @@ class TakesSettings(click.Command):
 
 
 def split_given(given: dict[str, Any]) -> tuple[dict[str, Any], RunFlags]:
-    """What a command is given: the settings that have a value, and what stands beside them."""
+    """What a command is given: the settings that are not left as usual, and what stands beside them."""
     beside = {name: given.pop(name) for name in RunFlags._fields if name in given}
+    source = click.get_current_context().get_parameter_source
     settings = {
-        name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value not in ((), None)
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+        if value not in ((), None) and source(name) is not ParameterSource.DEFAULT
     }
     return settings, RunFlags(**beside)

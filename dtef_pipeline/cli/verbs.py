@@ -73,6 +73,10 @@ class ExplainsColumns(click.Command):
                 formatter.write_dl(list(columns.items()))
 
 
+class RunCommand(ExplainsColumns, TakesSettings):
+    """Takes the settings of a family, and explains the columns of its estimate."""
+
+
 class Verb(NamedTuple):
     """What a family says of one of the verbs, and the options that it alone has there."""
 
@@ -134,8 +138,8 @@ def run_command(
 
     asks = (of_asked_snapshot, budgets_with_roles(*roles), *([starts_from(*starts)] if starts else []), boards_by(family))
     with_options = options(*asks, of_estimate, *verb.options)(reports_errors(run))
-    made = click.command("run", TakesSettings, settings=settings, callbacks=callbacks, short_help=verb.short, help=verb.help)
-    command: click.Command = made(with_options)
+    given = {"table": "run", "settings": settings, "callbacks": callbacks}
+    command: click.Command = click.command("run", RunCommand, short_help=verb.short, help=verb.help, **given)(with_options)
     return command
 
 

@@ -25,7 +25,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, create_model
 
 from dtef_pipeline.asking.draws import Draws
-from dtef_pipeline.asking.models import Budget
+from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.documents import Part, in_one_line, read_document
@@ -173,6 +173,12 @@ def command_settings(model: type[FamilySettings], given: Mapping[str, Any], pane
     said = panel.model_dump(exclude_unset=True) if panel else {}
     only_panel = set(settings_at(model, Door.PANEL)) - set(settings_at(model, Door.COMMAND)) - set(ASKING_SETTINGS)
     return settings_of(model, {name: said[name] for name in said if name in only_panel} | dict(given))
+
+
+def budgets_of(settings: RunSettings, specs: Iterable[ModelSpec]) -> tuple[dict[str, Budget], dict[str, Budget]]:
+    """By model name, what the models files say and over it what the run says; and by role."""
+    roles: dict[str, Budget] = {role: Budget(**budget.model_dump()) for role, budget in settings.role_budgets.items()}
+    return {spec.name: spec.budget for spec in specs} | settings.budgets, roles
 
 
 def run_config(settings: RunSettings, stages: Mapping[str, Iterable[str]]) -> dict[str, dict[str, Any]]:

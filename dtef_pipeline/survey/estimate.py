@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +23,7 @@ def usual_reply_tokens(prompts: pa.Table) -> dict[tuple[str, str], float]:
     by_prompt = frame.groupby(_PROMPT_KEY)
     # Where the context level makes no difference, a question of a batch has one row per level; so questions are counted within one level.
     counts = by_prompt["options"].agg(["sum", "size"]).div(by_prompt["context_level"].nunique(), axis=0)
-    found: dict[tuple[str, str], float] = {}
+    found: dict[Any, float] = {}
     for condition, recipe in frame.groupby("condition")["recipe"].first().items():
         own = counts.loc[[condition]]
         found |= _expected(BlueprintOptions.of_recipe(recipe, ["0"]), own["sum"], own["size"]).to_dict()

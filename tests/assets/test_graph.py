@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from assets.definitions import defs
-from dtef_pipeline.cli.survey.run import PLACES_IN_THE_UI
+from dtef_pipeline.cli.serving.serve_ui import PLACES_IN_THE_UI
 from tests.conftest import ROOT
 
 TEAM = ["team:data-engineering"]

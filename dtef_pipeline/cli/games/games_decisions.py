@@ -197,7 +197,7 @@ DECISIONS_RUN = FamilyRun(
     partial(settings_of, DecisionSettings),
     lambda given: _chosen(decision_plans(given.options, given.environment, given.models)),
     register=register,
-    roll_up=lambda running, warehouse: running.roll_up_costs(),
+    roll_up=lambda given, running: running.roll_up_costs(),
     makes_warehouse=True,
     sized_by=("decision_answers", "decision"),
 )

@@ -24,7 +24,7 @@ from dtef_pipeline.cli.survey.boards import (
     reasons_without_score,
     render_view,
 )
-from dtef_pipeline.cli.survey.selection import Selection, find_experiment, with_contexts
+from dtef_pipeline.cli.survey.selection import find_experiment, with_contexts
 from dtef_pipeline.cli.terminal import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.terminal import column_lines, intervals, render, shown_columns
@@ -45,6 +45,7 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
+    from dtef_pipeline.cli.family_run import GivenRun
     from resources.gateway import Gateway
 
 
@@ -122,15 +123,15 @@ _COMPARED = [
 _HOW_AFTER_RUN = "`dtef board --wide` shows them"
 
 
-def after_run(warehouse: Warehouse, chosen: Selection) -> bool:
+def after_run(given: GivenRun) -> bool:
     """Counts by status, what the run's models cost so far, the snapshot's board for each context level; of an experiment, its comparison.
 
     True: every language model of the run has answered something.
     """
+    warehouse, asked, metric = given.warehouse, given.options, given.options.metric
     if not warehouse.values("scores", "round"):
         return True
-    asked, metric = chosen.settings, chosen.settings.metric
-    rounds, variants = asked.rounds, [model.variant for model in chosen.models]
+    rounds, variants = asked.rounds, [model.variant for model in given.models.resolve(asked.models)]
 
     def told(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], list[pd.DataFrame], pd.DataFrame, list[str]]:
         rows = connection.execute(
@@ -170,10 +171,11 @@ def after_run(warehouse: Warehouse, chosen: Selection) -> bool:
     lines.append(lines_of_design_effects(warehouse, boards[0], rounds))
     for line in filter(None, [*lines, lines_of_view("overall", *boards) + "\n"]):
         say(line)
-    if chosen.experiment:
+    if experiment := asked.experiment:
         options = SurveyBoardOptions(metric=metric, rounds=tuple(rounds), snapshot=asked.snapshot)
-        say(_headline(chosen.experiment, MARGIN))
-        _echo_comparison(chosen.experiment, _comparison(warehouse, chosen.asked, options, MARGIN, asked.segments))
+        say(_headline(experiment, MARGIN))
+        ways = asked_models(experiment, given.models, experiment.models)
+        _echo_comparison(experiment, _comparison(warehouse, ways, options, MARGIN, asked.segments))
     for warning in warnings:
         say(f"warning: {warning}", err=True)
     silent = used.groupby("model")[["answered", "failed"]].sum()

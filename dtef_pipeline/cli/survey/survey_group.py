@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from dtef_pipeline.cli.options import (
-    dated_snapshot,
-    exit_after,
-    of_estimate,
-    of_metric,
-    of_rounds,
-    of_served,
-    of_targets,
-    starts_from,
-    survey_budgets,
-)
-from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
-from dtef_pipeline.cli.verbs import ExplainsColumns, FamilyWords, Verb, family_group
+from dtef_pipeline.cli.options import of_metric, of_rounds, of_served, of_targets
+from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
 from dtef_pipeline.survey.boards.published import PUBLISHED
 
 _A_SURVEY = (
@@ -67,27 +53,30 @@ def _one_by_one(context: click.Context, parameter: click.Parameter, levels: tupl
     return tuple(level for given in levels for level in given.replace(",", " ").split())
 
 
-class _SurveyRun(ExplainsColumns, TakesSettings):
-    """Explains the columns of its estimate."""
-
-
-@click.command(
-    cls=_SurveyRun,
-    table="run",
-    settings="dtef_pipeline.survey.settings.SurveySettings",
-    callbacks={"rounds": _in_capitals, "context_levels": _one_by_one},
-    short_help="Ask models about a round and score their predictions.",
+_LIMIT = click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="MODEL=N",
+    help="Ask this model at most N prompts in each condition; may be repeated.",
 )
-@dated_snapshot
-@survey_budgets
-@starts_from("ingest", "ask")
-@click.option(
-    "--no-roll-ups", is_flag=True, help="Do not update the roll-ups now; `dtef board --refresh` or the next run does."
+_MAX_TOKENS = click.option(
+    "--max-tokens",
+    multiple=True,
+    metavar="[MODEL=]N",
+    help="Tokens that the run, or this model in it, may use at most; may be repeated.",
 )
-@of_estimate
-@reports_errors
-def run(is_estimate: bool, output: str, **given: Any) -> None:
-    """Ask models about a round, score their predictions and look for drift; then update the roll-ups.
+_EXPERIMENT = click.option(
+    "--experiment",
+    metavar="NAME|FILE",
+    help="Experiment to run: it sets conditions, models, numbers of context questions, questions and draws.",
+)
+run = run_command(
+    "survey",
+    "dtef_pipeline.survey.settings.SurveySettings",
+    Verb(
+        "Ask models about a round and score their predictions.",
+        """Ask models about a round, score their predictions and look for drift; then update the roll-ups.
 
     Roll-ups are the tables over all rounds, such as the leaderboard, and the report. Responses that are stored already are used again, and
     only the missing ones are asked for; --snapshot with a new label asks for all anew. When a budget is reached, finished work is kept. Give
@@ -100,20 +89,13 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     \b
     Exit code: 0 done; 1 a partition failed, or a file was left out; 2 the options or the set-up need mending; 4 a model never answered;
     130 interrupted (the responses so far are kept).
-    """
-    from dtef_pipeline.cli.survey import estimate, run
-    from dtef_pipeline.cli.survey.selection import SurveyFlags
-
-    flags = SurveyFlags(**{name: given.pop(name) for name in SurveyFlags._fields})
-    settings, _ = split_given(given)
-    usual = [name for name in settings if click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT]
-    chosen = {name: value for name, value in settings.items() if name not in usual}
-    if is_estimate:
-        estimate.estimate(chosen, flags, output)
-    else:
-        exit_after(lambda: run.run(chosen, flags), output)
-
-
+    """,
+        (_LIMIT, _MAX_TOKENS, _EXPERIMENT),
+    ),
+    ["candidate"],
+    ["ingest", "ask"],
+    {"rounds": _in_capitals, "context_levels": _one_by_one},
+)
 SURVEY = FamilyWords(
     name="survey",
     short="Predict what groups of people answered in surveys.",

@@ -48,7 +48,7 @@ def scored(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
                 what = ["--model", "mine", "--context", "0", "--context", "2", "--questions", "3", "--snapshot", night]
                 printed = run_stages("--round", "S1", *CHOSEN, *what)
                 assert server.answered == 2 * 2 * 3
-            assert "2 partitions, 1 Dagster run" in printed
+            assert "2 partitions, snapshot " in printed
             assert f"snapshot {night}, S1, these models:" in printed
             for level in ("0", "2"):
                 over = f"all models on S1: {', '.join(SEGMENTS)}; 3 of 16 questions; context {level}; of snapshot {night}:"

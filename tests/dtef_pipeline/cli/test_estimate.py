@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dtef_pipeline.asking.tokens import estimate_tokens
 from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, dtef, ok, query, refused, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.strict_json import strict
@@ -51,11 +52,12 @@ class TestAgreesWithTheRun:
         run_stages(*ROUND, "--model", "fake", *options)
         assert sum(row["calls"] for row in before) == server.answered
         asked = query(
-            "SELECT condition, model_variant, count(DISTINCT request_key) AS n FROM predictions "
+            "SELECT model, condition, count(DISTINCT request_key) AS n FROM predictions "
             "WHERE model NOT LIKE 'baseline/%' GROUP BY ALL ORDER BY ALL"
         )
-        found = sorted((row["condition"], row["model_variant"], row["requests"]) for row in before)
-        assert found == [(row["condition"], row["model_variant"], row["n"]) for row in asked]
+        is_one = len({row["condition"] for row in asked}) == 1
+        expected = {row["model"] if is_one else f"{row['model']}, {row['condition']}": row["n"] for row in asked}
+        assert {row["model"]: row["requests"] for row in before} == expected
         after = estimated("--model", "fake", *options)
         assert [(row["requests"], row["replayed"], row["calls"], row["cost_usd"]) for row in after] == [
             (row["requests"], row["requests"], 0, 0.0) for row in before
@@ -76,15 +78,16 @@ class TestAgreesWithTheRun:
         run_stages(*ROUND, *what)
         (measured,) = query("SELECT avg(completion_tokens) AS mean FROM predictions WHERE model = 'fake'")
         (row,) = estimated(*what, "--snapshot", "later")
-        assert row["answer_tokens"] == pytest.approx(4 * measured["mean"], abs=0.51)
+        assert row["response_tokens"] == pytest.approx(4 * measured["mean"], abs=0.51)
 
 
 class TestSays:
     def test_tokens_and_dollars_by_the_prices_of_the_models_file(self, server: FakeLLM) -> None:
         (row,) = estimated("--model", "fake", "--questions", "3")
-        assert row["answer_tokens"] < row["answer_tokens_most"] == row["calls"] * 256
-        assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["answer_tokens"] * 2.0) / 1e6)
-        assert row["cost_usd_most"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["answer_tokens_most"] * 2.0) / 1e6)
+        assert row["calls"] == row["calls_most"]
+        assert row["response_tokens"] < row["response_tokens_most"] == row["calls"] * 256
+        assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["response_tokens"] * 2.0) / 1e6)
+        assert row["cost_usd_most"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["response_tokens_most"] * 2.0) / 1e6)
         assert server.calls == []
 
     @pytest.mark.thorough
@@ -92,30 +95,30 @@ class TestSays:
         what = ["--model", "fake", "--context", "2"]
         (row,) = estimated(*what)
         run_stages(*ROUND, *what)
-        (made,) = query("SELECT sum(tokens)::BIGINT AS n FROM (SELECT DISTINCT segment, system, user, tokens FROM blueprints)")
-        assert row["prompt_tokens"] == made["n"]
+        made = query("SELECT DISTINCT segment, system, user FROM blueprints")
+        assert row["prompt_tokens"] == sum(estimate_tokens(one["system"]) + estimate_tokens(one["user"]) for one in made)
 
     def test_what_a_condition_needs_for_its_answer_is_allowed_for(self, server: FakeLLM) -> None:
         (short,) = estimated("--model", "fake", "--questions", "3")
         (long,) = estimated("--model", "fake", "--questions", "3", "--condition", "distribution+cot")
-        assert long["answer_tokens"] > short["answer_tokens"]
-        assert long["answer_tokens_most"] == long["calls"] * 1024
+        assert long["response_tokens"] > short["response_tokens"]
+        assert long["response_tokens_most"] == long["calls"] * 1024
 
     def test_an_unknown_price_is_unknown_and_not_zero_and_the_total_says_so(
         self, ingested: Path, server: FakeLLM, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         models = ["--model", "fake", "--model", "fake@seed=1", "--questions", "2"]
         table = ok("run", "--estimate", *ROUND, *models)
-        assert table.count("$") == 2 * 3
+        assert table.count("$") == 2 * 4
         serve_as(server, ingested, monkeypatch)
         table = ok("run", "--estimate", *ROUND, *models)
         assert "$" not in table
-        assert table.count("unknown") == 2 * 3
+        assert table.count("unknown") == 2 * 4
         assert {row["cost_usd"] for row in estimated(*models)} == {None}
 
     def test_answers_without_a_limit_have_no_most(self, server: FakeLLM) -> None:
         (row,) = estimated("--model", "fake@max_tokens=null", "--questions", "2")
-        assert (row["answer_tokens_most"], row["cost_usd_most"]) == (None, None)
+        assert (row["response_tokens_most"], row["cost_usd_most"]) == (None, None)
         assert row["cost_usd"] > 0
         assert "no limit" in ok("run", "--estimate", *ROUND, "--model", "fake@max_tokens=null")
 
@@ -133,7 +136,7 @@ class TestSays:
             "--questions",
             "2",
         )
-        assert "shift/attribute-label" in table
+        assert "fake, shift/attribute-label" in table
         total = next(line for line in table.splitlines() if line.startswith(" total"))
         assert total.split()[1:4] == ["8", "0", "8"]
 

@@ -52,7 +52,7 @@ def own(ingested: Path) -> str:
 
 def test_a_file_is_a_whole_comparison_in_one_run_and_is_shown_again_from_the_scores(server: FakeLLM, own: str) -> None:
     printed = ok("run", *CHOSEN, "--experiment", own)
-    assert "2 partitions, 1 Dagster run" in printed
+    assert "2 partitions, snapshot base" in printed
     assert "experiment warmer: Warm answers that were told to reason are no better." in printed
     assert server.answered == 2 * 2 * 2 * 2
     asked = query("SELECT DISTINCT condition, model, context_level FROM scores WHERE model LIKE 'fake%' ORDER BY ALL")

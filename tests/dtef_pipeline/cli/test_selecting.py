@@ -6,8 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from dagster import DagsterInstance
 
+from assets.stage.partitions import SNAPSHOT_TAG
 from dtef_pipeline.asking.models import Budget, load_models
+from dtef_pipeline.cli.role_budgets import with_budgets
+from dtef_pipeline.cli.takes_settings import RunFlags
+from dtef_pipeline.survey.settings import SurveySettings, survey_run_config
 from tests.dtef_pipeline.cli.commands import SEGMENTS, distribution, dtef, ok, query, refused, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM, Fault, always
 
@@ -22,7 +27,7 @@ class TestConditions:
             serve_as(server, ingested, monkeypatch)
             printed = run_stages(*ROUND, "--model", "fake", "--condition", "distribution", "--condition", "shift+reversed")
             assert server.answered == 6
-        assert "1 partition, 1 Dagster run" in printed
+        assert "1 partition, snapshot base" in printed
         assert "  fake, distribution/attribute-label: 3 responses, " in printed
         assert "  fake, shift/attribute-label+reversed: 3 responses, " in printed
         for table in (printed, ok("board"), ok("board", "--by", "segment")):
@@ -30,15 +35,15 @@ class TestConditions:
             assert "shift/attribute-label+reversed" in table
 
     @pytest.mark.thorough
-    def test_a_new_condition_or_level_is_asked_of_segments_that_take_several_runs(
+    def test_a_new_condition_or_level_is_asked_of_segments_that_are_no_neighbours(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        # The prompts of all runs were counted before those of later runs were made in the new way, and only the last run went through.
+        # Each was a Dagster run. The prompts of all were counted before those of later runs were made, and only the last run went through.
         apart = ["--round", "S1", "--segment", SEGMENTS[0], "--segment", "gender:male", "--questions", "2", "--model", "fake"]
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
             run_stages(*apart)
-            assert "2 partitions, 4 Dagster runs" in run_stages(*apart, "--context", "2", "--condition", "shift")
+            run_stages(*apart, "--context", "2", "--condition", "shift")
         (asked,) = query(
             "SELECT count(*) AS rows FROM scores WHERE model = 'fake' AND condition LIKE 'shift%' AND status = 'ok'"
         )
@@ -91,7 +96,6 @@ class TestBudgets:
     def test_a_run_that_reaches_one_keeps_what_is_done_says_so_and_goes_on_with_a_larger_one(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        # Each segment is a Dagster run: the budget is that of all of them.
         what = ["--round", "S1", "--segment", SEGMENTS[0], "--segment", "gender:male", "--model", "fake", "--questions", "4"]
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
@@ -120,21 +124,18 @@ class TestBudgets:
         assert message in refused("run", *ROUND, *options)
 
     def test_bounds_of_one_model_come_together_with_those_of_its_file(self) -> None:
-        from dtef_pipeline.cli.survey.selection import SurveyFlags, selection
-        from dtef_pipeline.survey.settings import survey_run_config
-
         models = load_models("models: {a: {model: x/a, budget: {max_calls: 9, max_tokens: 50}}}")
-        flags = SurveyFlags(max_cost_usd=("2.5", "a=1"), max_calls=("a=3",), max_tokens=("1_000",))
-        chosen = selection({"rounds": ["S1"], "models": ["a"]}, flags, models)
-        assert chosen.settings.budget == Budget(max_cost_usd=2.5, max_tokens=1000)
-        assert chosen.settings.budgets == {"a": Budget(max_cost_usd=1, max_calls=3, max_tokens=50)}
-        config = survey_run_config(chosen.settings)["predictions"]
+        given = RunFlags(max_cost_usd=("2.5", "a=1"), max_calls=("a=3",), max_tokens=("1_000",))
+        settings = with_budgets(SurveySettings(rounds=["S1"], models=["a"]), given, ["a"], models)
+        assert settings.budget == Budget(max_cost_usd=2.5, max_tokens=1000)
+        assert settings.budgets == {"a": Budget(max_cost_usd=1, max_calls=3, max_tokens=50)}
+        config = survey_run_config(settings)["predictions"]
         assert (config["max_cost_usd"], config["max_tokens"]) == (2.5, 1000)
         assert json.loads(json.dumps(config["budgets"])) == {"a": {"max_cost_usd": 1.0, "max_calls": 3, "max_tokens": 50}}
 
 
-class TestSeveralDagsterRuns:
-    """Segments that are no neighbours take a Dagster run each; what was typed is still one command."""
+class TestSegmentsThatLieApart:
+    """Segments that are no neighbours took a Dagster run each; they are one run."""
 
     APART = ("--segment", "ageGroup:18-25", "--segment", "country:kenya")
 
@@ -145,8 +146,9 @@ class TestSeveralDagsterRuns:
             result = dtef("run", "--round", "S1", *self.APART, *what)
         printed = result.stdout
         assert result.exit_code == 0, result.output
-        assert "these lie apart: 2 Dagster runs for the prompts, then 2 for the rest" in result.stderr
-        assert "2 partitions, 4 Dagster runs" in printed
+        assert "2 partitions, snapshot base" in printed
+        with DagsterInstance.from_config(str(ingested / "dagster")) as instance:
+            assert len([run for run in instance.get_runs() if SNAPSHOT_TAG in run.tags]) == 1
         assert server.answered == 6
         assert "asked now: fake: 6 responses" in printed
 

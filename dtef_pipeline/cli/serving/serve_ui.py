@@ -1,0 +1,78 @@
+"""`dtef ui`: Dagster's web server and daemon, until they are stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from dtef_pipeline.cli.opened_warehouse import open_warehouse
+from dtef_pipeline.cli.started_runs import check_settings, prepare_home
+from resources.file_systems import without_secrets
+from resources.responses.store import ResponseStore
+from resources.settings import Settings, shipped
+
+PLACES_IN_THE_UI = {
+    "surveys, the six stages": "locations/dtef/asset-groups/survey",
+    "surveys, the roll-ups": "locations/dtef/asset-groups/boards",
+    "rubrics": "locations/dtef/asset-groups/rubric",
+    "questions with expected answers": "locations/dtef/asset-groups/qa",
+    "games": "locations/dtef/asset-groups/games",
+    "preference, from votes": "locations/dtef/asset-groups/preference",
+    "all runs": "runs",
+}
+
+
+def _report_written(settings: Settings) -> dict[str, str]:
+    """The address of the report in a warehouse on this computer; nothing where there is none."""
+    page = Path(settings.warehouse).absolute() / "report" / "index.html"
+    return {"the report": page.as_uri()} if page.is_file() else {}
+
+
+def ui(host: str, port: int) -> int:
+    settings = Settings.from_environment()
+    open_warehouse(new=True)
+    check_settings(settings)
+    ResponseStore(settings.responses_url).close()
+    home = prepare_home()
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "assets.dev_server",
+        "-w",
+        str(shipped("workspace.yaml")),
+        "-h",
+        host,
+        "-p",
+        str(port),
+    ]
+    address = f"http://{host}:{port}"
+    click.echo(f"Dagster on {address} (state: {without_secrets(settings.warehouse)}); stop with Ctrl-C")
+    # The page "Lineage" opens with its groups closed.
+    places = {what: f"{address}/{place}" for what, place in PLACES_IN_THE_UI.items()} | _report_written(settings)
+    for what, place in places.items():
+        click.echo(f"  {what + ':':<{max(map(len, places)) + 1}} {place}")
+    # Started elsewhere than here, so every place is given in full. In a session of its own: a Ctrl-C reaches all processes of a terminal at
+    # once, but Dagster's are to be stopped by the one that started them.
+    environment = {**os.environ, **settings.environment()}
+    stopped = False
+    process: subprocess.Popen[bytes] | None = None
+
+    def stop(*_: object) -> None:
+        nonlocal stopped
+        stopped = True
+        if process is not None:
+            # Dagster stops its own processes at an interrupt alone.
+            process.send_signal(signal.SIGINT)
+
+    # Before the start: a process that a shell put in the background is deaf to interrupts, and would make Dagster so.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+    process = subprocess.Popen(command, env=environment, cwd=home, start_new_session=True)  # noqa: S603 - our own interpreter and arguments
+    return 0 if process.wait() == 0 or stopped else 1

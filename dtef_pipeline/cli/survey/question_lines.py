@@ -1,0 +1,149 @@
+"""What the questions of a run can tell: how many there are, and how small a difference they can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.asking.models import COMPUTED_SQL
+from dtef_pipeline.boards.cells import has_table, policy_sql
+from dtef_pipeline.boards.reliability import detectable_difference
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
+from dtef_pipeline.survey.boards.linked import question_clusters
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.question_draw import what_it_tells
+from dtef_pipeline.survey.scoring.expected_error import (
+    Components,
+    expected_degrees,
+    expected_error,
+    of_difference,
+    variance_components,
+)
+from dtef_pipeline.survey.settings import SurveySettings
+from resources.warehouse import Warehouse
+
+_TABLES_OF_PAIRS = ("survey_responses", "reference_scores", "scores")
+_SERIES_OF_SCORES = ["way", "model_variant"]
+_LEAST_READ = 0.5
+"""Parse rate from which a model's scores say how those of another one will differ: unread responses all score alike."""
+
+
+class _Spread(NamedTuple):
+    """Variance components, and what they are from."""
+
+    score: Components
+    difference: Components
+    source: str
+
+
+def question_lines(warehouse: Warehouse, settings: SurveySettings) -> Iterator[str]:
+    """Lines for each round, and for all where there are several. None where surveys cannot be read: whoever asks them says so."""
+    there = [name for name in _TABLES_OF_PAIRS if warehouse.values(name, "round")]
+    if not there:
+        return
+
+    def read(connection: duckdb.DuckDBPyConnection) -> tuple[pd.DataFrame, _Spread | None]:
+        clusters = question_clusters(connection)
+        return _add_batteries(_pairs(connection, settings), clusters), _spread(connection, settings, clusters)
+
+    try:
+        pairs, spread = warehouse.query(read, only=there, first=())
+    except WarehouseError:
+        return
+    for round_id, own in pairs.groupby("round", sort=False):
+        yield from _lines(str(round_id), own, settings, spread)
+    if len(settings.rounds) > 1:
+        yield from _lines(f"{' and '.join(settings.rounds)} together", pairs, settings, spread)
+
+
+def _lines(name: str, pairs: pd.DataFrame, settings: SurveySettings, spread: _Spread | None) -> Iterator[str]:
+    drawn = pairs.assign(draw_order=np.where(pairs["is_sampled"], pairs["draw_order"], np.inf))
+    questions = drawn.groupby("question", sort=False, as_index=False).agg(
+        draw_order=("draw_order", "min"), is_target=("is_target", "any"), cluster=("cluster", "first")
+    )
+    yield f"{name}: {what_it_tells(questions, settings.sample.questions)}"
+    targets = drawn[drawn["is_target"]]
+    asked = targets[targets["draw_order"] < (settings.sample.questions or np.inf)]
+    of_all = f" of {len(targets):,}" if len(asked) < len(targets) else ""
+    told = f"{name}: {len(asked):,}{of_all} {'pair' if len(targets) == 1 else 'pairs'} of segment and question"
+    if spread and asked["cluster"].nunique() >= MIN_CLUSTERS:
+        score, difference = (expected_error(of, asked) for of in (spread.score, spread.difference))
+        found = detectable_difference(difference, expected_degrees(asked))
+        told += (
+            f"; expected standard error {score:.3f} of a score and {difference:.3f} of a difference of two models; a difference of "
+            f"{found:.3f} is found with 80 % power (by {spread.source})"
+        )
+    yield told
+
+
+def _pairs(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
+    """One row per pair of the chosen rounds and segments: `round`, `question_id`, `draw_order`, `is_target`, `is_sampled`."""
+    counts = SurveyBoardOptions(segments=tuple(settings.segments)).of_answers or "true"
+    return connection.execute(
+        f"""SELECT {", ".join(KEYS.shared_item)}, draw_order, NOT circular AS is_target, segment_order < $3 AS is_sampled
+            FROM survey_responses WHERE list_contains($1, round) AND (len($2) = 0 OR list_contains($2, segment)) AND {counts}
+            ORDER BY list_position($1, round), draw_order""",
+        [settings.rounds, settings.segments, settings.sample.segments or 2**31 - 1],
+    ).df()
+
+
+def _spread(connection: duckdb.DuckDBPyConnection, settings: SurveySettings, clusters: pd.DataFrame) -> _Spread | None:
+    """By what language models scored when asked so, where that is enough; else by baselines. None: there are too few batteries of either."""
+    baselines = _add_batteries(_baselines(connection, settings), clusters)
+    score, difference = _components(baselines.assign(score=baselines["typical"])), _components(baselines)
+    if score is None or difference is None:
+        return None
+    stored = _add_batteries(_model_scores(connection, settings), clusters)
+    own, between = _components(stored), _components(of_difference(stored))
+    by = "stored scores" if own else "the baselines' scores"
+    of_difference_by = "" if bool(own) == bool(between) else ", the difference by the baselines'"
+    return _Spread(own or score, between or difference, by + of_difference_by)
+
+
+def _baselines(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
+    """The leave-one-out marginal's score of each pair as `typical`, and its lead over the uniform baseline as `score`."""
+    metric = SurveyBoardOptions().metric
+    return connection.execute(
+        f"""SELECT {", ".join(KEYS.pair)}, '' AS way, '' AS model_variant,
+                   coalesce(r.others.{metric}, r.population.{metric}) AS typical, typical - uniform.{metric} AS score
+            FROM reference_scores r JOIN survey_responses USING ({", ".join(KEYS.pair)})
+            WHERE list_contains($1, round) AND NOT circular AND typical IS NOT NULL""",
+        [settings.rounds],
+    ).df()
+
+
+def _model_scores(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
+    """Mean scores of language models by pair, of the ways of asking that are chosen, where enough of a model's responses could be read."""
+    if not has_table(connection, "scores"):
+        return pd.DataFrame(columns=[*KEYS.pair, *_SERIES_OF_SCORES, "score"])
+    score = policy_sql(SurveyBoardOptions())
+    return connection.execute(
+        f"""SELECT {", ".join(KEYS.pair)}, condition || ' ' || context_level AS way, model_variant, avg({score}) AS score FROM scores
+            WHERE list_contains($1, round) AND list_contains($2, condition) AND list_contains($3, context_level)
+                AND NOT {COMPUTED_SQL} AND NOT {KEYS.left_out}
+            GROUP BY {", ".join(KEYS.pair)}, way, model_variant HAVING avg({score}) IS NOT NULL
+            QUALIFY avg(avg((status = 'ok')::DOUBLE)) OVER (PARTITION BY way, model_variant) >= {_LEAST_READ}""",
+        [settings.rounds, settings.conditions, settings.context_levels],
+    ).df()
+
+
+def _components(scores: pd.DataFrame) -> Components | None:
+    """Means over the models of their variance components; None where no model has scores in enough batteries, and several of a question."""
+    series = [
+        own
+        for _, own in scores.groupby(_SERIES_OF_SCORES)
+        if own["cluster"].nunique() >= MIN_CLUSTERS and own["question"].duplicated().any()
+    ]
+    return Components(*np.mean([variance_components(own) for own in series], axis=0)) if series else None
+
+
+def _add_batteries(rows: pd.DataFrame, clusters: pd.DataFrame) -> pd.DataFrame:
+    """With `cluster`, and `question`, one name for round and id."""
+    linked = rows.merge(clusters, on=list(KEYS.shared_item))
+    return linked.assign(question=linked["round"] + "/" + linked["question_id"])

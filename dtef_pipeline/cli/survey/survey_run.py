@@ -1,0 +1,135 @@
+"""`dtef run`, its estimate, and the roll-ups of surveys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from assets.stage.snapshots import require_snapshot
+from assets.survey.panel_file import checked_panel
+from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
+from dtef_pipeline.cli.started_runs import StagesRun, check_settings
+from dtef_pipeline.cli.survey.after_run import after_run, now_asked
+from dtef_pipeline.cli.survey.question_lines import question_lines
+from dtef_pipeline.cli.survey.selection import survey_settings
+from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.stage import Stage
+from dtef_pipeline.identity import partition_key, split_partition_key
+from dtef_pipeline.survey.identity import SPACE
+from dtef_pipeline.survey.settings import survey_run_config
+from dtef_pipeline.text.counted import and_more, counted
+from resources.failures import is_full
+from resources.gateway.progress import kept_terminal
+from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from assets.engine.dry_run import DryRun
+
+SOME_MODEL_SILENT = 4
+"""Exit code: a language model of the run has no response at all, because its calls failed."""
+_MODELS_NAMED = 5
+
+
+def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: Sequence[str]) -> list[str]:
+    """The partitions of the rounds, or of their segments that are named. Raises ConfigError for a round or a segment that is not there."""
+    by_round = {round_id: warehouse.values("survey_responses", "segment", round=round_id) for round_id in rounds}
+    for round_id, there in by_round.items():
+        if not there:
+            raise ConfigError(_not_ingested(warehouse, round_id))
+    known = sorted({segment for there in by_round.values() for segment in there})
+    if absent := [segment for segment in segments if segment not in known]:
+        raise ConfigError(f"no segment {', '.join(absent)} in {', '.join(by_round)}; segments: {', '.join(known)}")
+    wanted = segments or known
+    return [partition_key(round_id, one) for round_id, there in by_round.items() for one in there if one in wanted]
+
+
+def _not_ingested(warehouse: Warehouse, round_id: str) -> str:
+    ingested = ", ".join(warehouse.values("survey_responses", "round")) or "none"
+    is_without_room = warehouse.is_local and is_full(warehouse.root)
+    full = f"; the disk of {warehouse.root} is full: make room first" if is_without_room else ""
+    return f"round {round_id} is not ingested; ingested: {ingested}; `dtef add PATH` ingests it{full}"
+
+
+def _choose(given: GivenRun) -> Chosen:
+    options = given.options
+    keys = partition_keys(given.warehouse, options.rounds, options.segments)
+    require_snapshot(given.warehouse, "predictions", SPACE, keys, options.snapshot)
+    specs = given.models.resolve(options.models)
+    return Chosen(keys, {spec.name for spec in specs}, specs)
+
+
+def _steps(given: GivenRun, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
+    """Without conditions, later stages are made only of the partitions that have prompts: of others there is nothing to make."""
+    is_ingest = given.beside.first == "ingest"
+    asked = keys if given.options.conditions else _keys_with_prompts(given.warehouse, keys)
+    later = asked if is_ingest else keys
+    return [*([(stages[0], keys)] if is_ingest else []), *((stage, later) for stage in stages[1:])]
+
+
+def _keys_with_prompts(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
+    rounds = {split_partition_key(key)[0] for key in keys}
+    made = {(one, segment) for one in rounds for segment in warehouse.values("blueprints", "segment", round=one)}
+    return [key for key in keys if split_partition_key(key) in made]
+
+
+def _refuse(given: GivenRun, chosen: Chosen) -> None:
+    """Raises ConfigError for a fault in the files and addresses that stages and roll-ups read at their end."""
+    checked_panel(given.environment, check_settings(given.environment), given.warehouse)
+    names = ", ".join(model.name for model in chosen.specs) or "those of the response store"
+    say(f"{counted(len(chosen.keys), 'partition')}, snapshot {given.options.snapshot}, models: {names}", err=True)
+
+
+def _after(given: GivenRun, _: Sequence[str], running: StagesRun) -> AfterRun:
+    for line in now_asked(running.command.gateway):
+        say(line)
+    all_answered = True
+    if not given.options.from_store:
+        with kept_terminal():
+            all_answered = after_run(given)
+    if given.beside.no_roll_ups:
+        say(
+            "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef board --refresh`, or the next run"
+        )
+    return AfterRun(_superseded(running.outcome.superseded), exit_code=0 if all_answered else SOME_MODEL_SILENT)
+
+
+def _superseded(number: int) -> Iterator[str]:
+    if number:
+        yield (
+            f"warning: {counted(number, 'earlier prediction')} answered prompts that are made in another way now, so no longer "
+            "in the tables; the raw responses stay in the response store, and the earlier options bring them back"
+        )
+
+
+def _assumed(found: DryRun) -> Iterator[str]:
+    if not found.counts.rows:
+        yield "baselines ask no model: no calls, no cost"
+    if found.foreseen:
+        yield (
+            f"No reply of {and_more(list(found.foreseen), _MODELS_NAMED)} is known yet: its length follows from what is asked for, such as "
+            "the number of options, and leaves out what a model thinks unasked. Once there are some, their mean counts."
+        )
+
+
+def _stages() -> Sequence[Stage]:
+    from assets.survey.stages import SURVEY_STAGES
+
+    return SURVEY_STAGES
+
+
+SURVEY_RUN = FamilyRun(
+    "survey",
+    "partition",
+    _stages,
+    survey_settings,
+    _choose,
+    _steps,
+    _refuse,
+    config=lambda options, stages: survey_run_config(options),
+    introduce=lambda given, chosen: question_lines(given.warehouse, given.options),
+    roll_up=lambda given, running: running.roll_up(given.warehouse, given.options.metric),
+    after=_after,
+    sized_by=("predictions", "prediction"),
+    assumes=_assumed,
+)
