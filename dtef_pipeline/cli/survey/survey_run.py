@@ -76,8 +76,11 @@ def _keys_with_prompts(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
 def _refuse(given: GivenRun, chosen: Chosen) -> None:
     """Raises ConfigError for a fault in the files and addresses that stages and roll-ups read at their end."""
     checked_panel(given.environment, check_settings(given.environment), given.warehouse)
-    names = ", ".join(model.name for model in chosen.specs) or "those of the response store"
-    say(f"{counted(len(chosen.keys), 'partition')}, snapshot {given.options.snapshot}, models: {names}", err=True)
+
+
+def _introduce(given: GivenRun, chosen: Chosen) -> Iterator[str]:
+    yield f"models: {', '.join(model.name for model in chosen.specs) or 'those of the response store'}"
+    yield from question_lines(given.warehouse, given.options)
 
 
 def _after(given: GivenRun, _: Sequence[str], running: StagesRun) -> AfterRun:
@@ -127,7 +130,7 @@ SURVEY_RUN = FamilyRun(
     _steps,
     _refuse,
     config=lambda options, stages: survey_run_config(options),
-    introduce=lambda given, chosen: question_lines(given.warehouse, given.options),
+    introduce=_introduce,
     roll_up=lambda given, running: running.roll_up(given.warehouse, given.options.metric),
     after=_after,
     sized_by=("predictions", "prediction"),
