@@ -9,6 +9,7 @@ from assets.engine.settings_config import family_panel
 from assets.stage.night_request import night_request
 from assets.stage.resources import Store
 from dtef_pipeline.family.record import Family
+from resources.settings import Settings
 
 
 class NightPlan(NamedTuple):
@@ -40,11 +41,13 @@ def define_night(
     nothing: str,
     names_any: Callable[[Any], bool] = lambda panel: True,
     named: str = "",
+    read_panel: Callable[[Settings], Any] | None = None,
 ) -> dg.ScheduleDefinition:
     """The schedule `name` of `job`, off until it is switched on.
 
     `at`: hour and minute (UTC); `what`: what is asked, as it stands in the key of the run; `nothing`: why there may be no partition to ask;
-    `names_any`: whether a panel asks anything, and `named`, in words, what it must name for that.
+    `names_any`: whether a panel asks anything, and `named`, in words, what it must name for that. `read_panel`: reads the family's part of the
+    panel file, None where there is none, if that is not the section of its name.
     """
     hour, minute = at
 
@@ -56,7 +59,7 @@ def define_night(
         description=f"Every night at {hour}:{minute:02} UTC: {description} Off until switched on.",
     )
     def schedule(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
-        panel = family_panel(store.settings, family.name, family.settings)
+        panel = read_panel(store.settings) if read_panel else family_panel(store.settings, family.name, family.settings)
         if panel is None or not names_any(panel):
             return dg.SkipReason(f"no panel file with a section `{family.name}`{named} is named in DTEF_PANEL")
         night = context.scheduled_execution_time.date().isoformat()

@@ -1,50 +1,34 @@
-"""The nightly schedule: which partitions a night has, and how it is configured."""
-
-from collections.abc import Sequence
+"""The nightly schedule of surveys: the panel's rounds are asked again in a snapshot of the night."""
 
 import dagster as dg
 
+from assets.engine.family_nights import NightPlan, define_night
 from assets.stage.asked import models_of
-from assets.stage.night_request import night_request
 from assets.stage.resources import Store
-from assets.survey.automation import nightly_drift
-from assets.survey.panel_file import known_panel
+from assets.survey.panel_file import known_panel, with_blueprints
 from assets.survey.rounds import known_keys
-from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.settings import partitions_of_panel, survey_run_config, with_named_models
-from resources.warehouse import Warehouse
+from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.survey.settings import SurveySettings, partitions_of_panel, survey_run_config, with_named_models
 
 
-def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
-    """The partitions that have been asked something before: those that were only ingested have no prompts yet."""
-    rounds = {split_partition_key(key)[0] for key in keys}
-    made = {round_id: set(warehouse.values("blueprints", "segment", round=round_id)) for round_id in rounds}
-    return [key for key in keys if (parts := split_partition_key(key))[1] in made[parts[0]]]
-
-
-@dg.schedule(
-    name="nightly_drift",
-    job=nightly_drift,
-    cron_schedule="0 2 * * *",
-    default_status=dg.DefaultScheduleStatus.STOPPED,
-    description="Every night at 2:00 UTC: the panel of DTEF_PANEL is asked again in a snapshot named after the date. Off until switched on.",
-)
-def nightly_drift_schedule(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
-    """One run for the panel. A panel that names what is not there fails the tick; partitions without prompts are left out and named."""
-    panel = known_panel(store.settings)
-    night = context.scheduled_execution_time.date().isoformat()
-    asked = with_named_models(panel, models_of(store)).model_copy(update={"snapshot": night})
-    known = known_keys(context.instance)
-    if not known:
-        return dg.SkipReason("no round has been ingested yet")
-    wanted = partitions_of_panel(panel, known)
-    keys = with_blueprints(store.warehouse, wanted)
-    if not keys:
-        return dg.SkipReason(
-            "no partition of the panel has been run yet: `dtef run --round ROUND` makes the prompts that a night asks"
-        )
+def plan_surveys(context: dg.ScheduleEvaluationContext, store: Store, panel: SurveySettings) -> NightPlan:
+    """From the predictions on. Partitions without prompts are left out and named."""
+    asked, known = with_named_models(panel, models_of(store)), known_keys(context.instance)
+    wanted = partitions_of_panel(panel, known) if known else []
     config = {stage: given for stage, given in survey_run_config(asked).items() if stage != "blueprints"}
-    return night_request(context, "surveys", night, known, wanted, keys, {**config, "drift_checks": {}})
+    return NightPlan(known, wanted, with_blueprints(store.warehouse, wanted), {**config, "drift_checks": {}})
 
 
+nightly_drift_schedule = define_night(
+    FAMILY_BY_NAME["survey"],
+    plan_surveys,
+    name="nightly_drift",
+    job="nightly_drift",
+    at=(2, 0),
+    description="the panel of DTEF_PANEL is asked again in a snapshot named after the date.",
+    what="surveys",
+    nothing="no round has been ingested yet, or no partition of the panel has been run: `dtef run --round ROUND` makes the prompts that a night "
+    "asks",
+    read_panel=known_panel,
+)
 SURVEY_SCHEDULES = [nightly_drift_schedule]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from assets.stage.panel_drift import (
     scored_anywhere,
 )
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.identity import partition_key
+from dtef_pipeline.identity import partition_key, split_partition_key
 from dtef_pipeline.survey.panel import Scored, check_named, load_panel
 from dtef_pipeline.survey.settings import SurveySettings
 from resources.settings import Settings
@@ -45,6 +46,13 @@ def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | Non
         for segment in warehouse.values("survey_responses", "segment", round=round_id)
     ]
     return check_named(path, models, known, *_known_besides(path, models, warehouse))
+
+
+def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
+    """The partitions that have been asked something before: those that were only ingested have no prompts yet."""
+    rounds = {split_partition_key(key)[0] for key in keys}
+    made = {(one, segment) for one in rounds for segment in warehouse.values("blueprints", "segment", round=one)}
+    return [key for key in keys if split_partition_key(key) in made]
 
 
 def _known_besides(path: Path, models: Models, warehouse: Warehouse) -> tuple[Scored, Scored]:

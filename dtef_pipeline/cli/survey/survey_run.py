@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from assets.stage.snapshots import require_snapshot
-from assets.survey.panel_file import checked_panel
+from assets.survey.panel_file import checked_panel, with_blueprints
 from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
 from dtef_pipeline.cli.started_runs import StagesRun, check_settings
 from dtef_pipeline.cli.survey.after_run import after_run, now_asked
@@ -15,7 +15,7 @@ from dtef_pipeline.cli.survey.selection import survey_settings
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.stage import Stage
-from dtef_pipeline.identity import partition_key, split_partition_key
+from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.settings import survey_run_config
 from dtef_pipeline.text.counted import and_more, counted
@@ -62,15 +62,8 @@ def _choose(given: GivenRun) -> Chosen:
 def _steps(given: GivenRun, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
     """Without conditions, later stages are made only of the partitions that have prompts: of others there is nothing to make."""
     is_ingest = given.beside.first == "ingest"
-    asked = keys if given.options.conditions else _keys_with_prompts(given.warehouse, keys)
-    later = asked if is_ingest else keys
+    later = with_blueprints(given.warehouse, keys) if is_ingest and not given.options.conditions else keys
     return [*([(stages[0], keys)] if is_ingest else []), *((stage, later) for stage in stages[1:])]
-
-
-def _keys_with_prompts(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
-    rounds = {split_partition_key(key)[0] for key in keys}
-    made = {(one, segment) for one in rounds for segment in warehouse.values("blueprints", "segment", round=one)}
-    return [key for key in keys if split_partition_key(key) in made]
 
 
 def _refuse(given: GivenRun, chosen: Chosen) -> None:
