@@ -102,8 +102,9 @@ def _assumed(found: DryRun) -> Iterator[str]:
     if not found.counts.rows:
         yield "baselines ask no model: no calls, no cost"
     if found.foreseen:
+        names = and_more(list(found.foreseen), _MODELS_NAMED, "; ")
         yield (
-            f"No reply of {and_more(list(found.foreseen), _MODELS_NAMED)} is known yet: its length follows from what is asked for, such as "
+            f"No reply of {names} is known yet: its length follows from what is asked for, such as "
             "the number of options, and leaves out what a model thinks unasked. Once there are some, their mean counts."
         )
 
