@@ -127,12 +127,19 @@ def render_data(data: DataFile) -> str:
 
 def static_files() -> Iterator[tuple[str, str]]:
     """(path, text) of the files that all pages share: style, scripts, chart definitions and the chart library."""
-    import vl_convert
-
     from dtef_pipeline.site.charts import CHARTS  # loads Altair, which commands and servers without a chart need not wait for
 
     for name in files("dtef_pipeline.site").joinpath("static").iterdir():
         if name.name.endswith((".css", ".js")):
             yield f"static/{name.name}", f"{SCRIPT_MARK}\n{name.read_text(encoding='utf-8')}"
     yield "static/charts.js", f"{SCRIPT_MARK}dtef.charts={script_json({name: make() for name, make in CHARTS.items()})};\n"
-    yield "static/vega.js", SCRIPT_MARK + vl_convert.javascript_bundle(_WHOLE_LIBRARY)
+    yield "static/vega.js", SCRIPT_MARK + _chart_library()
+
+
+@cache
+def _chart_library() -> str:
+    """Made once in a process: it takes more than a second."""
+    import vl_convert
+
+    library: str = vl_convert.javascript_bundle(_WHOLE_LIBRARY)
+    return library
