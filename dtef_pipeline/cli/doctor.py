@@ -221,7 +221,7 @@ def check_daemon(settings: Settings) -> Diagnosis:
 
     check, now = "Dagster's daemon", datetime.now(UTC)
     try:
-        waiting = unended_if_there(settings.responses_url)
+        waiting = unended_if_there(settings.responses_url, _SERVER_S)
     except DtefError:  # the check of the response store says so
         waiting = 0
     waits = f"; evaluations that wait or run: {waiting:,}" if waiting else ""

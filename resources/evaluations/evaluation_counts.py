@@ -31,14 +31,17 @@ def count_unended(store: EvaluationStore, submitted_by: str | None = None) -> in
     return int(store.rows(statement)[0]["n"])
 
 
-def unended_if_there(location: str | Path) -> int:
-    """How many evaluations of a response store have not ended, which may not be there: nothing is made. Raises ConfigError and StoreError."""
+def unended_if_there(location: str | Path, patience_s: float) -> int:
+    """How many evaluations of a response store have not ended, which may not be there: nothing is made.
+
+    `patience_s`: how long to wait for a server that is away. Raises ConfigError and StoreError.
+    """
 
     def counted(connection: sa.Connection) -> int:
         is_there = sa.inspect(connection).has_table(tables.evaluation_ends.name)
         return int(connection.execute(_UNENDED).scalar_one()) if is_there else 0
 
-    return read_if_there(location, counted, 0)
+    return read_if_there(location, counted, 0, patience_s=patience_s)
 
 
 def last_event_at(store: EvaluationStore) -> datetime | None:

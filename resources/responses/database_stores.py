@@ -10,7 +10,7 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from resources.responses.database import ResponseDatabase, Returned, Work
-from resources.responses.engines import database_url
+from resources.responses.engines import PATIENCE_S, database_url
 
 
 def utc_now() -> datetime:
@@ -18,15 +18,17 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def read_if_there(location: str | Path, work: Work[Returned], otherwise: Returned) -> Returned:
+def read_if_there(
+    location: str | Path, work: Work[Returned], otherwise: Returned, *, patience_s: float = PATIENCE_S
+) -> Returned:
     """What the work returns of a database that may not be there: nothing is made of it. `otherwise`: of an SQLite file that is missing.
 
-    Raises ConfigError and StoreError as `ResponseDatabase`.
+    `patience_s`: as of `ResponseDatabase`. Raises ConfigError and StoreError as `ResponseDatabase`.
     """
     url = database_url(location)
     if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
         return otherwise
-    database = ResponseDatabase(location, prepare=False)
+    database = ResponseDatabase(location, prepare=False, patience_s=patience_s)
     try:
         return database.read(work)
     finally:

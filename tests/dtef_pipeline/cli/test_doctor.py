@@ -123,6 +123,7 @@ def test_a_response_store_that_is_not_reached_is_a_problem_and_its_password_is_n
     state: Path, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     monkeypatch.setenv("DTEF_RESPONSES", url)
+    monkeypatch.setattr("dtef_pipeline.cli.doctor._SERVER_S", 0.1)
     found = findings(1)["response store"]
     assert found["state"] == "problem"
     assert "hush" not in str(found)
