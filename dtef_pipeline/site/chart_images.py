@@ -14,7 +14,7 @@ def svg(chart: Chart) -> str:
     """The chart as an SVG image of 620 pixels and its labels."""
     import vl_convert
 
-    from dtef_pipeline.site.charts import CHARTS  # loads Altair, which assets without a chart need not wait for
+    from dtef_pipeline.site.charts import chart_definition  # loads Altair, which assets without a chart need not wait for
 
     shown = {
         "autosize": "pad",
@@ -24,7 +24,7 @@ def svg(chart: Chart) -> str:
         "title": {"text": chart.caption, "fontSize": 12},
     }
     data = {"rows": plain_value(chart.rows), "lines": plain_value(chart.lines)}
-    definition = CHARTS[chart.kind]()
+    definition = {**chart_definition(chart.kind)}
     if not chart.lines and "layer" in definition:
         # Vega gives the legend of no lines an infinite height.
         definition["layer"] = [one for one in definition["layer"] if one.get("data", {}).get("name") != "lines"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import altair as alt
@@ -130,3 +131,9 @@ CHARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "points": points,
 }
 """By name, what makes the definition of a chart."""
+
+
+@cache
+def chart_definition(name: str) -> Mapping[str, Any]:
+    """The definition of a chart of `CHARTS`, made once in a process, as Altair checks it for long; not to be changed."""
+    return CHARTS[name]()

@@ -127,12 +127,14 @@ def render_data(data: DataFile) -> str:
 
 def static_files() -> Iterator[tuple[str, str]]:
     """(path, text) of the files that all pages share: style, scripts, chart definitions and the chart library."""
-    from dtef_pipeline.site.charts import CHARTS  # loads Altair, which commands and servers without a chart need not wait for
+    # It loads Altair, which commands and servers without a chart need not wait for.
+    from dtef_pipeline.site.charts import CHARTS, chart_definition
 
     for name in files("dtef_pipeline.site").joinpath("static").iterdir():
         if name.name.endswith((".css", ".js")):
             yield f"static/{name.name}", f"{SCRIPT_MARK}\n{name.read_text(encoding='utf-8')}"
-    yield "static/charts.js", f"{SCRIPT_MARK}dtef.charts={script_json({name: make() for name, make in CHARTS.items()})};\n"
+    definitions = {name: chart_definition(name) for name in CHARTS}
+    yield "static/charts.js", f"{SCRIPT_MARK}dtef.charts={script_json(definitions)};\n"
     yield "static/vega.js", SCRIPT_MARK + _chart_library()
 
 
