@@ -78,14 +78,22 @@ def tree(path: Path) -> ast.Module:
 def imports(root: Path, *packages: str) -> Iterator[Import]:
     """Every import, wherever in the file it stands, also by `importlib.import_module("...")` and `__import__("...")`."""
     for name, path in sources(root, *packages):
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.Import):
-                yield from (Import(name, node.lineno, alias.name) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                prefix = "." * node.level + (node.module or "")
-                yield from (Import(name, node.lineno, f"{prefix}.{alias.name}") for alias in node.names)
-            elif isinstance(node, ast.Call) and (module := called_import(node)):
-                yield Import(name, node.lineno, module)
+        yield from (Import(name, line, module) for line, module in imported_by(path))
+
+
+@cache
+def imported_by(path: Path) -> tuple[tuple[int, str], ...]:
+    """(line, module) of every import of a file."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            prefix = "." * node.level + (node.module or "")
+            found += [(node.lineno, f"{prefix}.{alias.name}") for alias in node.names]
+        elif isinstance(node, ast.Call) and (module := called_import(node)):
+            found.append((node.lineno, module))
+    return tuple(found)
 
 
 def called_import(call: ast.Call) -> str | None:
@@ -165,6 +173,8 @@ def survey_words(root: Path, allowed: Mapping[str, str]) -> list[str]:
 def attributes_of_dagster(root: Path, *packages: str) -> Iterator[Import]:
     """Every private name that is reached through Dagster's module, as in `dg._core.storage`, as if it were imported."""
     for name, path in sources(root, *packages):
+        if not any(module.partition(".")[0] == "dagster" for _, module in imported_by(path)):
+            continue
         nodes = list(ast.walk(tree(path)))
         imported = [alias for node in nodes if isinstance(node, ast.Import) for alias in node.names]
         called = {alias.asname or "dagster" for alias in imported if alias.name.partition(".")[0] == "dagster"}
