@@ -19,6 +19,7 @@ from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.adapters import read_survey, read_surveys
 from resources.sources import Sources
 from resources.warehouse import Warehouse
+from tests.made_once import made_once
 
 ROUNDS, COUNTRIES, OPTIONS = ("T1", "T2"), ("Chile", "India", "Kenya"), ("Yes", "No", "Maybe")
 GREEN, RED = "MATERIALIZED", "FAILED"
@@ -97,7 +98,10 @@ class Pipeline:
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a pipeline whose six stages were run once, with two baselines; to be copied, not changed."""
-    folder = tmp_path_factory.mktemp("finished")
+    return made_once(tmp_path_factory, "finished", run_once)
+
+
+def run_once(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral(tempdir=str(folder / "dagster")) as instance:
         patch.setenv("DTEF_WAREHOUSE", str(folder / "warehouse"))
         patch.setenv("DTEF_RESPONSES", str(folder / "responses.sqlite"))
@@ -105,7 +109,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made = Pipeline(instance, Warehouse(folder / "warehouse"))
         made.register(write_survey(folder / "surveys.csv"))
         assert made.run().failures == ()
-    return folder
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ from tests.assets.staleness import stale_partitions
 from tests.fake_llm_server import FakeLLM, FaultPlan
 from tests.made.rubric_documents import ONE, ONE_PROMPTS
 from tests.made.rubric_replies import Players
+from tests.made_once import made_once
 
 MODELS = ("cand-a", "cand-b", "cand-c", "judge-x", "judge-y", "analyst-z", "embed")
 Document = Mapping[str, Any] | Sequence[Any]
@@ -168,7 +169,8 @@ def copy_finished(finished: Path, pipeline: RubricPipeline) -> None:
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small blueprint after all stages, judges easily read; made once, to be copied."""
-    return make_finished(tmp_path_factory.mktemp("finished"), {"one": [ONE, ONE_PROMPTS]}, unreadable=False)
+    blueprints = {"one": [ONE, ONE_PROMPTS]}
+    return made_once(tmp_path_factory, "finished_rubric", lambda folder: make_finished(folder, blueprints, unreadable=False))
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, INSIGHT_KI
 from resources.blueprint_files import RubricFile, content_hash
 from resources.warehouse import Warehouse
 from tests.fake_llm_server import Call, FakeLLM
+from tests.made_once import made_once
 
 FIRST = """
 title: Kind words
@@ -161,9 +162,12 @@ def reviews(tmp_path: Path) -> Iterator[Reviews]:
 @pytest.fixture(scope="session")
 def scored_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The state after all stages of both blueprints; to be copied, not changed."""
-    with begun(tmp_path_factory.mktemp("scored")) as made:
+    return made_once(tmp_path_factory, "scored_reviews", score_reviews)
+
+
+def score_reviews(folder: Path) -> None:
+    with begun(folder) as made:
         assert made.run().failures == ()
-        return made.folder
 
 
 @pytest.fixture

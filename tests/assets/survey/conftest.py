@@ -20,6 +20,7 @@ from tests.assets.conftest import Pipeline, write_survey
 from tests.assets.ticks import tick
 from tests.dtef_pipeline.cli.commands import use
 from tests.fake_llm_server import FakeLLM
+from tests.made_once import made_once
 
 FIRST = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 NIGHT = "2026-03-01"
@@ -77,7 +78,10 @@ class Nights:
 @pytest.fixture(scope="session")
 def registered(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """State of two rounds whose six stages were run once, with a Dagster instance on disk; to be copied, not changed."""
-    folder = tmp_path_factory.mktemp("registered")
+    return made_once(tmp_path_factory, "registered", lambda folder: register_finished(finished, folder))
+
+
+def register_finished(finished: Path, folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
         with dagster_instance() as instance:
@@ -86,7 +90,6 @@ def registered(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
         for table in (finished / "warehouse").iterdir():
             if table.name != "sources":
                 shutil.copytree(table, folder / "warehouse" / table.name)
-    return folder
 
 
 @pytest.fixture

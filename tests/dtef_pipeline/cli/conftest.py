@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, SEGMENTS, distribution, ok, run_stages, serve_as, use
 from tests.fake_llm_server import FakeLLM
+from tests.made_once import made_once
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,14 @@ class Base:
 
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
-    folder = tmp_path_factory.mktemp("ingested")
+    folder = made_once(tmp_path_factory, "ingested", add_sample)
+    return Base(folder / "state", (folder / "printed").read_text(encoding="utf-8"))
+
+
+def add_sample(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        use(folder, patch)
-        return Base(folder, ok("add", SAMPLE))
+        use(folder / "state", patch)
+        (folder / "printed").write_text(ok("add", SAMPLE), encoding="utf-8")
 
 
 @pytest.fixture
@@ -36,9 +40,13 @@ def ingested(base: Base, state: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def scored(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def scored(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two dated snapshots of one language model that answered differently; for tests that only read."""
-    folder = tmp_path_factory.mktemp("scored")
+    made = made_once(tmp_path_factory, "scored", lambda folder: score_two_nights(base, folder))
+    return Path(shutil.copytree(made, tmp_path_factory.mktemp("state") / "scored"))
+
+
+def score_two_nights(base: Base, folder: Path) -> None:
     shutil.copytree(base.folder, folder, dirs_exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
@@ -55,7 +63,6 @@ def scored(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
                 assert f"\n\n{over}" in printed
             assert printed.count("\ntier ") == 1, "columns are explained once, beneath the last board"
         ok("board", "--refresh")
-        yield folder
 
 
 @pytest.fixture
