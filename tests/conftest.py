@@ -21,6 +21,7 @@ from tests.memory_folder import memory_folder
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
 SANDBOX_TESTS = "tests/resources/sandbox/"
+FIRST = "tests/test_several_machines.py"
 
 # A machine that is busy with other things is no fault of a test: no deadlines.
 settings.register_profile("quick", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,6 +38,18 @@ if (folder := memory_folder()) is not None:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs deaf to Ctrl-C, and the processes that tests start and interrupt would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One process more than there are cores: tests that wait for servers, kills and time limits would leave theirs idle."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
+    """What starts a house of processes comes first, so that nobody waits for it at the end."""
+    yield
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
