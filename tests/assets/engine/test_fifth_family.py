@@ -78,7 +78,8 @@ with dg.DagsterInstance.get() as instance:
         client.headers["Authorization"] = f"Bearer {ROLE_TOKENS['operator']}"
         schemas = client.get("/api/openapi.json").json()["paths"]["/api/evaluations"]["post"]["requestBody"]
         told["form"] = schemas["content"]["application/json"]["schema"]["oneOf"][-1]
-        told["refused"] = client.post("/api/evaluations", json={"family": "spelling", "partitions": ["fr/*"], "draws": 0}).json()
+        faulty = {"family": "spelling", "partitions": ["fr/*"], "draws": 0, "words": 3}
+        told["refused"] = client.post("/api/evaluations", json=faulty).json()
         wanted = {"family": "spelling", "partitions": ["en/*"], "models": ["good"], "snapshot": "http", "exact": True}
         told["posted"] = client.post("/api/evaluations", json=wanted).json()
         with dg.build_sensor_context(
@@ -319,7 +320,7 @@ def test_what_is_wrong_is_told_and_what_is_removed_is_gone(story: Told) -> None:
 def test_it_is_asked_for_and_answered_over_http(story: Told) -> None:
     told = story.told
     assert {"partitions", "models", "draws", "exact", "snapshot"} <= set(told["form"]["properties"])
-    assert [one["path"] for one in told["refused"]["errors"]] == ["draws", "partitions"]
+    assert [one["path"] for one in told["refused"]["errors"]] == ["draws", "words", "partitions"]
     assert told["asked"] == ["spelling_pipeline", "spelling_responses", "spelling_scores"]
     (metric,) = told["results"]["metrics"]
     assert (metric["model"], metric["metric"], metric["n"]) == ("good", "correct", WORDS)
