@@ -11,7 +11,7 @@ from dtef_pipeline.cli.columns import explained
 from dtef_pipeline.cli.survey.after_run import _COMPARED
 from dtef_pipeline.survey.boards.meanings import EXPERIMENT, PLAIN, meanings, view_columns
 from dtef_pipeline.survey.boards.published import PUBLISHED
-from tests.dtef_pipeline.cli.commands import ok, refused
+from tests.dtef_pipeline.cli.commands import CHOSEN, ok, refused
 
 WITHOUT_ROWS = ("reliability",)
 """Views that the state of these tests has no rows for."""
@@ -42,7 +42,7 @@ def test_every_view_ends_with_a_line_on_each_of_its_columns_that_is_not_plain_en
 
 
 def test_costs_drift_and_estimate_end_so_too(reading: Path) -> None:
-    for command in (["costs"], ["drift"], ["run", "--estimate", "--round", "S1", "--model", "gpt-4.1-mini"]):
+    for command in (["costs"], ["drift"], ["run", "--estimate", "--round", "S1", *CHOSEN, "--model", "gpt-4.1-mini"]):
         printed = ok(*command)
         lines = printed.rstrip("\n").rpartition("\n\n")[2].splitlines()
         assert {line.split("  ")[0] for line in lines} <= {name for _, columns in explained(command[0]) for name in columns}
