@@ -6,8 +6,10 @@ import functools
 import gc
 import os
 import signal
+import sys
 from collections import defaultdict
 from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,15 @@ def migrations_read_once() -> Iterator[None]:
     """Dagster reads its migrations, some ninety Python files, at each opening of each database: a tenth of a second a home."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ScriptDirectory, "from_config", functools.cache(ScriptDirectory.from_config))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def runs_not_echoed() -> Iterator[None]:
+    """Dagster starts four processes for each run to show on the terminal what it writes to the run's log files."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "dagster" in sys.modules:  # which tests of the library do not wait for
+            patch.setattr("dagster._core.execution.compute_logs.tail_to_stream", lambda path, stream: nullcontext())
         yield
 
 
