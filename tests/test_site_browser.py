@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -147,6 +149,37 @@ def test_two_models_are_chosen_and_the_address_leads_to_them(browser: Browser, s
     until(lambda: "ada is better than bob" in " ".join(browser.texts("#compared li")))
     choose(browser, "a", "bob")
     until(lambda: browser.texts("#compared p") == ["Choose two different models."])
+
+
+OPENED = {
+    "survey": ".pairs .side-by-side h4",
+    "rubric": ".responses article h4",
+    "qa": "#item .card h5",
+    "games": "#episode article h3",
+}
+"""By family, the headings of the responses that an opened item shows."""
+
+
+@pytest.mark.parametrize("family", FAMILY_FILES)
+def test_an_item_opens_with_the_two_models_that_are_compared(browser: Browser, tmp_path: Path, family: str) -> None:
+    """It opened with the first models of its page."""
+    write_site(tmp_path, dict(static_files()) | FAMILY_FILES[family]())
+    browser.opens(tmp_path / "compare.html")
+    *_, second, first = browser.texts("#model-a option")
+    browser.visits(f"{(tmp_path / 'compare.html').as_uri()}#{urlencode({'a': first, 'b': second})}")
+    until(lambda: browser.texts("#compared tbody a"))
+    address = browser.does("document.querySelector('#compared tbody a').href")
+    assert not re.search(r"(prompt|responses|item|question|episode)=[0-9]+(&|$)", address), (
+        "ids, which stay when data are added"
+    )
+    browser.visits(address)
+    until(lambda: len(browser.texts(OPENED[family])) > 1)
+    headings = browser.texts(OPENED[family])[:2]
+    assert [name in heading for name, heading in zip((first, second), headings, strict=True)] == [True, True], headings
+    opened = browser.does("location.href")
+    browser.reloads()
+    until(lambda: len(browser.texts(OPENED[family])) > 1)
+    assert (browser.texts(OPENED[family])[:2], browser.does("location.href")) == (headings, opened)
 
 
 def test_tables_and_texts_stay_without_scripts(browser: Browser, site: Path) -> None:

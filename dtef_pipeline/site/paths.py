@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from urllib.parse import quote, urlencode
 
 from dtef_pipeline.identity import digest
 
@@ -24,6 +25,16 @@ def model_page(name: str) -> str:
     """The page of a model, by its name alone, so that every family can lead to it; names that differ only in case have two pages."""
     is_its_own = _is_plain(name) and name == name.lower()
     return f"models/{name if is_its_own else f'{_plain_part(name)}-{_hash(name)}'}.html"
+
+
+def address_id(*parts: object) -> str:
+    """What something is called in addresses: a hash of what it is, so that a link still finds it when more stands before it."""
+    return digest("address", *parts)[:_HASH_DIGITS]
+
+
+def state_address(page: str, **state: str) -> str:
+    """A page in a state that its script restores: `qa/suites/mmlu.html#item=anatomy%2F7`."""
+    return f"{page}#{urlencode(state, quote_via=quote, safe='')}"
 
 
 def file_names(ids: Iterable[str]) -> dict[str, str]:

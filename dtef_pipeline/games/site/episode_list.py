@@ -12,6 +12,7 @@ from dtef_pipeline.games.site.transcript import transcript
 from dtef_pipeline.games.site.words import outcome_words
 from dtef_pipeline.identity import digest
 from dtef_pipeline.site.content import Column, DataFile, Link, Section, Table, TemplateBlock, table_rows
+from dtef_pipeline.site.paths import state_address
 from dtef_pipeline.text.counted import counted
 
 MOST_EPISODES = 200
@@ -66,7 +67,7 @@ def listed_episodes(found: ScenarioResults) -> pd.DataFrame:
 
 def episode_link(found: ScenarioResults, episode_id: str, words: str) -> Link:
     """Opens the episode on the page of its scenario."""
-    return Link(words, f"{found.path}#episode={short_id(episode_id)}")
+    return Link(words, state_address(found.path, episode=short_id(episode_id)))
 
 
 def short_id(episode_id: str) -> str:

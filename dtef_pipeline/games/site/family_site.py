@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 import duckdb
 import pandas as pd
@@ -26,6 +25,7 @@ from dtef_pipeline.games.watched_play import GAMES_WATCHED
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.site.content import Column, DataFile, Page, Section, Table, table_rows
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
+from dtef_pipeline.site.paths import state_address
 from dtef_pipeline.text.counted import counted
 
 _SCENARIO_COLUMNS = (
@@ -198,7 +198,7 @@ def _game_reward(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
         "model": row["name"],
         "item": f"{found.name}/{row['item_id']}/{row['as_persona']}",
         "label": f"{found.title}, {game_words(found, row)}{as_persona}, reward in {found.unit}",
-        "page": f"{found.path}#game={quote(row['item_id'], safe='')}",
+        "page": state_address(found.path, game=row["item_id"], **({"as": row["as_persona"]} if row["as_persona"] else {})),
         "score": row["reward"],
     }
 

@@ -13,6 +13,7 @@ from dtef_pipeline.qa.site.human_names import metric_words, part_title, way_word
 from dtef_pipeline.qa.site.shown_runs import RUN_OF_A_PART
 from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, QaScores, Scores, SuiteScores
 from dtef_pipeline.site.content import DataFile
+from dtef_pipeline.site.paths import address_id
 
 KEPT_CHARACTERS = 40_000_000
 """Of texts of responses and judges on the site; of more, a sample of the items has them."""
@@ -92,7 +93,13 @@ def _index(scores: QaScores, suite: SuiteScores, ways: Sequence[str], firsts: Se
         "ways": [way_words(way) for way in ways],
         "parts": [[part, part_title(part)] for part in parts],
         "measures": [
-            {"metric": metric_words(one.metric), "key": one.metric, "way": ways.index(one.condition), "by": one.measured_by}
+            {
+                "id": address_id(*one),
+                "metric": metric_words(one.metric),
+                "key": one.metric,
+                "way": ways.index(one.condition),
+                "by": one.measured_by,
+            }
             for one in suite.scores
         ],
         "ids": list(suite.items["item_id"]),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ from dtef_pipeline.qa.site.human_names import part_title, suite_title
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, QaScores, SuiteScores
 from dtef_pipeline.site.content import Column, Fold, Link, Page, Section, Table, TemplateBlock, is_unknown
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.site.paths import board_page
+from dtef_pipeline.site.paths import board_page, state_address
 from dtef_pipeline.site.verdict_sentences import best_of_models
 from dtef_pipeline.text.counted import counted
 
@@ -32,7 +31,7 @@ _HARDEST_COLUMNS = (
 
 def item_page(suite: SuiteScores, item: str) -> str:
     """The address of an item in the explorer of its suite."""
-    return f"{suite.page}#item={quote(item, safe='')}"
+    return state_address(suite.page, item=item)
 
 
 def suite_page(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard], share: float) -> Page:
@@ -103,7 +102,7 @@ def _heat_row(suite: SuiteScores, names: Sequence[str], place: str, own: pd.Data
     known = dict(zip(own["model"], own["score"], strict=True))
     title = part_title(place) if by == "part" else place
     mean = own["score"].mean()
-    link = Link(title, f"{suite.page}#part={quote(place, safe='')}") if by == "part" else title
+    link = Link(title, state_address(suite.page, part=place)) if by == "part" else title
     cells = {f"m{at}": known.get(name) for at, name in enumerate(names)}
     return {
         "place": link,

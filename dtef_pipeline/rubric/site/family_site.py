@@ -23,6 +23,7 @@ from dtef_pipeline.rubric.watched_drift import WATCHED
 from dtef_pipeline.site.content import Column, DataFile, Estimate, Page, table_rows
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, BoardRow, FamilySite, FamilyView, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.paths import address_id, state_address
 from dtef_pipeline.text.counted import and_more, counted
 
 _MEASURE = "Mean hybrid score over blueprints, 0-1, higher is better"
@@ -137,7 +138,8 @@ def _item_scores(rows: RubricRows) -> pd.DataFrame:
 
 def _item(rows: RubricRows, blueprint: str, prompt: str) -> tuple[str, str, str]:
     words = rows.prompts.get((blueprint, prompt), (0, prompt))[1]
-    return f"{blueprint}/{prompt}", f"{rows.title(blueprint)}: {words}", rows.prompt_page(blueprint, prompt)
+    page = state_address(rows.page(blueprint), prompt=address_id(prompt))
+    return f"{blueprint}/{prompt}", f"{rows.title(blueprint)}: {words}", page
 
 
 def _variants(rows: RubricRows) -> dict[str, str]:

@@ -12,6 +12,7 @@ from dtef_pipeline.rubric.results.judged_points import JudgedPoints, criterion_w
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words, prompt_words
 from dtef_pipeline.site.content import DataFile, TemplateBlock, is_unknown
 from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
+from dtef_pipeline.site.paths import address_id
 from dtef_pipeline.text.beginning import beginning
 from dtef_pipeline.text.counted import counted
 
@@ -30,6 +31,7 @@ def prompt_part(rows: RubricRows, run: BlueprintRun, prompt: StoredRow, path: st
     at, responses = run.positions[name], run.responses.of(name)
     values = {
         "number": at,
+        "id": address_id(name),
         "name": name,
         "words": prompt_words(prompt["messages"]),
         "score": mean(run.by_model.get((name, model), {}).get("hybrid") for model in run.models),
@@ -163,6 +165,7 @@ def _response(run: BlueprintRun, row: StoredRow, cell: Mapping[str, Any]) -> dic
         [[message["role"], cut_text(message["text"])] for message in row["transcript"] or ()] if (row["turns"] or 1) > 1 else []
     )
     return {
+        "id": address_id(*response_key(row)),
         "label": run.label(row),
         "model": row["model"],
         "text": cut_text(row["text"]),

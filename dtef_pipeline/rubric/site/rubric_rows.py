@@ -14,7 +14,7 @@ from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.rubric.results.blueprint_run import model_scores, shown_runs, snapshots_in_order
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD
 from dtef_pipeline.site.content import Link
-from dtef_pipeline.site.paths import file_names, model_page
+from dtef_pipeline.site.paths import address_id, file_names, model_page
 from dtef_pipeline.text.beginning import beginning
 
 _ABOUT_COLUMNS = (
@@ -127,8 +127,8 @@ class RubricRows:
 
     def prompt_page(self, blueprint: str, prompt: str) -> str:
         """The place of a prompt on its blueprint's page."""
-        number = self.prompts.get((blueprint, prompt), (0, ""))[0]
-        return f"{self.page(blueprint)}#prompt-{number}" if number else self.page(blueprint)
+        is_there = (blueprint, prompt) in self.prompts
+        return f"{self.page(blueprint)}#prompt-{address_id(prompt)}" if is_there else self.page(blueprint)
 
 
 def prompt_words(messages: Sequence[Any] | None) -> str:

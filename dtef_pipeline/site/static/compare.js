@@ -41,8 +41,9 @@ document.addEventListener("DOMContentLoaded", () => {
     const both = one.at.flatMap((at, place) => scores.has(at) ? [[at, one.score[place], scores.get(at)]] : []);
     const wins = both.filter(([, x, y]) => x > y).length, losses = both.filter(([, x, y]) => x < y).length;
     const differ = both.filter(([, x, y]) => x !== y).sort((x, y) => Math.abs(y[1] - y[2]) - Math.abs(x[1] - x[2]));
+    const link = (page) => dtef.root + page + (page.includes("#") ? `&${new URLSearchParams({a, b})}` : "");
     const rows = differ.slice(0, MOST).map(([at, x, y]) => make("tr", {},
-      make("th", {scope: "row", class: "long"}, all.page[at] ? make("a", {href: dtef.root + all.page[at]}, make("bdi", {}, all.label[at])) : make("bdi", {}, all.label[at])),
+      make("th", {scope: "row", class: "long"}, all.page[at] ? make("a", {href: link(all.page[at])}, make("bdi", {}, all.label[at])) : make("bdi", {}, all.label[at])),
       cell(number(x), "score", x), cell(number(y), "score", y), cell(number(x - y, true), "score", x - y)));
     const box = make("div", {class: "table", id: `items-${family.name}`},
       make("p", {}, `Of ${both.length.toLocaleString("en")} items that both have a score on, ${a} is better on ${wins.toLocaleString("en")}, ${b} on ${losses.toLocaleString("en")}; on ${(both.length - wins - losses).toLocaleString("en")} they are equal.` + (differ.length > MOST ? ` The ${MOST} largest differences:` : "")),

@@ -9,12 +9,16 @@ document.addEventListener("DOMContentLoaded", () => {
   const every = document.getElementById("every-game"), idOf = (row) => row.querySelector("a").hash.split("=")[1];
 
   // --- the list
+  // a link from two models to a game shows the episodes of both
+  const sidesOf = () => dtef.compared().map((name) => dtef.recall("as") ? `${name} as ${dtef.recall("as")}` : name);
+  const playerOf = (row) => row.cells[1].textContent.trim();
   function choose() {
-    const game = dtef.recall("game");
+    const game = dtef.recall("game"), sides = game ? sidesOf() : [];
     for (const row of rows) {
       const text = (at) => row.cells[at].textContent.trim();
-      const fits = (!fields.player.value || text(1) === fields.player.value) && (!fields.outcome.value || text(2) === fields.outcome.value);
-      row.classList.toggle("out", !fits || Boolean(game && games[idOf(row)] !== game));
+      const fits = (!fields.player.value || playerOf(row) === fields.player.value) && (!fields.outcome.value || text(2) === fields.outcome.value);
+      const isOther = Boolean(game && games[idOf(row)] !== game) || Boolean(sides.length && !sides.includes(playerOf(row)));
+      row.classList.toggle("out", !fits || isOther);
     }
     every.hidden = !game;
     every.textContent = ids.some((id) => games[id] === game) ? "Show all games" : "No episode of this game is listed: show all";
@@ -47,9 +51,9 @@ document.addEventListener("DOMContentLoaded", () => {
     const parts = [plan && plan + "\n", action && make("mark", {}, action), after && "\n" + after].filter(Boolean);
     return make("div", {class: "said", dir: "auto", tabindex: "0"}, ...(parts.length ? parts : ["(no text)"]));
   }
-  function moveOf(episode, move, at) {
+  function moveOf(episode, move) {
     const isWrong = !["legal", "baseline"].includes(move.kind);
-    return make("li", {class: "move", id: `move-${at + 1}`},
+    return make("li", {class: "move"},
       make("h4", {}, `Turn ${move.turn} · ${episode.seats[move.seat]} · `, make("bdi", {}, episode.players[move.seat]), " ", make("span", {class: isWrong ? "alarm" : "soft"}, move.kind)),
       move.state && drawn(move.state), move.seen && folded("What the seat was told", said(move.seen)), move.text && written(move.text),
       move.whole && folded("The whole text, with its thinking", said(move.whole)),
@@ -67,18 +71,21 @@ document.addEventListener("DOMContentLoaded", () => {
     const row = rows.find((one) => idOf(one) === id), close = make("button", {type: "button", onclick: () => { dtef.remember("episode", ""); place.replaceChildren(); }}, "Close");
     return make("article", {class: "card"}, make("h3", {}, make("bdi", {}, [...row.cells].slice(0, 3).map((one) => one.textContent.trim()).join(" · "))), close,
       episode.unknown && make("p", {class: "soft"}, episode.unknown),
-      make("ol", {class: "moves"}, ...(episode.moves || []).map((move, at) => moveOf(episode, move, at)), endOf(episode)),
+      make("ol", {class: "moves"}, ...(episode.moves || []).map((move) => moveOf(episode, move)), endOf(episode)),
       make("p", {class: "soft"}, `Snapshot ${episode.snapshot}, draw ${episode.draw}. Episode ${episode.episode}, trace ${episode.trace}.`));
   }
   let turn = 0;
-  async function open(id) {
-    const mine = ++turn;
-    if (!(id in games)) return;
-    dtef.remember("episode", id);
+  async function load(id) {
+    if (!(id in games)) return make("p", {class: "soft"}, "This episode is not among those that are listed: the table episodes has it.");
     const file = files[Math.floor(ids.indexOf(id) / in_file)];
-    const found = await dtef.load(file).then((held) => shown(id, held[id]), (error) => make("p", {class: "alarm"}, String(error.message)));
+    return dtef.load(file).then((held) => shown(id, held[id]), (error) => make("p", {class: "alarm"}, String(error.message)));
+  }
+  async function open(...wanted) {
+    const mine = ++turn;
+    dtef.remember("episode", wanted.join("."));
+    const found = await Promise.all(wanted.map(load));
     if (mine !== turn) return;
-    place.replaceChildren(found);
+    place.replaceChildren(found.length > 1 ? make("div", {class: "side-by-side"}, ...found) : found[0]);
     place.scrollIntoView();
     place.focus({preventScroll: true});
   }
@@ -89,5 +96,7 @@ document.addEventListener("DOMContentLoaded", () => {
     open(idOf(link.closest("tr")));
   });
   addEventListener("hashchange", () => { if (/[#&](episode|game)=/.test(location.hash)) location.reload(); });
-  if (dtef.recall("episode")) open(dtef.recall("episode"));
+  const firsts = dtef.recall("game") ? sidesOf().map((name) => rows.find((row) => games[idOf(row)] === dtef.recall("game") && playerOf(row) === name)) : [];
+  const wanted = dtef.recall("episode") ? dtef.recall("episode").split(".") : firsts.filter(Boolean).map(idOf);
+  if (wanted.length) open(...wanted);
 });

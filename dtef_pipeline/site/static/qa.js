@@ -19,7 +19,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const keep = (name, value) => { if (recall(name) !== value) remember(name, value); };
 
   // --- which items are wanted
-  const measure = () => Number(field.measure.value) || 0;
+  const measure = () => Math.max(0, index.measures.findIndex((one) => one.id === field.measure.value));
   const scoreOf = (model, at) => index.scores[measure()]?.[model]?.[at] ?? null;
   const outcomeOf = (score) => score === null ? "" : score === -2 ? "none" : score === -1 ? "unread" : score >= 0.5 ? "right" : "wrong";
   const isWrong = (outcome) => outcome === "wrong" || outcome === "unread";
@@ -42,7 +42,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     wanted = index.ids.map((_, at) => at).filter((at) => (part < 0 || index.part[at] === part) && (!outcome || fits(at, outcome, model))
       && words.every((word) => texts[at].includes(word)));
     listed = LISTED;
-    for (const name in field) keep(name, name === "measure" && field.measure.value === "0" ? "" : field[name].value);
+    for (const name in field) keep(name, name === "measure" && measure() === 0 ? "" : field[name].value);
     byId("count").textContent = `${wanted.length.toLocaleString("en")} of ${index.ids.length.toLocaleString("en")} items`;
     showList();
     if (!wanted.includes(chosen)) await open(wanted[0] ?? null); else if (chosen !== null) await open(chosen);
@@ -82,8 +82,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const place = wanted.indexOf(at);
     const step = (words, other) => make("button", {type: "button", disabled: other === undefined, onclick: () => open(other, true)}, words);
     const facts = [index.parts.length > 1 ? index.parts[index.part[at]][1] : "", item.type, item.source_line ? `line ${item.source_line} of the file` : "", ...(item.flags || []).map(plain)];
-    const first = index.models.indexOf(field.model.value);
-    const responses = [...(item.said || [])].sort((a, b) => (b.model === first) - (a.model === first));
+    const responses = dtef.comparedFirst(item.said || [], (one) => index.models[one.model], [field.model.value, ...dtef.compared()]);
     const several = new Set(responses.map((one) => one.snapshot)).size > 1;
     article.replaceChildren(...[
       make("p", {class: "tools"}, step("Previous", wanted[place - 1]), step("Next", place < 0 ? undefined : wanted[place + 1])),
@@ -188,7 +187,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   fill(field.part, index.parts);
   fill(field.model, index.models.map((name) => [name, name]));
-  fill(field.measure, index.measures.map((one, at) => [String(at), [one.metric, index.ways[one.way], index.measures.filter((other) => other.metric === one.metric && other.way === one.way).length > 1 ? one.by : ""].filter(Boolean).join(", ")]));
+  fill(field.measure, index.measures.map((one) => [one.id, [one.metric, index.ways[one.way], index.measures.filter((other) => other.metric === one.metric && other.way === one.way).length > 1 ? one.by : ""].filter(Boolean).join(", ")]));
   for (const name in field) field[name].addEventListener("input", choose);
   more.addEventListener("click", () => { listed += LISTED; showList(); });
   window.addEventListener("hashchange", () => { if (location.hash.includes("=")) restore(); });

@@ -48,9 +48,10 @@ document.addEventListener("DOMContentLoaded", () => {
       make("p", {class: "soft small"}, make("bdi", {}, [one.used, one.alike ? `most like ${one.alike}` : ""].filter(Boolean).join(" · "))));
   }
   function sideBySide(box, data) {
-    const count = data.responses.length, number = box.dataset.number, all = data.responses.map((one) => one.label);
+    const count = data.responses.length, all = data.responses.map((one) => one.label), prompt = box.dataset.prompt;
     const [open, ...kept] = dtef.recall("responses").split(".");
-    let chosen = open === number ? kept.map(Number).filter((at) => at >= 0 && at < count) : [];
+    const placed = (wanted, name) => wanted.map((one) => data.responses.findIndex((other) => other[name] === one)).filter((at) => at >= 0);
+    let chosen = open === prompt ? placed(kept, "id") : placed(dtef.compared(), "model");
     if (!chosen.length) chosen = count > 1 ? [0, count - 1] : [0];
     const tools = make("div", {class: "tools"}), cards = make("div", {class: "side-by-side", "aria-live": "polite"});
     function show(remembered) {
@@ -64,7 +65,7 @@ document.addEventListener("DOMContentLoaded", () => {
       if (chosen.length < count) tools.append(more);
       if (chosen.length > 1) tools.append(less);
       cards.replaceChildren(...chosen.map((at) => card(data, data.responses[at])));
-      if (remembered) dtef.remember("responses", [number, ...chosen].join("."));
+      if (remembered) dtef.remember("responses", [prompt, ...chosen.map((at) => data.responses[at].id)].join("."));
     }
     show(false);
     box.replaceChildren(make("h3", {}, `${all.length} responses, side by side`), tools, cards);
@@ -83,8 +84,8 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // --- a link to a prompt opens it
   function openTo() {
-    const number = dtef.recall("responses").split(".")[0];
-    const target = document.getElementById(number ? `prompt-${number}` : location.hash.slice(1));
+    const prompt = dtef.recall("responses").split(".")[0] || dtef.recall("prompt");
+    const target = document.getElementById(prompt ? `prompt-${prompt}` : location.hash.slice(1));
     const part = target && target.closest("details.prompt");
     if (part) { part.open = true; part.scrollIntoView(); }
   }

@@ -12,6 +12,12 @@ const dtef = (() => {
     history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
   }
   const recall = (name) => state.get(name) || "";
+  // the two models that the reader compares, whose responses then come first
+  const compared = () => ["a", "b"].map(recall).filter(Boolean);
+  function comparedFirst(rows, nameOf, names = compared()) {
+    const place = (row) => names.includes(nameOf(row)) ? names.indexOf(nameOf(row)) : names.length;
+    return [...rows].sort((x, y) => place(x) - place(y));
+  }
   window.addEventListener("hashchange", () => {
     if (!location.hash.includes("=")) return;
     for (const name of [...state.keys()]) state.delete(name);
@@ -188,5 +194,5 @@ const dtef = (() => {
     });
   }
   document.addEventListener("DOMContentLoaded", start);
-  return {root, load, receive, make, remember, recall, setUp, charts: {}};
+  return {root, load, receive, make, remember, recall, compared, comparedFirst, setUp, charts: {}};
 })();

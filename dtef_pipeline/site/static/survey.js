@@ -23,6 +23,14 @@ document.addEventListener("DOMContentLoaded", () => {
     return {shares: null, value: value ?? null, note: [statuses[body[1]], note].filter(Boolean).join(", ")};
   }
 
+  // In addresses segments and questions are called as their pages are.
+  const fileName = (page) => page.split("/").pop().replace(/\.html$/, "");
+  const segmentName = ([, , , page]) => fileName(page), questionName = ([, , , page]) => fileName(page);
+  function placeOf(rows, wanted, nameOf) {
+    const at = wanted ? rows.findIndex((row) => nameOf(row) === wanted) : -1;
+    return at < 0 ? "" : String(at);
+  }
+
   function choices(select, entries, wanted) {
     select.replaceChildren(...entries.map(([value, text]) => make("option", {value: String(value)}, text)));
     if (entries.some(([value]) => String(value) === wanted)) select.value = wanted;
@@ -50,7 +58,7 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 
   function texts(shared, held, q, way) {
-    const said = (held.said[q] || []).filter(([at]) => shared.series[at][1] === way), prompts = [...new Set(said.map((one) => one[1]))];
+    const own = (held.said[q] || []).filter(([at]) => shared.series[at][1] === way), said = dtef.comparedFirst(own, ([at]) => shared.series[at][0]), prompts = [...new Set(said.map((one) => one[1]))];
     if (!said.length) return [];
     const block = (text, label) => make("div", {class: "said", tabindex: "0", role: "group", "aria-label": label}, text || "(empty)");
     const written = said.map(([at, , words, status, reason, snapshot, draw]) => make("div", {}, make("h4", {}, make("bdi", {}, shared.series[at][0])),
@@ -70,12 +78,12 @@ document.addEventListener("DOMContentLoaded", () => {
       const [, path, textsPath, page] = shared.segments[s], data = await dtef.load(path), row = data.pairs.find(([at]) => at === q);
       const has = data.texts.includes(q), held = has ? await dtef.load(textsPath) : {said: {}, prompts: []};
       if (mine !== turn) return;
-      dtef.remember(isSegment ? "question" : "segment", String(isSegment ? q : s));
+      dtef.remember(isSegment ? "question" : "segment", isSegment ? questionName(shared.questions[q]) : segmentName(shared.segments[s]));
       if (!row) { out.replaceChildren(make("p", {}, "This segment was not asked this question.")); return; }
       const ways = [...new Set(row[7].flatMap((code, at) => code ? [shared.series[at][1]] : []))].sort((a, b) => a - b);
-      choices(field.way, ways.map((at) => [at, shared.ways[at]]), field.way.value || dtef.recall("way"));
+      choices(field.way, ways.map((at) => [at, shared.ways[at][0]]), field.way.value || placeOf(shared.ways, dtef.recall("way"), ([, name]) => name));
       form.querySelector("[data-ways]").hidden = ways.length < 2;
-      if (ways.length > 1) dtef.remember("way", field.way.value);
+      if (ways.length > 1) dtef.remember("way", shared.ways[field.way.value][1]);
       const [round, text, , questionPage] = shared.questions[q], way = Number(field.way.value);
       const link = isSegment ? make("a", {href: dtef.root + questionPage}, "the question's page") : make("a", {href: dtef.root + page}, "the segment's page");
       out.replaceChildren(make("h3", {}, make("bdi", {}, text)), make("p", {class: "soft"}, `${shared.segments[s][0]}, ${round} · `, link), table(shared, shared.questions[q], row, way), ...texts(shared, held, q, way));
@@ -89,14 +97,14 @@ document.addEventListener("DOMContentLoaded", () => {
     }
 
     if (isSegment) {
-      const data = await dtef.load(fixedData), wanted = dtef.recall("question"), rounds = [...new Set(data.pairs.map(([q]) => shared.questions[q][0]))];
+      const data = await dtef.load(fixedData), wanted = placeOf(shared.questions, dtef.recall("question"), questionName), rounds = [...new Set(data.pairs.map(([q]) => shared.questions[q][0]))];
       const first = wanted || String(data.texts.find((q) => data.pairs.some(([at]) => at === q)) ?? "");
       choices(field.round, rounds.map((name) => [name, name]), first && shared.questions[first] ? shared.questions[first][0] : rounds[rounds.length - 1]);
       field.round.addEventListener("change", () => offerQuestions(""));
       field.question.addEventListener("change", show);
       await offerQuestions(first);
     } else {
-      choices(field.segment, box.dataset.asked.split(",").map((at) => [at, shared.segments[at][0]]), dtef.recall("segment"));
+      choices(field.segment, box.dataset.asked.split(",").map((at) => [at, shared.segments[at][0]]), placeOf(shared.segments, dtef.recall("segment"), segmentName));
       field.segment.addEventListener("change", show);
       show();
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import duckdb
@@ -11,7 +12,7 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.site.content import Link
-from dtef_pipeline.site.paths import board_page, file_names
+from dtef_pipeline.site.paths import board_page, file_names, state_address
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
 from dtef_pipeline.survey.boards.asked_alike import Way, asked_alike
 from dtef_pipeline.survey.identity import round_order
@@ -42,6 +43,10 @@ class SegmentPage(NamedTuple):
     @property
     def link(self) -> Link:
         return Link(self.label, self.path)
+
+    def pair_page(self, question: QuestionPage) -> str:
+        """The address of a pair: this page with the question chosen."""
+        return state_address(self.path, question=PurePosixPath(question.path).stem)
 
 
 class QuestionPage(NamedTuple):

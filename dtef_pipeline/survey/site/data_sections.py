@@ -171,7 +171,7 @@ def _pair_link(contents: SurveyContents, row: dict[str, object]) -> object:
     question = contents.questions.get((str(row["round"]), str(row["question_id"])))
     if segment is None or question is None:
         return f"{row['round']}, {row['segment']}, {row['question_id']}"
-    return segment.link._replace(text=f"{segment.label}: {question.title}", href=f"{segment.path}#question={question.place}")
+    return segment.link._replace(text=f"{segment.label}: {question.title}", href=segment.pair_page(question))
 
 
 def _quarantine(connection: duckdb.DuckDBPyConnection) -> Section:

@@ -166,7 +166,7 @@ class DetailPages:
         columns += [Column("score", "Mean score", "score", more=True)]
         shown = [
             {
-                "segment": segments[s].link._replace(href=f"{segments[s].path}#question={question.place}"),
+                "segment": segments[s].link._replace(href=segments[s].pair_page(question)),
                 "apart": apart,
                 **{f"o{at}": share for at, share in enumerate(shares(observed))},
                 "score": scores.get(s),

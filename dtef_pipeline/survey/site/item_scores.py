@@ -37,7 +37,7 @@ def item_scores(contents: SurveyContents, means: Means, most: int = MOST_PAIRS) 
     words = named.assign(
         item=[f"{questions[q].round}/{segments[s].id}/{questions[q].id}" for s, q in places],
         label=[f"{questions[q].title} ({segments[s].label})" for s, q in places],
-        page=[f"{segments[s].path}#question={q}" for s, q in places],
+        page=[segments[s].pair_page(questions[q]) for s, q in places],
     )
     of_pairs, shown = int(rows["of_pairs"].iloc[0]), len(named)
     names = {at: means.series[at].name for at in means.of}

@@ -149,7 +149,7 @@ class SurveyModelSections:
             {"option": option, "observed": seen, "predicted": predicted[place] if predicted else None}
             for place, (option, seen) in enumerate(zip(question.options, shares(one.observed), strict=True))
         ]
-        rows.append({"option": Link("All models on this pair", f"{segment.path}#question={question.place}")})
+        rows.append({"option": Link("All models on this pair", segment.pair_page(question))})
         blocks: list[Block] = [Table(f"{question.text} ({question.round})", _ANSWER_COLUMNS, rows)]
         if said:
             shown = [{"about": _about(response), "words": response.words} for response in said]

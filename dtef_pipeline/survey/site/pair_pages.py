@@ -94,7 +94,7 @@ class PairPages:
                 [one.name, self.contents.ways.index(one.way), one.is_reference]
                 for one in map(self.series.__getitem__, self.kept)
             ],
-            "ways": [self.contents.title(way) for way in self.contents.ways],
+            "ways": [[self.contents.title(way), "/".join(way)] for way in self.contents.ways],
             "statuses": [status.replace("_", " ") for status in STATUSES],
             "z": float(ndtri((1 + CONFIDENCE) / 2)),
         }

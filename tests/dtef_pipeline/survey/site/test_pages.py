@@ -155,7 +155,7 @@ def test_ways_that_do_not_fit_are_left_out_and_the_page_says_so(open_tables: Ope
     found = pages_of(read(open_tables([*everywhere("a", 0.5), *everywhere("a", 0.6, context_level="5")], **tables())))
     shared = found[pair_pages.SHARED_DATA]
     assert isinstance(shared, DataFile)
-    assert [shared.value["ways"][way] for _, way, _ in shared.value["series"]] == ["With 5 context questions"]
+    assert [shared.value["ways"][way][0] for _, way, _ in shared.value["series"]] == ["With 5 context questions"]
     assert "1 way of asking with less context or fewer models left out." in html_of(page_of(found, "Kenya"))
 
 
@@ -225,7 +225,7 @@ def test_items_are_pairs_of_the_first_leaderboard_with_their_pages(open_tables: 
     view = read(open_tables(rows, **tables()))
     kenya = view.item_scores[view.item_scores["label"] == "Question q0? (Kenya)"]
     assert dict(zip(kenya["model"], kenya["score"], strict=True)) == {"a": 0.5, "b": 0.7}
-    assert kenya["page"].iloc[0] == f"{page_of(pages_of(view), 'Kenya').path}#question=0"
+    assert kenya["page"].iloc[0] == f"{page_of(pages_of(view), 'Kenya').path}#question=S1-q0"
     assert view.item_note == "Pairs of question and segment, without context questions: 4 pairs."
 
 
