@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
@@ -48,13 +48,15 @@ def site_tables() -> set[str]:
     return own | metrics | {*SHARED_TABLES, *PREFERENCE_READ}
 
 
-def make_site(connection: duckdb.DuckDBPyConnection, instead: Iterable[FamilySite] = ()) -> Iterator[tuple[str, str]]:
-    """Every file of the site: path and text. `instead`: as of `family_sites`."""
+def make_site(
+    connection: duckdb.DuckDBPyConnection, instead: Iterable[FamilySite] = (), kept: Collection[str] = ()
+) -> Iterator[tuple[str, str]]:
+    """Every file of the site: path and text. `instead`: as of `family_sites`; `kept`: as of `site_files`."""
     metrics = {one.name: one.paired.metrics if one.paired else () for one in FAMILIES}
     made = (
         f"Made on {datetime.now(UTC):%Y-%m-%d at %H:%M} UTC by dtef-pipeline {version('dtef-pipeline')}{_of_data(connection)}."
     )
-    return site_files(connection, family_sites(instead), {**metrics, ELSEWHERE: ()}, made)
+    return site_files(connection, family_sites(instead), {**metrics, ELSEWHERE: ()}, made, kept)
 
 
 def _of_data(connection: duckdb.DuckDBPyConnection) -> str:

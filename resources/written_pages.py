@@ -10,14 +10,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-import duckdb
 import pyarrow.fs as pafs
 
 from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
-from resources.warehouse import Warehouse
+from dtef_pipeline.site.paths import SITE_FOLDER
 
 if TYPE_CHECKING:
-    from dtef_pipeline.site.family_view import FamilySite
+    from resources.warehouse import Warehouse
 
 PAGES_LIST = ".pages.json"
 """The file that says which pages of a folder were written here: the hash of each by its name."""
@@ -32,18 +31,25 @@ class WrittenPages(NamedTuple):
     sizes: dict[str, int]
     """Bytes by name."""
     removed: list[str]
+    n_kept: int = 0
+    """Files of earlier times that belong to the site as they are."""
 
 
 def write_pages(
-    fs: pafs.FileSystem, folder: str, pages: Iterable[tuple[str, str]], put: Callable[[str, bytes], object]
+    fs: pafs.FileSystem,
+    folder: str,
+    pages: Iterable[tuple[str, str]],
+    put: Callable[[str, bytes], object],
+    is_kept: Callable[[str], bool] = lambda name: False,
 ) -> WrittenPages:
     """Write files (path in the folder, text) into a folder that is there, and remove those of earlier times that are not among them.
 
-    `put` writes a file: its full path and content. Where writing stops half way, nothing is removed, and what was written is in the list.
+    `is_kept`: whether a file of an earlier time stays, by its path. `put` writes a file: its full path and content. Where writing stops half
+    way, nothing is removed, and what was written is in the list.
     """
-    listed = _listed(fs, folder)
+    listed = listed_pages(fs, folder)
     sizes: dict[str, int] = {}
-    hashes: dict[str, str] = {}
+    hashes = {name: found for name, found in listed.items() if is_kept(name)}
     try:
         for name, page in pages:
             content = page.encode()
@@ -54,27 +60,17 @@ def write_pages(
         raise
     removed = _remove(fs, folder, {name: found for name, found in listed.items() if name not in hashes})
     _list(put, folder, hashes)
-    return WrittenPages(sizes, removed)
-
-
-def write_site(warehouse: Warehouse, instead: Iterable[FamilySite] = ()) -> WrittenPages:
-    """Write the site over all families into the folder of the warehouse. `instead`: as of `sites.family_sites`."""
-    from dtef_pipeline.sites import make_site, site_tables
-
-    def write(connection: duckdb.DuckDBPyConnection) -> WrittenPages:
-        return write_pages(warehouse.fs, site_folder(warehouse), make_site(connection, instead), warehouse.put)
-
-    return warehouse.query(write, only=site_tables())
+    return WrittenPages(sizes, removed, len(hashes) - len(sizes))
 
 
 def site_folder(warehouse: Warehouse) -> str:
     """Where the site lies in a warehouse."""
-    return f"{warehouse.root}/report"
+    return f"{warehouse.root}/{SITE_FOLDER}"
 
 
 def foreign_pages(fs: pafs.FileSystem, folder: str) -> Callable[[str], bool]:
     """Whether a file of that name lies in the folder that no report has written: it is not in the list, and has not the mark of a page."""
-    listed = _listed(fs, folder)
+    listed = listed_pages(fs, folder)
 
     def is_foreign(name: str) -> bool:
         path = f"{folder}/{name}"
@@ -97,8 +93,8 @@ def _remove(fs: pafs.FileSystem, folder: str, listed: Mapping[str, str]) -> list
     return removed
 
 
-def _listed(fs: pafs.FileSystem, folder: str) -> dict[str, str]:
-    """What the list says; nothing where there is none, or where it is none of ours."""
+def listed_pages(fs: pafs.FileSystem, folder: str) -> dict[str, str]:
+    """The hash of each file that was written into a folder, by its path there; nothing without a list, or where it is none of ours."""
     path = f"{folder}/{PAGES_LIST}"
     if fs.get_file_info(path).type != pafs.FileType.File:
         return {}

@@ -36,6 +36,7 @@ from dtef_pipeline.cli.store_commands import export_file, import_file, responses
 from dtef_pipeline.cli.survey.survey_group import survey
 from dtef_pipeline.cli.takes_settings import TakesSettings
 from dtef_pipeline.cli.verbs import ExplainsColumns
+from dtef_pipeline.site.paths import SITE_FOLDER
 from dtef_pipeline.statistics.seed import SEED
 
 
@@ -70,7 +71,7 @@ for _group in (survey, rubric, qa, games, preference):
 @main.command(short_help="Write the results of all families as one static site.")
 @click.option(
     "--out",
-    default="report",
+    default=SITE_FOLDER,
     show_default=True,
     type=click.Path(path_type=Path),
     help="Folder to write, new or there already; or a file whose name ends in .zip, to send.",

@@ -28,7 +28,8 @@ from resources.gateway.progress import kept_terminal, waiting
 from resources.notes import Notes
 from resources.settings import Settings
 from resources.warehouse import Warehouse
-from resources.written_pages import site_folder, write_site
+from resources.warehouse_site import write_site
+from resources.written_pages import site_folder
 
 if TYPE_CHECKING:
     from assets.launch import Launched

@@ -8,9 +8,11 @@ from functools import cached_property
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 
-from dtef_pipeline.report.stored_rows import StoredRows
-from dtef_pipeline.report.terminal import named_apart
+from dtef_pipeline.drift.verdict_tables import DRIFT
+from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
+from dtef_pipeline.report.terminal import named_apart, rows_named_apart
 from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
 from dtef_pipeline.site.paths import board_page, model_page
@@ -50,11 +52,8 @@ class SiteContents:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> None:
         self.rows = StoredRows(connection)
-        shown = [one for one in families if any(map(self._has_rows, (one.scored, *one.shown_too)))]
-        self.families = [ShownFamily(one, one.read(connection)) for one in shown]
-
-    def _has_rows(self, table: str) -> bool:
-        return self.rows.has(table) and bool(self.rows.connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall())
+        self.families = [ShownFamily(one, one.read(connection)) for one in shown_sites(connection, families)]
+        self._tables: dict[tuple[str, str], pd.DataFrame] = {}
 
     @cached_property
     def model_paths(self) -> Mapping[str, str]:
@@ -76,13 +75,29 @@ class SiteContents:
 
     def table(self, name: str, family: str) -> pd.DataFrame:
         """The rows of a table over all families; a model of several variants is called by its variant. Empty without the table."""
-        frame = self.rows.frame(name, {"family": family})
+        frame = self._stored(name, family)
         return named_apart(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
 
     def comparisons(self, family: str) -> pd.DataFrame:
         """The comparisons of a family's models, on items that are a fair test."""
-        found = self.rows.frame("comparisons", {"family": family})
+        found = self._stored("comparisons", family)
         return found[found["targets"].ne("all")] if len(found) else found
+
+    def _stored(self, name: str, family: str) -> pd.DataFrame:
+        if (name, family) not in self._tables:
+            self._tables[name, family] = self.rows.frame(name, {"family": family})
+        return self._tables[name, family]
+
+    @cached_property
+    def drift(self) -> Mapping[str, pa.Table]:
+        """By family the verdicts on its series."""
+        order = ("model_variant", "way")
+        return {one.name: self.rows.table("drift", DRIFT.names, {"family": one.name}, order) for one in self.families}
+
+    @cached_property
+    def drift_rows(self) -> Mapping[str, Sequence[StoredRow]]:
+        """The same as rows, in which a model of several variants is called by its variant."""
+        return {name: rows_named_apart(table.to_pylist()) if len(table) else [] for name, table in self.drift.items()}
 
     def latency(self, family: ShownFamily, model: str) -> float | None:
         """The median seconds that a response of a model took; None where no call of it is timed."""
@@ -100,3 +115,13 @@ class SiteContents:
         others = [("Models", "models/index.html"), ("Compare", "compare.html"), ("Drift", "drift.html")]
         others += [("Data", "data.html"), ("Method", "method.html")]
         return [*(one.link for one in self.families), *(Link(*one) for one in others)]
+
+
+def shown_sites(connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> list[FamilySite]:
+    """Those of families that have something to show."""
+    rows = StoredRows(connection)
+
+    def has_rows(table: str) -> bool:
+        return rows.has(table) and bool(connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall())
+
+    return [one for one in families if any(map(has_rows, (one.scored, *one.shown_too)))]

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.drift.verdict_text import (
     NEWS,
     about_words,
@@ -21,7 +20,6 @@ from dtef_pipeline.drift.verdict_text import (
     moved_words,
     odds,
 )
-from dtef_pipeline.report.terminal import rows_named_apart
 from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Page, Prose, Section, Table, is_unknown, table_rows
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
 from dtef_pipeline.site.paths import DRIFT_PAGE
@@ -89,23 +87,18 @@ def drifted_words(contents: SiteContents) -> str:
 
 def drift_answer(contents: SiteContents, family: ShownFamily) -> str:
     """What a reader should know first of a family's drift."""
-    rows = _table(contents, family)
+    rows = contents.drift[family.name]
     if not len(rows):
         return _ONE_SNAPSHOT
     return headline(rows, family.site.subject)
 
 
-def _table(contents: SiteContents, family: ShownFamily) -> Any:
-    return contents.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "way"))
-
-
 def _alarms(contents: SiteContents, family: ShownFamily) -> int:
-    return sum(verdict == "drift" for verdict in _table(contents, family)["verdict"].to_pylist())
+    return sum(row["verdict"] == "drift" for row in contents.drift_rows[family.name])
 
 
 def _family_section(contents: SiteContents, family: ShownFamily) -> Section:
-    found = _table(contents, family)
-    rows = rows_named_apart(found.to_pylist()) if len(found) else []
+    rows = contents.drift_rows[family.name]
     if all(row["n_snapshots"] is None or row["n_snapshots"] < 2 for row in rows):
         return Section(family.name, family.site.title, [], _ONE_SNAPSHOT)
     compared = sorted((row for row in rows if row["verdict"] is not None), key=by_verdict)

@@ -130,5 +130,7 @@ class FamilySite:
     """What people's votes are compared with."""
     shown_too: tuple[str, ...] = ()
     """Tables that are worth a place even where nothing is scored."""
+    documents: str = ""
+    """A digest of what it shows beside its tables, such as the rules of scenarios."""
     responses: str = ""
     """The table of candidates' responses, with `model_variant` and, where it is known, `latency_s`."""

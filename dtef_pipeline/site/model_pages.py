@@ -7,8 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.drift.verdict_tables import DRIFT
-from dtef_pipeline.report.terminal import rows_named_apart
 from dtef_pipeline.site.content import Block, Column, Estimate, Link, Page, Section, Table, table_rows
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
 from dtef_pipeline.site.cost_tables import COST_COLUMNS, cost_words, spent_rows
@@ -118,9 +116,7 @@ def _comparison_row(contents: SiteContents, family: ShownFamily, row: dict[str, 
 
 
 def _drift(contents: SiteContents, family: ShownFamily, name: str) -> list[Block]:
-    table = contents.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "way"))
-    named = rows_named_apart(table.to_pylist()) if len(table) else []
-    pairs = zip(table["model"].to_pylist(), named, strict=True)
+    pairs = zip(contents.drift[family.name]["model"].to_pylist(), contents.drift_rows[family.name], strict=True)
     rows = [row for model, row in pairs if name in (model, row["model"]) and row["verdict"]]
     return [verdict_table(contents, family, rows), *timelines(contents, family, rows)] if rows else []
 

@@ -9,6 +9,8 @@ from urllib.parse import quote, urlencode
 
 from dtef_pipeline.identity import digest
 
+SITE_FOLDER = "report"
+"""What the folder of the site is called: in a warehouse, and where a command writes it."""
 FRONT_PAGE, COMPARE_PAGE, DRIFT_PAGE, DATA_PAGE, METHOD_PAGE = (
     f"{name}.html" for name in ("index", "compare", "drift", "data", "method")
 )

@@ -51,15 +51,20 @@ _METRIC_COLUMNS = (
 
 def preference_page(connection: duckdb.DuckDBPyConnection, metrics: Mapping[str, Sequence[MetricSource]]) -> Page | None:
     """The page over all families whose responses were voted on; None: there are no votes. `metrics`: by family, what votes are compared with."""
-    scores = StoredRows(connection).frame("preference_scores")
-    if not len(scores):
+    if not has_votes(connection):
         return None
+    scores = StoredRows(connection).frame("preference_scores")
     families = [name for name in metrics if name in set(scores["family"])]
     sections = [section for name in families for section in preference_sections(connection, name, metrics[name])]
     votes = int(
         scores[scores["partition"] == EVERY_PARTITION].drop_duplicates(["family", "reviewer_kind", "judge"])["votes"].sum()
     )
     return Page(PREFERENCE_PAGE, "Preference", f"{counted(votes, 'vote')} on pairs of responses decide these orders.", sections)
+
+
+def has_votes(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether there is something to show on the page."""
+    return bool(len(StoredRows(connection).frame("preference_scores")))
 
 
 def preference_sections(connection: duckdb.DuckDBPyConnection, family: str, metrics: Sequence[MetricSource]) -> list[Section]:

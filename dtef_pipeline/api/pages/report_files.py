@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -16,11 +15,11 @@ from dtef_pipeline.api.pages.page_routes import page_router, to_page
 from dtef_pipeline.api.pages.static_files import MEDIA_TYPES
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Used
+from dtef_pipeline.site.paths import FRONT_PAGE
 
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse
 
-REPORT_FOLDER, _PAGES_LIST, _FIRST_PAGE = "report", ".pages.json", "index.html"
 _NO_REPORT = "There is no report yet: `dtef report` makes it, and Dagster does after each round of evaluations."
 _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; "
@@ -45,7 +44,7 @@ def report_file(path: str, request: Request, services: Used, held: Operating) ->
     hashes = _hashes(root)
     if not hashes:
         raise Problem(404, _NO_REPORT)
-    name = path or _FIRST_PAGE
+    name = path or FRONT_PAGE
     if name not in hashes:
         raise Problem(404, f"the report has no page {path[:200]!r}")
     media_type = _TYPES_OF_REPORT.get(PurePath(name).suffix, "application/octet-stream")
@@ -57,28 +56,26 @@ def _hashes(root: str | Path) -> Mapping[str, str]:
     """By path below the folder, the hash of each file that was written as a part of the report; nothing where there is no report."""
     from pyarrow.fs import FileType
 
+    from resources.written_pages import PAGES_LIST, site_folder
+
     warehouse = _warehouse(root)
-    found = warehouse.fs.get_file_info(f"{warehouse.root}/{REPORT_FOLDER}/{_PAGES_LIST}")
-    return _listed(root, found.mtime_ns, found.size) if found.type == FileType.File else {}
+    found = warehouse.fs.get_file_info(f"{site_folder(warehouse)}/{PAGES_LIST}")
+    return _hashes_as_of(root, found.mtime_ns, found.size) if found.type == FileType.File else {}
 
 
 @lru_cache(maxsize=4)
-def _listed(root: str | Path, mtime_ns: int, size: int) -> Mapping[str, str]:
-    try:
-        found = json.loads(_read(root, _PAGES_LIST))
-    except ValueError:
-        return {}
-    return {name: sha256 for name, sha256 in found.items() if _is_below(name)} if isinstance(found, dict) else {}
+def _hashes_as_of(root: str | Path, mtime_ns: int, size: int) -> Mapping[str, str]:
+    from resources.written_pages import listed_pages, site_folder
 
-
-def _is_below(name: str) -> bool:
-    """Whether a path of the list leads nowhere but into the folder."""
-    return "\\" not in name and not {"", ".", ".."} & set(name.split("/"))
+    warehouse = _warehouse(root)
+    return listed_pages(warehouse.fs, site_folder(warehouse))
 
 
 def _read(root: str | Path, name: str) -> bytes:
+    from resources.written_pages import site_folder
+
     warehouse = _warehouse(root)
-    with warehouse.fs.open_input_stream(f"{warehouse.root}/{REPORT_FOLDER}/{name}") as stream:
+    with warehouse.fs.open_input_stream(f"{site_folder(warehouse)}/{name}") as stream:
         content: bytes = stream.read()
     return content
 

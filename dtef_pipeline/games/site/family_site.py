@@ -22,6 +22,7 @@ from dtef_pipeline.games.site.strategy_section import strategies_section
 from dtef_pipeline.games.site.words import KnownGames, metric_title, scenario_title
 from dtef_pipeline.games.tables import GAMES_TABLES
 from dtef_pipeline.games.watched_play import GAMES_WATCHED
+from dtef_pipeline.identity import digest
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.site.content import Column, DataFile, Page, Section, Table, table_rows
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
@@ -119,7 +120,8 @@ GAMES_SITE = FamilySite(
 
 def games_site(known: KnownGames) -> FamilySite:
     """The site with the rules and personas of these documents."""
-    return replace(GAMES_SITE, read=partial(read_games, known=known))
+    texts = [one.model_dump_json() for documents in known for _, one in sorted(documents.items())]
+    return replace(GAMES_SITE, read=partial(read_games, known=known), documents=digest(texts))
 
 
 def _pages(

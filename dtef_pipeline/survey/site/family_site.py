@@ -49,14 +49,13 @@ def _with_pairs(contents: SurveyContents, view: FamilyView) -> FamilyView:
     series = store_pairs(contents)
     means = Means(contents, series)
     models = SurveyModelSections(contents, means, series)
-    sample = sample_pairs(contents)
-    texts = load_texts(contents, [*sample.places, *models.places])
-    pairs = PairPages(contents, series, sample, texts)
-    details = DetailPages(contents, means, pairs)
+    texts = load_texts(contents, models.places)
     items = item_scores(contents, means)
 
     def pages() -> Iterator[Page | DataFile]:
-        yield from details.pages()
+        sample = sample_pairs(contents)
+        pairs = PairPages(contents, series, sample, load_texts(contents, [*sample.places, *models.places]))
+        yield from DetailPages(contents, means, pairs).pages()
         yield from pairs.files()
 
     def of_model(name: str) -> Sequence[Section]:

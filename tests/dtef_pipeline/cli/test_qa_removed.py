@@ -15,7 +15,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import SHARED_TABLES
 from resources.settings import Settings
 from resources.warehouse import Warehouse
-from resources.written_pages import write_site
+from resources.warehouse_site import write_site
 from tests.dtef_pipeline.cli.commands import ok, refused, use
 from tests.made.qa_scores import keep_in
 from tests.made.qa_suites import made_qa

@@ -1,0 +1,104 @@
+"""The site in the folder of a warehouse, where the pages of a family whose tables have not changed are kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow.fs as pafs
+
+import dtef_pipeline
+from dtef_pipeline.families import SHARED_TABLES
+from dtef_pipeline.identity import digest
+from dtef_pipeline.site.paths import board_page
+from resources.written_pages import WrittenPages, listed_pages, site_folder, write_pages
+
+if TYPE_CHECKING:
+    from dtef_pipeline.site.family_view import FamilySite
+    from resources.warehouse import Warehouse
+
+_FINGERPRINTS_FILE = ".families.json"
+"""The file beside the pages that says what the pages of each family were made of: a fingerprint by family."""
+
+
+def write_site(warehouse: Warehouse, instead: Iterable[FamilySite] = ()) -> WrittenPages:
+    """Write the site over all families into the folder of the warehouse. `instead`: as of `sites.family_sites`.
+
+    Details of a family are kept as they are where its fingerprint is that of the last time; pages over all families are always made.
+    """
+    from dtef_pipeline.sites import family_sites, make_site, site_tables
+
+    sites = family_sites(instead)
+
+    def write(connection: duckdb.DuckDBPyConnection) -> WrittenPages:
+        now = _fingerprints(warehouse, connection, sites)
+        kept = {name for name in _unchanged(warehouse, now) if _is_whole(warehouse, name)}
+        # Where writing stops half way, the other families are made again the next time.
+        _store(warehouse, {name: now[name] for name in kept})
+        pages = make_site(connection, sites, kept)
+        written = write_pages(warehouse.fs, site_folder(warehouse), pages, warehouse.put, lambda name: _family_of(name) in kept)
+        _store(warehouse, now)
+        return written
+
+    return warehouse.query(write, only=site_tables())
+
+
+def _family_of(page: str) -> str:
+    return page.partition("/")[0]
+
+
+def _fingerprints(warehouse: Warehouse, connection: duckdb.DuckDBPyConnection, sites: Collection[FamilySite]) -> dict[str, str]:
+    """By family, a digest of all that its pages are made of: its tables' files, its documents, the navigation, and the program."""
+    from dtef_pipeline.site.build import navigation_names
+
+    shared = (*_program(), *navigation_names(connection, list(sites)))
+    return {one.family: digest(one.documents, *shared, *_table_files(warehouse, one)) for one in sites}
+
+
+def _table_files(warehouse: Warehouse, site: FamilySite) -> Iterator[tuple[str, int, int | None]]:
+    """Path, size and time of each file of a family's tables, and of its part of the tables over all families."""
+    folders = [warehouse.folder(table) for table in site.tables]
+    folders += [warehouse.folder(table, family=site.family) for table in SHARED_TABLES]
+    for folder in sorted(folders):
+        found = warehouse.fs.get_file_info(pafs.FileSelector(folder, allow_not_found=True, recursive=True))
+        yield from sorted((one.path, one.size, one.mtime_ns) for one in found if one.type == pafs.FileType.File)
+
+
+def _program() -> Iterator[tuple[object, ...]]:
+    """Versions of what is installed, and the files of this package, which in a working copy change without a version."""
+    yield from sorted({(one.name, one.version) for one in distributions()})
+    root = Path(dtef_pipeline.__file__).parent
+    for path in sorted(root.rglob("*.*")):
+        if path.suffix in (".py", ".j2", ".js", ".css"):
+            stat = path.stat()
+            yield path.relative_to(root).as_posix(), stat.st_size, stat.st_mtime_ns
+
+
+def _unchanged(warehouse: Warehouse, now: Mapping[str, str]) -> Iterator[str]:
+    path = f"{site_folder(warehouse)}/{_FINGERPRINTS_FILE}"
+    if warehouse.fs.get_file_info(path).type != pafs.FileType.File:
+        return
+    with warehouse.fs.open_input_stream(path) as stream:
+        text = stream.read()
+    try:
+        stored = json.loads(text)
+    except ValueError:
+        return
+    yield from (name for name in now if isinstance(stored, dict) and stored.get(name) == now[name])
+
+
+def _is_whole(warehouse: Warehouse, family: str) -> bool:
+    """Whether every page of the family that was written is there still."""
+    folder = site_folder(warehouse)
+    wanted = {name for name in listed_pages(warehouse.fs, folder) if _family_of(name) == family}
+    selector = pafs.FileSelector(f"{folder}/{family}", allow_not_found=True, recursive=True)
+    there = {one.path for one in warehouse.fs.get_file_info(selector)}
+    return board_page(family) in wanted and all(f"{folder}/{name}" in there for name in wanted)
+
+
+def _store(warehouse: Warehouse, fingerprints: Mapping[str, str]) -> None:
+    warehouse.put(f"{site_folder(warehouse)}/{_FINGERPRINTS_FILE}", json.dumps(fingerprints, indent=1).encode())

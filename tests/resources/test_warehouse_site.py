@@ -1,0 +1,83 @@
+"""A run makes again only the pages of families whose tables have changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.drift.verdict_tables import DRIFT
+from dtef_pipeline.site.family_view import FamilySite
+from dtef_pipeline.sites import family_sites
+from resources import warehouse_site
+from resources.warehouse import Warehouse
+from resources.warehouse_site import write_site
+from tests.made.qa_scores import keep_in
+from tests.made.qa_suites import made_qa
+
+SUITE, FRONT = "qa/suites/mmlu.html", "index.html"
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    monkeypatch.setattr("dtef_pipeline.site.build.static_files", lambda: ())  # the chart library alone takes seconds
+    return keep_in(tmp_path / "warehouse", {name: rows for name, rows in made_qa(1, 2).rows.items() if rows})
+
+
+def made_again(house: Warehouse, *instead: FamilySite) -> set[str]:
+    """The files that are written anew."""
+    return set(write_site(house, instead).sizes)
+
+
+def test_pages_of_unchanged_tables_are_kept_and_those_over_all_families_are_made(house: Warehouse) -> None:
+    site = Path(house.root) / "report"
+    first = write_site(house)
+    there = {path: path.read_bytes() for path in site.rglob("*") if path.is_file()}
+    house.write("drift", DRIFT.empty_table(), family="rubric")
+    second = write_site(house)
+    assert {SUITE, FRONT, "drift.html"} <= set(first.sizes)
+    assert SUITE not in second.sizes
+    assert {FRONT, "drift.html", "qa/index.html"} <= set(second.sizes)
+    assert (first.n_kept, len(second.sizes) + second.n_kept, second.removed) == (0, len(first.sizes), [])
+    assert {path for path in site.rglob("*") if path.is_file()} == set(there)
+
+
+@pytest.mark.parametrize("table", ["qa_items", "qa_scores"])
+def test_pages_of_a_family_whose_table_has_changed_are_made_again(house: Warehouse, table: str) -> None:
+    write_site(house)
+    (part, *_) = sorted((Path(house.root) / table).rglob("*.parquet"))
+    part.write_bytes(part.read_bytes())
+    assert SUITE in made_again(house)
+
+
+def test_a_page_that_is_gone_or_another_program_makes_all_again(house: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_site(house)
+    (Path(house.root) / "report" / SUITE).unlink()
+    assert SUITE in made_again(house)
+    monkeypatch.setattr(warehouse_site, "_program", lambda: [("dtef-pipeline", "99")])
+    assert SUITE in made_again(house)
+    assert SUITE not in made_again(house)
+
+
+def test_other_documents_make_the_pages_again(house: Warehouse) -> None:
+    write_site(house)
+    qa = next(one for one in family_sites() if one.family == "qa")
+    assert SUITE in made_again(house, replace(qa, documents="other rules"))
+
+
+def test_where_writing_stops_half_way_all_is_made_the_next_time(house: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_site(house)
+    monkeypatch.setattr(warehouse_site, "_program", lambda: [("dtef-pipeline", "99")])
+    with monkeypatch.context() as patch:
+        patch.setattr("dtef_pipeline.site.build.drift_page", lambda contents: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            write_site(house)
+    assert SUITE in made_again(house)
+
+
+@pytest.mark.parametrize("text", ["no JSON", "[1]"])
+def test_fingerprints_that_are_none_make_all_again(house: Warehouse, text: str) -> None:
+    write_site(house)
+    (Path(house.root) / "report" / ".families.json").write_text(text, encoding="utf-8")
+    assert SUITE in made_again(house)
