@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import urlencode
@@ -182,12 +184,36 @@ def test_an_item_opens_with_the_two_models_that_are_compared(browser: Browser, t
     assert (browser.texts(OPENED[family])[:2], browser.does("location.href")) == (headings, opened)
 
 
-def test_tables_and_texts_stay_without_scripts(browser: Browser, site: Path) -> None:
+@contextmanager
+def without_scripts(browser: Browser, page: Path) -> Iterator[None]:
+    """The page, whose scripts do not run."""
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
-        browser.call("Page.navigate", url=(site / "made" / "index.html").as_uri())
+        browser.call("Page.navigate", url=page.as_uri())
         until(lambda: browser.does("document.readyState") == "complete")
-        shown = "[...document.querySelectorAll('#board-1-table tbody tr')].filter(row => row.offsetParent).length"
-        assert browser.does(shown) == 4
+        yield
     finally:
         browser.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+@pytest.mark.parametrize(
+    ("family", "folder"), [("survey", "segments"), ("rubric", "blueprints"), ("qa", "suites"), ("games", "scenarios")]
+)
+def test_a_sample_of_the_details_can_be_read_without_scripts(
+    browser: Browser, tmp_path: Path, family: str, folder: str
+) -> None:
+    write_site(tmp_path, dict(static_files()) | FAMILY_FILES[family]())
+    page = next(iter(sorted((tmp_path / family / folder).glob("*.html"))))
+    sampled = "document.querySelectorAll('.responses .said, #item-sample .said, #episode .said, .out .said').length"
+    with without_scripts(browser, page):
+        browser.does("document.querySelectorAll('details').forEach(fold => { fold.open = true })")
+        assert browser.does(sampled) > 0
+        assert len(re.findall(r" needs? scripts", browser.does("document.querySelector('main').innerText"))) > 0
+    browser.opens(page)
+    until(lambda: "needs scripts" not in browser.does("document.querySelector('main').innerText"))
+
+
+def test_tables_and_texts_stay_without_scripts(browser: Browser, site: Path) -> None:
+    with without_scripts(browser, site / "made" / "index.html"):
+        shown = "[...document.querySelectorAll('#board-1-table tbody tr')].filter(row => row.offsetParent).length"
+        assert browser.does(shown) == 4

@@ -19,6 +19,8 @@ MOST_EPISODES = 200
 """Episodes of a scenario that are listed."""
 _EPISODES_A_FILE = 20
 _SHOWN_FIRST = 15
+_READ_WITHOUT_SCRIPTS = 2
+"""Episodes that stand on the page itself."""
 _ID_DIGITS = 12
 _EXTREME_EPISODES = 2
 """Best and worst episodes of each player that are always listed."""
@@ -94,6 +96,7 @@ def episodes_section(found: ScenarioResults, listed: pd.DataFrame) -> Section:
         "outcomes": sorted({row["outcome"] for row in rows}),
         "files": [_file_path(found, at) for at in range(-(-len(rows) // _EPISODES_A_FILE))],
         "in_file": _EPISODES_A_FILE,
+        "sample": _sample(found, listed) if rows else [],
         "games": dict(zip(ids, listed["item_id"], strict=True)),
     }
     played = len(found.episodes)
@@ -102,6 +105,19 @@ def episodes_section(found: ScenarioResults, listed: pd.DataFrame) -> Section:
     return Section(
         "episodes", "Episodes", [TemplateBlock("games/episodes.html.j2", values)] if rows else [], answer, _EPISODES_HOW
     )
+
+
+def _sample(found: ScenarioResults, listed: pd.DataFrame) -> list[dict[str, Any]]:
+    """Transcripts with a title, of episodes that are drawn by their ids."""
+    drawn = sorted(table_rows(listed), key=lambda row: digest("without scripts", row["episode_id"]))[:_READ_WITHOUT_SCRIPTS]
+    traces = _traces(found, [row["episode_id"] for row in drawn])
+    return [
+        {
+            **transcript(found, {**row, **traces[row["episode_id"]]}),
+            "title": f"{game_words(found, row)} · {row['player']} · {outcome_words(str(row['outcome']))}",
+        }
+        for row in drawn
+    ]
 
 
 def _listed(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:

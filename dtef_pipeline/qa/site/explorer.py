@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.site.explorer_items import OTHER_CHARACTERS, RESPONSE_CHARACTERS, BatchItem, ItemReader, OpenedItem
 from dtef_pipeline.qa.site.human_names import metric_words, part_title, way_words
 from dtef_pipeline.qa.site.shown_runs import RUN_OF_A_PART
-from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, QaScores, Scores, SuiteScores
+from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, BoardMeasure, QaScores, Scores, SuiteScores
 from dtef_pipeline.site.content import DataFile
+from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import address_id
 
 KEPT_CHARACTERS = 40_000_000
@@ -20,6 +21,8 @@ KEPT_CHARACTERS = 40_000_000
 FILE_ITEMS, FILE_RESPONSES = 100, 1_200
 """Items of one file at most, and responses from which another is begun."""
 _BATCH_ITEMS = 1_000
+_READ_WITHOUT_SCRIPTS = 8
+"""Items of a suite that stand on its page itself."""
 
 
 def kept_share(scores: QaScores, most: int = KEPT_CHARACTERS) -> float:
@@ -67,6 +70,37 @@ def _opened(scores: QaScores, suite: SuiteScores, ways: Sequence[str], share: fl
     items = [BatchItem(at, part, item, is_kept(suite.suite, item, share)) for at, (part, item) in enumerate(named)]
     for begin in range(0, len(items), _BATCH_ITEMS):
         yield from reader.read(items[begin : begin + _BATCH_ITEMS])
+
+
+def sample_items(scores: QaScores, suite: SuiteScores, share: float) -> list[dict[str, Any]]:
+    """A few items, drawn by their ids, with names in place of numbers: what the page of a suite shows without scripts."""
+    named = enumerate(zip(suite.items["part"].astype(str), suite.items["item_id"].astype(str), strict=True))
+    kept = [BatchItem(at, part, item, True) for at, (part, item) in named if is_kept(suite.suite, item, share)]
+    drawn = sorted(kept, key=lambda one: digest("without scripts", suite.suite, one.item_id))[:_READ_WITHOUT_SCRIPTS]
+    if not drawn:
+        return []
+    ways, measures = _ways(scores, suite), list(suite.scores)
+    opened = ItemReader(scores, suite, ways).read(sorted(drawn))
+    return [
+        {
+            **one.entry,
+            "line": suite.lines[item.at],
+            "said": [_response(scores, suite, ways, measures, said) for said in one.entry.get("said", ())],
+        }
+        for item, one in zip(sorted(drawn), opened, strict=True)
+    ]
+
+
+def _response(
+    scores: QaScores, suite: SuiteScores, ways: Sequence[str], measures: Sequence[BoardMeasure], said: Mapping[str, Any]
+) -> dict[str, Any]:
+    known = [(one.get("score"), metric_words(measures[one["measure"]].metric)) for one in said.get("scores", ())]
+    return {
+        "model": scores.names[suite.models[said["model"]]],
+        "way": way_words(ways[said["way"]]),
+        "text": said.get("text"),
+        "scores": [f"{metric} {show(score, 'number')}" for score, metric in known],
+    }
 
 
 def _filled(opened: Iterator[OpenedItem]) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from dtef_pipeline.qa.site.boards import SuiteBoard
 from dtef_pipeline.qa.site.checked import compared_section, retrieval_section
+from dtef_pipeline.qa.site.explorer import sample_items
 from dtef_pipeline.qa.site.human_names import part_title, suite_title
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, QaScores, SuiteScores
 from dtef_pipeline.site.content import Column, Fold, Link, Page, Section, Table, TemplateBlock, is_unknown
@@ -45,7 +46,7 @@ def suite_page(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard
     sections = [
         *_cuts(scores, suite, boards),
         hardest_section(suite),
-        _explorer(suite, share),
+        _explorer(scores, suite, share),
         retrieval_section(scores, suite.suite),
     ]
     return Page(
@@ -145,14 +146,19 @@ def _hard_row(suite: SuiteScores, at: int, right: int, known: int, mean: float) 
     }
 
 
-def _explorer(suite: SuiteScores, share: float) -> Section:
+def _explorer(scores: QaScores, suite: SuiteScores, share: float) -> Section:
     n = counted(len(suite.items), "item")
     kept = (
         ""
         if share >= 1
         else f" Texts of responses are kept for a random sample of {show(share, 'percent')} of the items; scores for all."
     )
-    values = {"folder": f"qa/suites/{suite.file}", "kept": kept}
+    values = {
+        "folder": f"qa/suites/{suite.file}",
+        "kept": kept,
+        "sample": sample_items(scores, suite, share),
+        "n": len(suite.items),
+    }
     return Section(
         "items",
         "Every item",

@@ -79,10 +79,10 @@ def blueprint_pages(rows: RubricRows) -> Iterator[Page | DataFile]:
     for blueprint in rows.about:
         run = read_run(shown, blueprint, rows.runs.get(blueprint))
         paths = _data_paths(rows, run, share)
-        yield _page(rows, run, paths)
-        for prompt in run.prompts:
-            if prompt["prompt"] in paths and run.responses.of(prompt["prompt"]):
-                yield prompt_data(run, prompt, paths[prompt["prompt"]])
+        answered = [prompt for prompt in run.prompts if run.responses.of(prompt["prompt"])]
+        data = {one["prompt"]: prompt_data(run, one, paths[one["prompt"]]) for one in answered if one["prompt"] in paths}
+        yield _page(rows, run, data, len(answered))
+        yield from data.values()
 
 
 def _shown_share(rows: RubricRows) -> float:
@@ -103,7 +103,8 @@ def _data_paths(rows: RubricRows, run: BlueprintRun, share: float) -> dict[str, 
     return {prompt: f"rubric/data/{rows.files[run.id]}/{run.positions[prompt]}.js" for prompt in shown}
 
 
-def _page(rows: RubricRows, run: BlueprintRun, paths: Mapping[str, str]) -> Page:
+def _page(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile], n_answered: int) -> Page:
+    """`data`: by prompt its responses, of all prompts that have any (`n_answered`) or of a sample."""
     ranked = _ranked(rows, run)
     sections = [
         Section(
@@ -112,7 +113,7 @@ def _page(rows: RubricRows, run: BlueprintRun, paths: Mapping[str, str]) -> Page
             [board_block("Mean score over prompts, 0-1, higher is better", ranked, "Prompts scored"), *_unscored(run)],
         ),
         _summary(rows, run),
-        _prompts(rows, run, paths),
+        _prompts(rows, run, data, n_answered),
         history_section(rows, run),
         _judges(rows, run),
         _findings(run),
@@ -171,12 +172,12 @@ def _unscored(run: BlueprintRun) -> list[Block]:
     return [Fold("Responses without a score", [Table("Responses without a score", columns, rows)])]
 
 
-def _prompts(rows: RubricRows, run: BlueprintRun, paths: Mapping[str, str]) -> Section:
+def _prompts(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile], n_answered: int) -> Section:
     is_open = len(run.prompts) <= _OPEN_UP_TO
-    parts = [prompt_part(rows, run, prompt, paths.get(prompt["prompt"]), is_open) for prompt in run.prompts]
+    parts = [prompt_part(rows, run, prompt, data.get(prompt["prompt"]), is_open) for prompt in run.prompts]
     answer = f"{counted(len(run.prompts), 'prompt')} with {counted(len(run.models), 'model')}."
-    if len(paths) < len(run.prompts):
-        answer += f" Responses to {len(paths)} of them are shown, drawn with seed {SHOWN_SEED}."
+    if len(data) < n_answered:
+        answer += f" Responses to {len(data)} of them are shown, drawn with seed {SHOWN_SEED}."
     return Section("prompts", "Prompts", [*_prompt_matrix(rows, run), *parts], answer, _PROMPTS_HOW)
 
 

@@ -25,8 +25,8 @@ _LONGEST_CRITERION, _LONGEST_RESPONSE = 600, 20_000
 _SCORE_PARTS = {"hybrid": "Score", "coverage": "Coverage", "similarity": "Similarity"}
 
 
-def prompt_part(rows: RubricRows, run: BlueprintRun, prompt: StoredRow, path: str | None, is_open: bool) -> TemplateBlock:
-    """The part of the page. `path`: the data of its responses; None: they are not on the site."""
+def prompt_part(rows: RubricRows, run: BlueprintRun, prompt: StoredRow, data: DataFile | None, is_open: bool) -> TemplateBlock:
+    """The part of the page. `data`: its responses, of which the first and the last stand on the page; None: they are not on the site."""
     name = prompt["prompt"]
     at, responses = run.positions[name], run.responses.of(name)
     values = {
@@ -41,11 +41,16 @@ def prompt_part(rows: RubricRows, run: BlueprintRun, prompt: StoredRow, path: st
         "ideal": prompt["ideal"],
         "matrix": _criteria_matrix(rows, run, name),
         "n_responses": len(responses),
-        "data": path if responses else None,
+        "path": data and data.path,
+        "data": data and {**data.value, "sample": _ends(data.value["responses"])},
         "blueprint": run.id,
         "is_open": is_open,
     }
     return TemplateBlock("rubric/prompt.html.j2", values)
+
+
+def _ends(responses: Sequence[Any]) -> list[Any]:
+    return [*responses[:1], *responses[1:][-1:]]
 
 
 def _facts(prompt: StoredRow) -> dict[str, str]:

@@ -8,6 +8,8 @@ document.addEventListener("DOMContentLoaded", () => {
   const fields = {player: document.getElementById("choose-player"), outcome: document.getElementById("choose-outcome")};
   const every = document.getElementById("every-game"), idOf = (row) => row.querySelector("a").hash.split("=")[1];
 
+  place.replaceChildren();  // what can be read without scripts
+
   // --- the list
   // a link from two models to a game shows the episodes of both
   const sidesOf = () => dtef.compared().map((name) => dtef.recall("as") ? `${name} as ${dtef.recall("as")}` : name);

@@ -191,6 +191,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   for (const name in field) field[name].addEventListener("input", choose);
   more.addEventListener("click", () => { listed += LISTED; showList(); });
   window.addEventListener("hashchange", () => { if (location.hash.includes("=")) restore(); });
+  document.getElementById("item-sample").remove();  // what can be read without scripts
   box.hidden = false;
   await restore();
 });

@@ -11,16 +11,19 @@ from typing import Any
 import pandas as pd
 from scipy.special import ndtri
 
-from dtef_pipeline.site.content import DataFile, Section, TemplateBlock
+from dtef_pipeline.site.content import Block, Column, DataFile, Section, Table, TemplateBlock
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
+from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.site.contents import QuestionPage, SegmentPage, SurveyContents
-from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series
-from dtef_pipeline.survey.site.texts import PairSample, Texts, WrittenResponse
+from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series, shares
+from dtef_pipeline.survey.site.texts import PairSample, Place, Texts, WrittenResponse
 from dtef_pipeline.tables import STATUSES
 from dtef_pipeline.text.counted import counted
 
 MOST_CODE_CHARACTERS = 40_000_000
 """Of the codes of all predictions on the site; where there are more, ways of asking are left out, those of the first leaderboard last."""
+_RESPONSES_WITHOUT_SCRIPTS = 2
+"""Responses to a pair that stand on a page itself."""
 SHARED_DATA = "survey/pairs.js"
 SCRIPT = "survey.js"
 HOW_TO_READ_PAIRS = (
@@ -66,9 +69,63 @@ class PairPages:
         asked = ",".join(map(str, self._asked.get(fixed.place, ()))) if what == "question" else ""
         part = TemplateBlock(
             "survey/pairs.html.j2",
-            {"data": SHARED_DATA, "what": what, "place": fixed.place, "asked": asked, "notes": list(filter(None, notes))},
+            {"data": SHARED_DATA, "what": what, "place": fixed.place, "asked": asked, "notes": list(filter(None, notes))}
+            | {"sample": self._sample(what, fixed.place)},
         )
         return Section("pairs", "Predicted beside observed", [part], how=HOW_TO_READ_PAIRS)
+
+    def _sample(self, what: str, place: int) -> list[Block]:
+        """A pair of the page as it can be read without scripts: shares of answers, and what two models wrote."""
+        at = self._samples[what].get(place)
+        if at is None:
+            return []
+        rows, options = self._sampled_answers[at], list(self.contents.questions.values())[at[1]].options
+        columns = [Column("who", "Answer of"), Column("score", "Score", "score")]
+        columns += [Column(f"o{number}", option, "percent") for number, option in enumerate(options)]
+        caption = f"{list(self.contents.segments.values())[at[0]].label}: {list(self.contents.questions.values())[at[1]].title}"
+        said = self.texts.get(at, ())[:_RESPONSES_WITHOUT_SCRIPTS]
+        shown = [{"about": f"{self.series[one.series].name}, snapshot {one.snapshot}", "words": one.words} for one in said]
+        texts = [TemplateBlock("survey/response.html.j2", {"prompt": said[0].prompt, "responses": shown})] if said else []
+        return [Table(caption, columns, rows), *texts]
+
+    @cached_property
+    def _samples(self) -> dict[str, dict[int, Place]]:
+        """By segment and by question, a pair that is drawn by its place, one with texts where there is any."""
+        places = self.contents.connection.execute(
+            f"SELECT s, q FROM {PAIRS} ORDER BY md5('{SEED}/' || s || '/' || q)"
+        ).fetchall()
+        places.sort(key=lambda at: at not in self.texts)
+        return {
+            "segment": {s: (s, q) for s, q in reversed(places)},
+            "question": {q: (s, q) for s, q in reversed(places)},
+        }
+
+    @cached_property
+    def _sampled_answers(self) -> dict[Place, list[dict[str, Any]]]:
+        """What was observed in each of these pairs, then what each model predicted in the way of the first leaderboard, the best first."""
+        wanted = {at for own in self._samples.values() for at in own.values()}
+        self.contents.connection.register("_sampled", pd.DataFrame(sorted(wanted), columns=["s", "q"]))
+        models = [at for at in self.kept if self.series[at].way == self.contents.main and not self.series[at].is_reference]
+        rows = self.contents.connection.execute(
+            f"""
+            SELECT s, q, observed, names, scores, codes FROM {PAIRS} SEMI JOIN _sampled USING (s, q) LEFT JOIN (
+                SELECT s, q, list(series) AS names, list(score) AS scores, list(code) AS codes FROM (
+                    FROM {ANSWERS} SEMI JOIN _sampled USING (s, q) WHERE list_contains({models}, series) ORDER BY score DESC, series
+                ) GROUP BY s, q
+            ) USING (s, q)
+            """
+        ).fetchall()
+        return {
+            (s, q): [
+                {"who": "Observed", **_option_cells(shares(observed))},
+                *(self._answer_row(*one) for one in zip(names or (), scores or (), codes or (), strict=True)),
+            ]
+            for s, q, observed, names, scores, codes in rows
+        }
+
+    def _answer_row(self, at: int, score: float | None, code: str) -> dict[str, Any]:
+        own = [] if code.startswith("!") else shares(code.partition("*")[0])[:-1]
+        return {"who": self.series[at].name, "score": score, **_option_cells(own)}
 
     @cached_property
     def _asked(self) -> dict[int, list[int]]:
@@ -129,6 +186,10 @@ class PairPages:
             for q, own in of_questions.items()
         }
         return {"prompts": list(prompts), "said": said}
+
+
+def _option_cells(of_options: Sequence[float]) -> dict[str, float]:
+    return {f"o{at}": share for at, share in enumerate(of_options)}
 
 
 def data_path(segment: SegmentPage) -> str:
