@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import duckdb
 import pandas as pd
@@ -60,16 +59,10 @@ def _read(connection: duckdb.DuckDBPyConnection, family: Family) -> FamilyView:
 def _boards(frame: pd.DataFrame, family: Family) -> Iterator[RankedBoard]:
     ways = list(family.scores.board)
     for at, (values, own) in enumerate(frame.groupby(ways, sort=True, dropna=False)):
-        rows = [_row(one) for one in table_rows(own.sort_values(["rank", "model"]))]
+        ordered = table_rows(own.sort_values(["rank", "model"]))
+        rows = [BoardRow.of(one, Estimate.of(one, "score"), _FURTHER_COLUMNS) for one in ordered]
         title = " · ".join(str(value) for value in values if value)
         yield RankedBoard(str(at) if at else "", title, _ITEM_MEASURE, rows, columns=_FURTHER_COLUMNS)
-
-
-def _row(one: dict[Any, Any]) -> BoardRow:
-    score = Estimate(one["score"], one["score_low"], one["score_high"])
-    rank, low, high = (None if pd.isna(one[name]) else int(one[name]) for name in ("rank", "rank_low", "rank_high"))
-    more = {column.name: one[column.name] for column in _FURTHER_COLUMNS}
-    return BoardRow(one["model"], score, rank, low, high, note=one["note"] or "", more=more)
 
 
 def _by_part(frame: pd.DataFrame, family: Family) -> Section:
@@ -79,9 +72,8 @@ def _by_part(frame: pd.DataFrame, family: Family) -> Section:
         Column("model", "Model"),
         Column("rank", "Rank", "count", always=True),
     ]
-    columns += [Column("score", "Score", "score"), *_FURTHER_COLUMNS]
-    rows = [{**one, "score": Estimate(one["score"], one["score_low"], one["score_high"])} for one in table_rows(frame)]
-    rows.sort(key=lambda row: [row[name] for name in (*levels, "model")])
+    columns += [Column("score", "Score", "score", ends=("score_low", "score_high")), *_FURTHER_COLUMNS]
+    rows = sorted(table_rows(frame), key=lambda row: [row[name] for name in (*levels, "model")])
     return Section("parts", f"By {family.part}", [Table(f"Scores in each {family.part}", columns, rows)])
 
 

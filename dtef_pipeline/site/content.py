@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -27,6 +27,11 @@ class Estimate(NamedTuple):
     low: float | None = None
     high: float | None = None
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any], name: str, low: str = "", high: str = "") -> Estimate:
+        """The value of a column with the ends of its interval, by default `{name}_low` and `{name}_high`."""
+        return cls(row.get(name), row.get(low or f"{name}_low"), row.get(high or f"{name}_high"))
+
 
 @dataclass(frozen=True)
 class Column:
@@ -43,6 +48,12 @@ class Column:
     """Whether cells are shaded by their value, 0-1."""
     always: bool = False
     """Whether it is shown although all rows have one value."""
+    ends: tuple[str, str] | None = None
+    """Where the ends of the interval of its values stand in the rows."""
+
+    def value_in(self, row: Mapping[str, Any]) -> Any:
+        """Its value in a row, as an estimate where its interval stands there, too."""
+        return row.get(self.name) if self.ends is None else Estimate.of(row, self.name, *self.ends)
 
 
 @dataclass(frozen=True)
@@ -178,7 +189,7 @@ def shown_columns(table: Table) -> list[Column]:
     """The columns that say something: without those that are empty, or, but for the first and for estimates, the same in all rows."""
     shown = list(table.columns[:1])
     for column in table.columns[1:]:
-        values = [row.get(column.name) for row in table.rows]
+        values = [column.value_in(row) for row in table.rows]
         if all(map(is_unknown, values)):
             continue
         same = len(values) > 1 and not column.always and all(value == values[0] for value in values)
@@ -191,7 +202,7 @@ def constant_columns(table: Table) -> list[tuple[str, Any]]:
     """The title and the value of each column that is left out because all rows have the same."""
     shown = {column.name for column in shown_columns(table)}
     left = [column for column in table.columns if column.name not in shown and column.kind != "note" and table.rows]
-    return [(column.title, value) for column in left if not is_unknown(value := table.rows[0].get(column.name))]
+    return [(column.title, value) for column in left if not is_unknown(value := column.value_in(table.rows[0]))]
 
 
 def footnotes(table: Table) -> list[str]:
@@ -216,9 +227,10 @@ def without_empty(sections: Sequence[Section]) -> list[Section]:
     return [one for one in kept if not one.is_empty]
 
 
-def table_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame, each by column."""
-    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+def table_rows(frame: pd.DataFrame, **shown: Callable[[Any], Any]) -> list[dict[str, Any]]:
+    """The rows of a frame, each by column. `shown`: by column, what makes of its values what a table shows."""
+    rows = [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+    return [{**row, **{name: make(row[name]) for name, make in shown.items()}} for row in rows] if shown else rows
 
 
 def plain_value(value: Any) -> Any:

@@ -49,7 +49,13 @@ _DRIFT_OF_JUDGES = (
     Column("judge", "Judge"),
     Column("evaluator", "Evaluator"),
     Column("verdict", "Verdict", always=True),
-    Column("shift", "Shift", "signed", "Mean paired change since the drift began, else since the baseline"),
+    Column(
+        "shift",
+        "Shift",
+        "signed",
+        "Mean paired change since the drift began, else since the baseline",
+        ends=("shift_low", "shift_high"),
+    ),
     Column("n_snapshots", "Nights", "count"),
     Column("n_items", "Answers", "count", "Stored answers with a score in every night"),
     Column("reason", "Why", "note"),
@@ -198,9 +204,8 @@ def _judges(contents: SiteContents, family: ShownFamily) -> Iterator[Block]:
     if not len(found):
         return
     rows = table_rows(found.sort_values(["judge", "evaluator"]))
-    shown = [{**row, "shift": Estimate(row["shift"], row["shift_low"], row["shift_high"])} for row in rows]
     yield Prose([f"{line[:1].upper()}{line[1:]}." for line in moved_judges(rows)])
-    yield Table("Judges on stored answers that they judge again every night", _DRIFT_OF_JUDGES, shown)
+    yield Table("Judges on stored answers that they judge again every night", _DRIFT_OF_JUDGES, rows)
 
 
 def _reasons_block(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:

@@ -32,6 +32,13 @@ class BoardRow(NamedTuple):
     more: Mapping[str, Any] = {}
     """Values of the board's further columns."""
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any], score: Estimate, columns: Sequence[Column], model: str = "model") -> BoardRow:
+        """Of a stored row: its ranks, its note, whether it is a reference, and the values of further columns; `model`: where its name stands."""
+        rank, low, high = (None if is_unknown(row.get(name)) else int(row[name]) for name in ("rank", "rank_low", "rank_high"))
+        more = {column.name: row.get(column.name) for column in columns}
+        return cls(row[model], score, rank, low, high, bool(row.get("is_reference")), row.get("note") or "", more)
+
 
 class Reference(NamedTuple):
     """A value to read scores by, such as a ceiling."""

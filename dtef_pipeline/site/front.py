@@ -21,7 +21,11 @@ def front_page(contents: SiteContents) -> Page:
     """The first page of the site."""
     families = contents.families
     cards = [
-        {"link": one.link, "verdict": one.view.verdict, "chart": interval_chart(contents, one.board) if one.board else None}
+        {
+            "link": one.link,
+            "verdict": one.view.verdict,
+            "chart": interval_chart(one.board, contents.model_cell) if one.board else None,
+        }
         for one in families
     ]
     sections = [_models(contents), _changes(contents), _alarms(contents), _costs(contents)]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dtef_pipeline.site.content import Chart, Column, Page, Section, Table, TemplateBlock, is_unknown
+from dtef_pipeline.site.content import Chart, Column, Link, Page, Section, Table, TemplateBlock, is_unknown
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.paths import board_page
 
 MOST_IN_CHART = 40
+ModelCell = Callable[[str], Link | str]
+"""A model's name, which leads to its page where it has one."""
 _LEADERBOARD_COLUMNS = (
     Column("model", "Model"),
     Column("rank", "Rank", "count", always=True),
@@ -27,14 +30,19 @@ def leaderboard_page(contents: SiteContents, family: ShownFamily) -> Page:
 
 def board_section(contents: SiteContents, board: RankedBoard) -> Section:
     """One leaderboard: chart and table side by side."""
-    beside = TemplateBlock(
-        "leaderboard.html.j2", {"table": board_table(contents, board), "chart": interval_chart(contents, board)}
-    )
     title = board.title or "Leaderboard"
-    return Section(f"board-{board.id}" if board.id else "board", title, [beside], how=board.how)
+    return Section(
+        f"board-{board.id}" if board.id else "board", title, [board_block(board, contents.model_cell)], how=board.how
+    )
 
 
-def board_table(contents: SiteContents, board: RankedBoard) -> Table:
+def board_block(board: RankedBoard, model_cell: ModelCell) -> TemplateBlock:
+    """A board as table and chart."""
+    values = {"table": board_table(board, model_cell), "chart": interval_chart(board, model_cell)}
+    return TemplateBlock("leaderboard.html.j2", values)
+
+
+def board_table(board: RankedBoard, model_cell: ModelCell) -> Table:
     """The rows of a board; those of references are shown when the reader asks for them."""
     columns = [
         *_LEADERBOARD_COLUMNS[:-1],
@@ -42,14 +50,14 @@ def board_table(contents: SiteContents, board: RankedBoard) -> Table:
         *board.columns,
         Column("note", "Note", "note"),
     ]
-    return Table(board.measure, columns, [_table_row(contents, row) for row in board.rows])
+    return Table(board.measure, columns, [_table_row(row, model_cell) for row in board.rows])
 
 
-def _table_row(contents: SiteContents, row: BoardRow) -> dict[str, Any]:
+def _table_row(row: BoardRow, model_cell: ModelCell) -> dict[str, Any]:
     ranks = (row.rank_low, row.rank_high)
     known = None not in ranks and not row.is_reference
     return {
-        "model": contents.model_cell(row.model),
+        "model": model_cell(row.model),
         "rank": row.rank,
         "ranks": (f"{ranks[0]}" if ranks[0] == ranks[1] else f"{ranks[0]} to {ranks[1]}") if known else None,
         "score": row.score,
@@ -59,17 +67,18 @@ def _table_row(contents: SiteContents, row: BoardRow) -> dict[str, Any]:
     }
 
 
-def interval_chart(contents: SiteContents, board: RankedBoard) -> Chart:
+def interval_chart(board: RankedBoard, model_cell: ModelCell) -> Chart:
     """Scores with their intervals, the best first; references are lines."""
-    shown = [row for row in board.rows if not row.is_reference and row.score.value is not None][:MOST_IN_CHART]
-    return Chart("intervals", [interval_row(contents, row) for row in shown], board.measure, _lines(board) if shown else [])
+    shown = [row for row in board.rows if not row.is_reference and not is_unknown(row.score)][:MOST_IN_CHART]
+    return Chart(
+        "intervals", [_interval_row(row, model_cell(row.model)) for row in shown], board.measure, _lines(board) if shown else []
+    )
 
 
-def interval_row(contents: SiteContents, row: BoardRow) -> dict[str, Any]:
-    """A row of the chart of intervals."""
+def _interval_row(row: BoardRow, cell: Link | str) -> dict[str, Any]:
     value, low, high = row.score
-    path = contents.model_paths.get(row.model)
-    return {"label": row.model, "value": value, "low": low, "high": high, **({"href": path} if path else {})}
+    link = {"href": cell.href} if isinstance(cell, Link) else {}
+    return {"label": row.model, "value": value, "low": low, "high": high, **link}
 
 
 def _lines(board: RankedBoard, most: int = 3) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -34,7 +34,7 @@ _METRIC_COLUMNS_SHOWN = 4
 _ARROWS = {"higher": "↑", "lower": "↓"}
 _PLAYER_COLUMNS_SHOWN = (
     Column("player", "Player"),
-    Column("mean", "Mean reward", "score", always=True),
+    Column("mean", "Mean reward", "score", always=True, ends=("low", "high")),
     Column("won", "Won", "percent", "Episodes won, of all episodes"),
     Column("illegal", "Illegal texts", "number", "Texts that were no legal move, per turn; lower is better", always=True),
     Column("n_clusters", "Seeds", "count"),
@@ -63,7 +63,6 @@ def players_section(found: ScenarioResults) -> Section:
         {
             **row,
             **seeds.get(row["player"], {}),
-            "mean": mean_of(row),
             "won": won,
             "illegal": row[ILLEGAL_RATE],
             "note": note_of(row),
@@ -72,7 +71,7 @@ def players_section(found: ScenarioResults) -> Section:
     ]
     caption = f"Mean reward of an episode{_in_unit(found.unit)}; higher is better"
     points = [
-        {"label": row["player"], **dict(zip(("value", "low", "high"), row["mean"], strict=True)), "kind": _kind(row)}
+        {"label": row["player"], "value": row["mean"], "low": row["low"], "high": row["high"], "kind": _kind(row)}
         for row in rows
         if not is_unknown(row["mean"])
     ]
@@ -199,12 +198,7 @@ def same_games_section(found: ScenarioResults) -> Section:
         f"On the games that all players have, {best['player']} is first: {show(mean_of(best.to_dict()))}{per_unit(found.unit)}."
     )
     table = Table(
-        "Mean reward on the games that all players have", _SAME_GAME_COLUMNS, [_shared_row(row) for row in table_rows(rows)]
+        "Mean reward on the games that all players have", _SAME_GAME_COLUMNS, table_rows(rows.assign(note=rows["reason"]))
     )
     how = "Not all players have the same seeds and opponents, so that the means above are of different games. These are of the same games."
     return Section("same-games", title, [table], answer, how)
-
-
-def _shared_row(row: Mapping[Any, Any]) -> dict[str, Any]:
-    names: Sequence[str] = ("player", "n_clusters", "n_episodes")
-    return {**{name: row[name] for name in names}, "mean": mean_of(row), "note": row["reason"]}

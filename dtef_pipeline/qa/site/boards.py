@@ -11,7 +11,7 @@ import pandas as pd
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.qa.site.human_names import measure_words, metric_place, metric_words, suite_title, way_words
 from dtef_pipeline.qa.site.suite_scores import BoardMeasure, QaScores
-from dtef_pipeline.site.content import Column, Estimate, is_unknown, table_rows
+from dtef_pipeline.site.content import Column, Estimate, table_rows
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.site.verdict_sentences import best_of_models
@@ -110,11 +110,9 @@ def _says_something(name: str, rows: pd.DataFrame) -> bool:
 
 
 def _row(one: Mapping[str, Any], columns: Sequence[Column]) -> BoardRow:
-    score = Estimate(one["score"], one["score_low"], one["score_high"])
-    known = {**one, "macro": Estimate(one["macro_score"], one["macro_low"], one["macro_high"])}
-    more = {column.name: known[column.name] for column in columns}
-    rank, low, high = (None if is_unknown(one[name]) else int(one[name]) for name in ("rank", "rank_low", "rank_high"))
-    return BoardRow(one["model"], score, rank, low, high, is_computed(one["model_variant"]), one["note"], more)
+    macro = Estimate.of(one, "macro_score", "macro_low", "macro_high")
+    known = {**one, "macro": macro, "is_reference": is_computed(one["model_variant"])}
+    return BoardRow.of(known, Estimate.of(one, "score"), columns)
 
 
 def main_boards(boards: Sequence[SuiteBoard]) -> dict[str, SuiteBoard]:

@@ -16,19 +16,12 @@ from dtef_pipeline.qa.site.shown_runs import RUN_OF_A_PART
 from dtef_pipeline.qa.site.suite_page import item_page
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, SHOWN_RUNS, QaScores, SuiteScores
 from dtef_pipeline.site.content import Column, Link, Section, Table, is_unknown, table_rows
+from dtef_pipeline.site.leads import beside_others, leads_section
 from dtef_pipeline.site.number_text import show
 
 WORST_OF_A_SUITE, WORST_CHARACTERS = 3, 400
 """Items of each suite on a model's page, and characters of each text."""
 _WANTED = "worst_items_of_qa"
-_PART_SCORES = (
-    Column("place", "Where"),
-    Column("score", "Score", "score", always=True),
-    Column("others", "Others' mean", "score"),
-    Column("difference", "Difference", "signed", "Score less the mean of the other models"),
-    Column("rank", "Rank", "count", always=True),
-    Column("n_items", "Items", "count", more=True),
-)
 _MISSED_ITEM_COLUMNS = (
     Column("item", "Item"),
     Column("question", "Question", "long"),
@@ -66,28 +59,14 @@ class QaModelSections:
         frames = [own for one in self._main.values() if len(own := one.of_cut(board[board["cut"] == "part"]))]
         if not frames:
             return pd.DataFrame()
-        found = pd.concat(frames, ignore_index=True)
-        groups = found.groupby(["suite", "part"])["score"]
-        total, count = groups.transform("sum"), groups.transform("count")
-        others = (total - found["score"]) / (count - 1).where(count > 1)
-        return found.assign(others=others, difference=found["score"] - others)
+        return beside_others(pd.concat(frames, ignore_index=True), ["suite", "part"])
 
     def _by_part(self, name: str) -> Section:
         found = self._parts
-        own = found[(found["model"] == name) & found["score"].notna()] if len(found) else found
-        own = own.sort_values(["difference", "score"], ascending=False, kind="stable") if len(own) else own
+        own = found[found["model"] == name].sort_values(["lead", "score"], ascending=False) if len(found) else found
         single = {suite for suite, one in self._scores.suites.items() if len({*one.items["part"]}) == 1}
-        rows = [{**one, "place": self._place(one, one["suite"] in single)} for one in table_rows(own)]
-        known = [row for row in rows if not is_unknown(row["difference"])]
-        answer = ""
-        if known:
-            ends = [f"{row['place'].text} ({show(row['difference'], 'signed')})" for row in (known[0], known[-1])]
-            answer = f"Against the mean of the others, best in {ends[0]}" + (
-                f", worst in {ends[1]}." if len(known) > 1 else "."
-            )
-        return Section(
-            "parts", "by suite and part", [Table("Scores, the greatest lead first", _PART_SCORES, rows, first=15)], answer
-        )
+        rows = [{**one, "part": self._place(one, one["suite"] in single)} for one in table_rows(own)]
+        return leads_section("parts", "by suite and part", "Where", rows)
 
     def _place(self, one: Mapping[str, Any], is_single: bool) -> Link:
         suite = self._scores.suites[one["suite"]]

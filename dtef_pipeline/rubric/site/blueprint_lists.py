@@ -8,8 +8,10 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.rubric.site.small_boards import best_words, board_block, ranked_row
+from dtef_pipeline.rubric.site.small_boards import best_words, rubric_board
 from dtef_pipeline.site.content import Column, Link, Page, Section, Table, is_unknown, table_rows
+from dtef_pipeline.site.family_view import RankedBoard
+from dtef_pipeline.site.leaderboard import board_block
 from dtef_pipeline.site.paths import board_page
 from dtef_pipeline.text.counted import counted
 
@@ -79,14 +81,14 @@ def tag_list(rows: RubricRows) -> Section:
     """Every tag, which leads to its page, with its best model."""
     listed: list[dict[str, Any]] = []
     for tag, blueprints in rows.tags.items():
-        ranked = _tag_board(rows, tag)
+        ranked = _tag_board(rows, tag).rows
         best = ranked[0] if ranked else None
         listed.append(
             {
                 "tag": rows.tag_link(tag),
                 "n_blueprints": len(blueprints),
-                "best": best and best["model"],
-                "score": best and best["score"],
+                "best": best and rows.model(best.model),
+                "score": best and best.score,
                 "n_models": len(ranked),
             }
         )
@@ -95,11 +97,11 @@ def tag_list(rows: RubricRows) -> Section:
     return Section("tags", "Tags", [Table("Tags of blueprints", _TAG_COLUMNS, listed, first=15)], answer)
 
 
-def _tag_board(rows: RubricRows, tag: str) -> list[dict[str, Any]]:
+def _tag_board(rows: RubricRows, tag: str) -> RankedBoard:
     """The scored models of a tag, the best first, whether ranked or not."""
     found = rows.part_of("tag", tag)
     own = found[found["score"].notna()].sort_values(["score", "model"], ascending=[False, True])
-    return [ranked_row(one, rows.model(str(one["model"]))) for one in table_rows(own)]
+    return rubric_board(f"Mean score over the blueprints tagged {tag}", table_rows(own), "Blueprints")
 
 
 def tag_pages(rows: RubricRows) -> Iterator[Page]:
@@ -107,9 +109,7 @@ def tag_pages(rows: RubricRows) -> Iterator[Page]:
     for tag, blueprints in rows.tags.items():
         ranked = _tag_board(rows, tag)
         # The board of one blueprint stands on its own page.
-        board = (
-            [board_block(f"Mean score over the blueprints tagged {tag}", ranked, "Blueprints")] if len(blueprints) > 1 else []
-        )
+        board = [board_block(ranked, rows.model)] if len(blueprints) > 1 else []
         sections = [
             Section("board", "Leaderboard", board),
             Section("blueprints", "Blueprints", [_list_table([_listed(rows, name) for name in blueprints])]),

@@ -19,12 +19,11 @@ from dtef_pipeline.rubric.site.prompt_parts import POINT_ENDS, prompt_data, prom
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
 from dtef_pipeline.rubric.site.run_history import history_section
 from dtef_pipeline.rubric.site.shown_runs import ShownRuns
-from dtef_pipeline.rubric.site.small_boards import best_words, board_block, ranked_row
+from dtef_pipeline.rubric.site.small_boards import best_words, rubric_board
 from dtef_pipeline.site.content import (
     Block,
     Column,
     DataFile,
-    Estimate,
     Fold,
     Link,
     Page,
@@ -35,6 +34,8 @@ from dtef_pipeline.site.content import (
     is_unknown,
     table_rows,
 )
+from dtef_pipeline.site.family_view import RankedBoard
+from dtef_pipeline.site.leaderboard import board_block
 from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
 from dtef_pipeline.text.beginning import beginning
 from dtef_pipeline.text.counted import counted
@@ -110,7 +111,7 @@ def _page(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile], n_a
         Section(
             "scores",
             "Models",
-            [board_block("Mean score over prompts, 0-1, higher is better", ranked, "Prompts scored"), *_unscored(run)],
+            [board_block(ranked, rows.model), *_unscored(run)],
         ),
         _summary(rows, run),
         _prompts(rows, run, data, n_answered),
@@ -136,17 +137,13 @@ def _introduction(description: Any) -> str:
     return " ".join(words[:_WORDS_ON_TOP]) + ("…" if len(words) > _WORDS_ON_TOP else "")
 
 
-def _ranked(rows: RubricRows, run: BlueprintRun) -> list[dict[str, Any]]:
+def _ranked(rows: RubricRows, run: BlueprintRun) -> RankedBoard:
     """The models of the run, the best first, with ranks and intervals where there is a board."""
     found = rows.part_of("blueprint", run.id)
-    own = table_rows(found[found["snapshot"] == run.snapshot])
-    on_board = {row["model"]: row for row in own}
-    nothing = {"rank": None, "low": None, "high": None, "n_parts": None, "note": ""}
-    scores = {row["model"]: row for row in run.at(MODEL_LEVEL)}
-    return [
-        ranked_row(on_board.get(model) or {**scores[model], **nothing, "score": scores[model]["hybrid"]}, rows.model(model))
-        for model in run.models
-    ]
+    on_board = {row["model"]: row for row in table_rows(found[found["snapshot"] == run.snapshot])}
+    scores = {row["model"]: {**row, "score": row["hybrid"]} for row in run.at(MODEL_LEVEL)}
+    own = [on_board.get(model) or scores[model] for model in run.models]
+    return rubric_board("Mean score over prompts, 0-1, higher is better", own, "Prompts scored")
 
 
 def _hardest(run: BlueprintRun) -> str:
@@ -232,12 +229,7 @@ def _grades(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
 
 def _judges(rows: RubricRows, run: BlueprintRun) -> Section:
     found = rows.rows.frame("rubric_agreement", {"cut": "blueprint", "value": run.id})
-    known = [
-        {**row, "alpha": Estimate(row["alpha"], row["low"], row["high"])}
-        for row in table_rows(found)
-        if not is_unknown(row["alpha"])
-    ]
-    answer = " ".join(f"{agreement_words(row)}." for row in known)
+    answer = " ".join(f"{agreement_words(row)}." for row in table_rows(found) if not is_unknown(row["alpha"]))
     disputed = rows.rows.frame("rubric_disagreed", {"blueprint": run.id})
     shown = [
         {**row, "prompt": Link(f"Prompt {run.positions[row['prompt']]}", rows.prompt_page(run.id, row["prompt"]))}

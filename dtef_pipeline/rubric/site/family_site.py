@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -18,21 +17,16 @@ from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
 from dtef_pipeline.rubric.site.judges import data_sections, judge_sections
 from dtef_pipeline.rubric.site.model_sections import RubricsOfModel
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
+from dtef_pipeline.rubric.site.small_boards import rubric_board
 from dtef_pipeline.rubric.site.weights import alike_section, weight_section
 from dtef_pipeline.rubric.watched_drift import WATCHED
-from dtef_pipeline.site.content import Column, DataFile, Estimate, Page, table_rows
-from dtef_pipeline.site.family_view import ITEM_COLUMNS, BoardRow, FamilySite, FamilyView, RankedBoard
+from dtef_pipeline.site.content import DataFile, Page, table_rows
+from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.site.paths import address_id, state_address
 from dtef_pipeline.text.counted import and_more, counted
 
 _MEASURE = "Mean hybrid score over blueprints, 0-1, higher is better"
-_RUBRIC_COLUMNS = (
-    Column("coverage", "Coverage", "number", "Weighted share of the criteria that are met, 0-1"),
-    Column("similarity", "Similarity", "number", "Cosine similarity to the ideal answer, -1 to 1"),
-    Column("n_parts", "Blueprints", "count", "Blueprints with a score", more=True),
-    Column("n_responses_scored", "Responses", "count", "Responses with a score", more=True),
-)
 _LEADERBOARD_HOW = (
     "Each blueprint counts once, by its latest run with scores. Coverage is how far the criteria are met, similarity how near a response comes "
     "to the ideal answer, and the score is both together. Intervals hold for other blueprints of this kind. Blueprints are of very different "
@@ -79,16 +73,7 @@ def _pages(rows: RubricRows) -> Iterator[Page | DataFile]:
 
 def _board(rows: RubricRows) -> RankedBoard:
     found = rows.cut("overall").sort_values(["rank", "score", "model"], ascending=[True, False, True])
-    return RankedBoard(
-        "", "", _MEASURE, [_board_row(one) for one in table_rows(found)], columns=_RUBRIC_COLUMNS, how=_LEADERBOARD_HOW
-    )
-
-
-def _board_row(one: dict[Any, Any]) -> BoardRow:
-    rank, low, high = (None if pd.isna(one[name]) else int(one[name]) for name in ("rank", "rank_low", "rank_high"))
-    more = {column.name: one[column.name] for column in _RUBRIC_COLUMNS}
-    score = Estimate(one["score"], one["low"], one["high"])
-    return BoardRow(one["model"], score, rank, low, high, note=one["note"] or "", more=more)
+    return rubric_board(_MEASURE, table_rows(found), "Blueprints", _LEADERBOARD_HOW)
 
 
 def _verdict(rows: RubricRows, board: RankedBoard) -> str:

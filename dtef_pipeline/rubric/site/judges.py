@@ -28,7 +28,7 @@ _AGREEMENT_COLUMNS = (
     Column("value", "Of"),
     Column("cut", "By"),
     Column("scale", "Classes", "count", "How many classes judges chose from"),
-    Column("alpha", "Alpha", "number", "1 is agreement, 0 chance"),
+    Column("alpha", "Alpha", "number", "1 is agreement, 0 chance", ends=("low", "high")),
     Column("reading", "Reading", always=True),
     Column("n_units", "Judged twice", "count", "Criteria of responses with two judgements or more", more=True),
     Column("n_clusters", "Prompts", "count", more=True),
@@ -38,7 +38,9 @@ _SELF_COLUMNS = (
     Column("judge", "Judge"),
     Column("model", "Model"),
     Column("maker", "Maker of both"),
-    Column("gamma", "Favour", "signed", "Score given to the own maker beyond what other judges give, -1 to 1"),
+    Column(
+        "gamma", "Favour", "signed", "Score given to the own maker beyond what other judges give, -1 to 1", ends=("low", "high")
+    ),
     Column("p_adjusted", "p (adjusted)", "p"),
     Column("n", "Judgements", "count", more=True),
     Column("n_prompts", "Prompts", "count", more=True),
@@ -56,7 +58,7 @@ _CHAMPION_COLUMNS = (
 _LABELLED_COLUMNS = (
     Column("model", "Model"),
     Column("judged", "By judges", "score"),
-    Column("corrected", "Corrected", "score", "By the labels of people"),
+    Column("corrected", "Corrected", "score", "By the labels of people", ends=("corrected_low", "corrected_high")),
     Column("n_prompts_labelled", "Prompts labelled", "count"),
     Column("prompts_needed", "Prompts needed", "count", "To label for an interval 0.06 wide on these very prompts"),
     Column("power", "Weight of judges", "percent", "What they count for on unlabelled prompts, less their bias", more=True),
@@ -119,11 +121,10 @@ def _agreement(rows: RubricRows) -> Section:
 
 
 def agreement_words(row: dict[Any, Any]) -> str:
-    """`Judges agree with alpha 0.96 (0.93 to 0.98): reliable`; `alpha` of the row is an Estimate."""
-    interval = show_interval(row["alpha"])
-    return (
-        f"Judges agree with alpha {show(row['alpha'])}{f' ({interval})' if interval else ''}: {row['reading'] or 'no reading'}"
-    )
+    """`Judges agree with alpha 0.96 (0.93 to 0.98): reliable`; of a row of `rubric_agreement`."""
+    alpha = Estimate.of(row, "alpha", "low", "high")
+    interval = f" ({show_interval(alpha)})" if show_interval(alpha) else ""
+    return f"Judges agree with alpha {show(alpha)}{interval}: {row['reading'] or 'no reading'}"
 
 
 def _on_scale(row: dict[str, Any], n: int) -> str:
@@ -142,7 +143,6 @@ def _agreement_row(rows: RubricRows, one: dict[Any, Any]) -> dict[str, Any]:
         **one,
         "value": value,
         "cut": _CUT_WORDS.get(one["cut"], one["cut"]),
-        "alpha": Estimate(one["alpha"], one["low"], one["high"]),
     }
 
 
@@ -151,21 +151,9 @@ def _self_preference(rows: RubricRows) -> Section:
     known = found[found["gamma"].notna()] if len(found) else found
     if not len(known):
         return Section("self-preference", "Do judges favour their own maker?", [])
-    shown = [
-        {
-            **one,
-            "judge": judge_words(one["judge"]),
-            "model": rows.model(str(one["model"])),
-            "gamma": Estimate(one["gamma"], one["low"], one["high"]),
-        }
-        for one in table_rows(known)
-    ]
-    flagged = [
-        f"{judge_words(row['judge'])} favours {row['maker']}"
-        for row in table_rows(known)
-        if row.get("flagged") and row["judge"] != "all"
-    ]
-    whole = next((row["gamma"] for row in shown if row["judge"] == "all"), None)
+    shown = table_rows(known, judge=judge_words, model=rows.model)
+    flagged = [f"{row['judge']} favours {row['maker']}" for row in shown if row.get("flagged") and row["judge"] != "all"]
+    whole = next((Estimate.of(row, "gamma", "low", "high") for row in shown if row["judge"] == "all"), None)
     interval = show_interval(whole, "signed") if whole else ""
     answer = f"All judges together: {show(whole, 'signed')}{f' ({interval})' if interval else ''}. " if whole else ""
     answer += f"{and_more(flagged, 3)}." if flagged else "No judge is found to favour models of its maker."
@@ -216,14 +204,7 @@ def _champion_row(rows: RubricRows, dimension: Any, own: pd.DataFrame) -> dict[s
 def _labels(rows: RubricRows) -> Section:
     found, known = rows.rows.frame("rubric_corrected"), rows.rows.frame("rubric_known_classes")
     whole = found[found["blueprint"].isna()] if len(found) else found
-    shown = [
-        {
-            **one,
-            "model": rows.model(str(one["model"])),
-            "corrected": Estimate(one["corrected"], one["corrected_low"], one["corrected_high"]),
-        }
-        for one in table_rows(whole)
-    ]
+    shown = table_rows(whole, model=rows.model)
     moves = (whole["corrected"] - whole["judged"]).dropna() if len(whole) else pd.Series(dtype=float)
     answer = ""
     if len(moves):
@@ -234,7 +215,7 @@ def _labels(rows: RubricRows) -> Section:
         Table("Scores corrected by people's labels", _LABELLED_COLUMNS, shown),
         Fold(
             "Judges against people's labels, class by class",
-            [Table("Judges against labels", _KNOWN_COLUMNS, _named(known))],
+            [Table("Judges against labels", _KNOWN_COLUMNS, table_rows(known, judge=judge_words))],
         ),
     ]
     return Section("labels", "Judges against people", blocks, answer)
@@ -270,8 +251,4 @@ def _judges_used(rows: RubricRows) -> Section:
     answer += (
         f"least readable is {judge_words(worst['judge'])}, {show(worst['unreadable'], 'percent')} of replies without a class."
     )
-    return Section("judges", "judges", [Table("Judges", _JUDGE_COLUMNS, _named(found))], answer)
-
-
-def _named(found: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{**row, "judge": judge_words(row["judge"])} for row in table_rows(found)]
+    return Section("judges", "judges", [Table("Judges", _JUDGE_COLUMNS, table_rows(found, judge=judge_words))], answer)

@@ -13,18 +13,11 @@ from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT
 from dtef_pipeline.rubric.results.judged_points import criterion_words
 from dtef_pipeline.rubric.site.prompt_parts import class_words, cut_text, point_state
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
-from dtef_pipeline.site.content import Column, Link, Section, Table, TemplateBlock, is_unknown, table_rows
+from dtef_pipeline.site.content import Link, Section, TemplateBlock, is_unknown, table_rows
+from dtef_pipeline.site.leads import beside_others, leads_section
 from dtef_pipeline.text.beginning import beginning
 
 _MOST_WORST, _LONGEST_HEADING = 5, 300
-_COLUMNS_OF_LEAD = (
-    Column("part", "Blueprint"),
-    Column("score", "Score", "score"),
-    Column("others", "Others", "score", "Mean of the other models"),
-    Column("lead", "Lead", "signed", "Score less the mean of the other models"),
-    Column("rank", "Rank", "count", always=True),
-    Column("of", "Of", "count", more=True),
-)
 _WORST_HOW = (
     "Criteria on which its mean point is farthest below that of the other models, with the response that met the criterion least. The point is "
     "0-1, higher is better, and turned round for what a response should not do."
@@ -44,18 +37,18 @@ class RubricsOfModel:
         blueprints = self._parts(self._by_blueprint, name, "blueprint")
         tags = self._parts(self._by_tag, name, "tag")
         return [
-            _part_section("blueprints", "by blueprint", "Blueprint", blueprints),
-            _part_section("tags", "by tag", "Tag", tags),
+            leads_section("blueprints", "by blueprint", "Blueprint", blueprints),
+            leads_section("tags", "by tag", "Tag", tags),
             self._worst_section(name),
         ]
 
     @cached_property
     def _by_blueprint(self) -> pd.DataFrame:
-        return _beside_others(self._rows.cut("blueprint"), ["blueprint"])
+        return beside_others(self._rows.cut("blueprint"), ["blueprint"])
 
     @cached_property
     def _by_tag(self) -> pd.DataFrame:
-        return _beside_others(self._rows.cut("tag"), ["tag"])
+        return beside_others(self._rows.cut("tag"), ["tag"])
 
     def _parts(self, found: pd.DataFrame, name: str, part: str) -> list[dict[str, Any]]:
         link = self._rows.link if part == "blueprint" else self._rows.tag_link
@@ -138,30 +131,9 @@ def _judge_order(row: StoredRow) -> tuple[str, int]:
     return row["judge"], row.get("judge_draw") or 0
 
 
-def _part_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str, Any]]) -> Section:
-    if not rows:
-        return Section(id, title, [])
-    best, worst = rows[0], rows[-1]
-    answer = ""
-    if len(rows) > 1 and not is_unknown(best["lead"]):
-        answer = f"Best beside others: {best['part'].text} ({best['lead']:+.3f}); worst: {worst['part'].text} ({worst['lead']:+.3f})."
-    columns = [Column("part", heading), *_COLUMNS_OF_LEAD[1:]]
-    ends = [*rows[:5], *rows[max(5, len(rows) - 5) :]]
-    rest = rows[5 : max(5, len(rows) - 5)]
-    return Section(id, title, [Table("The largest lead first", columns, [*ends, *rest], first=10)], answer)
-
-
-def _beside_others(found: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Scored rows with `others` (mean of the other models; NaN without any), `lead` and `of`."""
-    rows = found[found["score"].notna()].copy()
-    total, n = (rows.groupby(keys, dropna=False)["score"].transform(how) for how in ("sum", "count"))
-    rows["others"] = (total - rows["score"]) / (n - 1).where(n > 1)
-    return rows.assign(lead=rows["score"] - rows["others"], of=n)
-
-
 def _worst_criteria(found: pd.DataFrame) -> pd.DataFrame:
     """Of each model the criteria of the largest gaps to the other models, below 0."""
-    rows = _beside_others(found, _CRITERION)
+    rows = beside_others(found, _CRITERION)
     behind = rows[rows["lead"] < 0].sort_values(["model", "lead", *_CRITERION], kind="stable")
     return behind.groupby("model", sort=True).head(_MOST_WORST)[["model", *_CRITERION, "score", "others", "lead"]]
 

@@ -18,14 +18,19 @@ from dtef_pipeline.survey.boards.experiments import compared
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import Asked
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.leaderboards import estimate
 from dtef_pipeline.survey.site.words import condition_words
 from dtef_pipeline.text.counted import counted
 
 _CONDITION_COLUMNS = (
     Column("model", "Model"),
     Column("decision", "Decision", always=True),
-    Column("difference", "Difference", "signed", "Mean score less that of the usual way of asking, with its 95% interval"),
+    Column(
+        "difference",
+        "Difference",
+        "signed",
+        "Mean score less that of the usual way of asking, with its 95% interval",
+        ends=("low", "high"),
+    ),
     Column("score", "Score", "score"),
     Column("context_level", "Context", "text"),
     Column("p_adjusted", "p (adjusted)", "p", more=True),
@@ -55,11 +60,8 @@ def conditions_section(contents: SurveyContents) -> Section:
         if len(rows):
             for decision in rows["decision"]:
                 counts[decision] = counts.get(decision, 0) + 1
-            shown = [
-                {**row, "difference": estimate(row, "difference", "low", "high"), "condition": other}
-                for row in table_rows(rows)
-            ]
-            blocks.append(Table(f"{condition_words(other)}, against {condition_words(usual)}", _CONDITION_COLUMNS, shown))
+            caption = f"{condition_words(other)}, against {condition_words(usual)}"
+            blocks.append(Table(caption, _CONDITION_COLUMNS, table_rows(rows)))
     said = ", ".join(f"{number} {decision}" for decision, number in counts.items())
     answer = f"Of {counted(sum(counts.values()), 'comparison')} with “{condition_words(usual)}”: {said}." if counts else ""
     return Section("conditions", "Ways of asking", blocks, answer, _HOW_TO_READ_CONDITIONS)

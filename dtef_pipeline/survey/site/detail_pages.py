@@ -13,7 +13,6 @@ from dtef_pipeline.site.content import Block, Column, Fold, Link, Page, Prose, S
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.survey.blueprint.wording import attribute_label
 from dtef_pipeline.survey.site.contents import QuestionPage, SegmentPage, SurveyContents
-from dtef_pipeline.survey.site.leaderboards import estimate
 from dtef_pipeline.survey.site.means import Means, Spread
 from dtef_pipeline.survey.site.pair_pages import SCRIPT, PairPages
 from dtef_pipeline.survey.site.pair_store import PAIRS, shares
@@ -26,7 +25,7 @@ MOST_SEGMENTS = 60
 _ENDS_OF_QUESTIONS = 5
 _MODEL_COLUMNS = (
     Column("name", "Model"),
-    Column("score", "Score", "score"),
+    Column("score", "Score", "score", ends=("score_low", "score_high")),
     Column("skill", "Skill", "number", f"0: the {EVERYBODY_ELSE}, 1: a {A_PERFECT_MODEL}"),
     Column(
         "verdict",
@@ -87,8 +86,7 @@ class DetailPages:
             if rows is None:
                 continue
             ordered = rows.sort_values(["score", "name"], ascending=[False, True], kind="stable")
-            shown = [{**row, "score": estimate(row, "score"), "skill": row.get("skill")} for row in model_rows(ordered)]
-            table = Table(f"Mean score, {self.contents.title(way).lower()}", _MODEL_COLUMNS, shown)
+            table = Table(f"Mean score, {self.contents.title(way).lower()}", _MODEL_COLUMNS, list(model_rows(ordered)))
             blocks.append(table if not blocks else Fold(self.contents.title(way), [table]))
         return blocks
 

@@ -79,24 +79,7 @@ def _with_ranks(rows: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
 
 
 def _row(one: Mapping[str, Any]) -> BoardRow:
-    rank, low, high = (None if is_unknown(one.get(name)) else int(one[name]) for name in ("rank", "rank_low", "rank_high"))
-    more = {column.name: one.get(column.name) for column in _BOARD_MORE}
-    more["skill"] = estimate(one, "skill")
-    return BoardRow(
-        one["name"],
-        estimate(one, "score"),
-        rank,
-        low,
-        high,
-        is_reference=one["is_reference"],
-        note=one.get("note") or "",
-        more=more,
-    )
-
-
-def estimate(row: Mapping[str, Any], name: str, low: str = "", high: str = "") -> Estimate:
-    """The value of a column with the ends of its interval, by default `{name}_low` and `{name}_high`."""
-    return Estimate(row.get(name), row.get(low or f"{name}_low"), row.get(high or f"{name}_high"))
+    return BoardRow.of({**one, "skill": Estimate.of(one, "skill")}, Estimate.of(one, "score"), _BOARD_MORE, "name")
 
 
 def verdict(contents: SurveyContents, board: RankedBoard) -> str:

@@ -14,7 +14,6 @@ from dtef_pipeline.site.number_text import show
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.blueprint.wording import attribute_label
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.leaderboards import estimate
 from dtef_pipeline.survey.site.means import By, Means
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series, shares
 from dtef_pipeline.survey.site.texts import Place, Texts, WrittenResponse
@@ -28,8 +27,8 @@ _LEAD_COLUMN = Column("lead", "Lead", "signed", f"Score less that of the {EVERYB
 _LEAD_ON_PAIRS = (_LEAD_COLUMN, Column("score", "Score", "score"), Column("pairs", "Pairs", "count"))
 _ATTRIBUTE_COLUMNS = (
     Column("attribute", "Attribute"),
-    Column("score", "Score", "score"),
-    Column("skill", "Skill", "number", f"0: the {EVERYBODY_ELSE}, 1: a perfect model"),
+    Column("score", "Score", "score", ends=("score_low", "score_high")),
+    Column("skill", "Skill", "number", f"0: the {EVERYBODY_ELSE}, 1: a perfect model", ends=("skill_low", "skill_high")),
     Column("n_pairs", "Pairs", "count"),
 )
 _ANSWER_COLUMNS = (
@@ -124,15 +123,7 @@ class SurveyModelSections:
     def _attributes(self, at: int) -> list[dict[str, Any]]:
         rows = self.contents.main.rows_of(self.contents.boards["attribute"])
         own = rows[rows["model_variant"] == self.series[at].variant].sort_values("score", ascending=False, kind="stable")
-        return [
-            {
-                **row,
-                "attribute": attribute_label(row["attribute"]),
-                "score": estimate(row, "score"),
-                "skill": estimate(row, "skill"),
-            }
-            for row in table_rows(own)
-        ]
+        return table_rows(own, attribute=attribute_label)
 
     def _worst_answers(self, at: int, texts: Texts) -> Section:
         own = self.worst.get(at, [])

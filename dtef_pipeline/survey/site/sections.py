@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.site.content import Block, Chart, Column, Fold, Section, Table, is_unknown, table_rows
+from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Section, Table, is_unknown, table_rows
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
@@ -20,7 +20,6 @@ from dtef_pipeline.survey.boards.asked_alike import Way
 from dtef_pipeline.survey.boards.segment_gaps import by_significance
 from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.leaderboards import estimate
 from dtef_pipeline.survey.site.words import condition_words
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
 from dtef_pipeline.text.counted import counted
@@ -67,7 +66,7 @@ def _tables(
     view: str,
     caption: str,
     columns: Sequence[Column],
-    cells: Callable[[dict[str, Any]], dict[str, Any]],
+    cells: Callable[[dict[str, Any]], dict[str, Any]] = lambda row: {},
 ) -> list[Block]:
     """A table of models for each way of asking; `cells`: those of a row that are not as stored."""
     return _by_way(contents, view, lambda rows: Table(caption, columns, [{**row, **cells(row)} for row in model_rows(rows)]))
@@ -110,7 +109,7 @@ def _attribute_table(rows: pd.DataFrame) -> Table:
     order = rows.groupby("name")["score"].mean().sort_values(ascending=False, kind="stable").index
     own = {name: list(model_rows(of_model)) for name, of_model in rows.groupby("name")}
     shown = [
-        {"name": name, "_kind": own[name][0]["_kind"], **{row["attribute"]: estimate(row, "score") for row in own[name]}}
+        {"name": name, "_kind": own[name][0]["_kind"], **{row["attribute"]: Estimate.of(row, "score") for row in own[name]}}
         for name in order
     ]
     return Table("Mean score by attribute, with its 95% interval", columns, shown)
@@ -125,6 +124,7 @@ _GAP_COLUMNS = (
         "Deviation",
         "signed",
         "Score less that of a segment of as many people that is predicted as well as the others",
+        ends=("low", "high"),
     ),
     Column("p_adjusted", "p (adjusted)", "p"),
     Column("score", "Score", "score", more=True),
@@ -155,10 +155,8 @@ def _gaps(contents: SurveyContents) -> Section:
 
 
 def _gap_table(contents: SurveyContents, rows: pd.DataFrame) -> Table:
-    shown = [
-        {**row, "segment": segment_cell(contents, row["segment"]), "deviation": estimate(row, "deviation", "low", "high")}
-        for row in table_rows(by_significance(rows[~rows["is_reference"]]).head(_MOST_GAPS))
-    ]
+    first = by_significance(rows[~rows["is_reference"]]).head(_MOST_GAPS)
+    shown = table_rows(first, segment=lambda segment: segment_cell(contents, segment))
     return Table("Segments that a model predicts worse or better than the others", _GAP_COLUMNS, shown, first=10)
 
 
@@ -171,13 +169,26 @@ def segment_cell(contents: SurveyContents, segment: str) -> Any:
 _CONTEXT_COLUMNS = (
     Column("name", "Model"),
     Column("verdict", "Verdict", always=True),
-    Column("difference", "Difference", "signed", "Score at the highest level less that at the lowest, on the same pairs"),
+    Column(
+        "difference",
+        "Difference",
+        "signed",
+        "Score at the highest level less that at the lowest, on the same pairs",
+        ends=("low", "high"),
+    ),
     Column("p_adjusted", "p (adjusted)", "p"),
     Column("condition", "Asked"),
     Column("levels", "Levels", more=True),
     Column("least_score", "Least context", "score", more=True),
     Column("most_score", "Most context", "score", more=True),
-    Column("slope", "Per question", "signed", "Change of the score per context question", more=True),
+    Column(
+        "slope",
+        "Per question",
+        "signed",
+        "Change of the score per context question",
+        more=True,
+        ends=("slope_low", "slope_high"),
+    ),
     Column("n_pairs", "Pairs", "count", more=True),
     _NOTE_COLUMN,
 )
@@ -192,15 +203,7 @@ def _context(contents: SurveyContents) -> Section:
         if len(counts)
         else ""
     )
-    shown = [
-        {
-            **row,
-            "condition": condition_words(row["condition"]),
-            "difference": estimate(row, "difference", "low", "high"),
-            "slope": estimate(row, "slope"),
-        }
-        for row in table_rows(rows)
-    ]
+    shown = table_rows(rows, condition=condition_words)
     how = (
         "Mean score over the number of context questions, over the pairs that have a score at every level of the model. A model that uses the "
         "group's other answers rises; a flat line says that it answers from what it believes about the group. “stereotype-holding”: the 90% "
@@ -297,6 +300,7 @@ _EVENNESS_COLUMNS = (
         "Spread",
         "score",
         "Standard deviation of the segments' true means, with its 95% interval: lower is more even",
+        ends=("segment_sd_low", "segment_sd_high"),
     ),
     Column("lowest_cell", "Lowest"),
     Column("highest_cell", "Highest"),
@@ -326,7 +330,7 @@ def _evenness(contents: SurveyContents) -> Section:
 
 
 def _ends_of_spread(contents: SurveyContents, row: dict[str, Any]) -> dict[str, Any]:
-    cells: dict[str, Any] = {"segment_sd_true": estimate(row, "segment_sd_true", "segment_sd_low", "segment_sd_high")}
+    cells: dict[str, Any] = {}
     for end in ("lowest", "highest"):
         if not is_unknown(row.get(end)):
             found = contents.segments.get(row[f"{end}_segment"])
@@ -338,7 +342,11 @@ def _ends_of_spread(contents: SurveyContents, row: dict[str, Any]) -> dict[str, 
 _DRAWS_COLUMNS = (
     Column("name", "Model"),
     Column(
-        "icc", "Agreement", "score", "Share of a single draw's variance that lies between pairs: 1 means draws always agree"
+        "icc",
+        "Agreement",
+        "score",
+        "Share of a single draw's variance that lies between pairs: 1 means draws always agree",
+        ends=("low", "high"),
     ),
     Column("within_sd", "Between draws", "score", "Standard deviation of the score between draws of one pair"),
     Column("rerun_detectable", "Detectable: rerun", "score", "Smallest difference of two reruns that is found in 80% of cases"),
@@ -357,11 +365,6 @@ def _reliability(contents: SurveyContents) -> Section:
     low, high = rows["icc"].min(), rows["icc"].max()
     span = show(low, "score") if low == high else f"{show(low, 'score')} to {show(high, 'score')}"
     answer = f"Repeated draws of one prompt agree to {span} (1: always)."
-    tables = _tables(
-        contents,
-        "reliability",
-        "Agreement of repeated draws",
-        _DRAWS_COLUMNS,
-        lambda row: {"icc": estimate(row, "icc", "low", "high")},
+    return Section(
+        "draws", "Repeated draws", _tables(contents, "reliability", "Agreement of repeated draws", _DRAWS_COLUMNS), answer
     )
-    return Section("draws", "Repeated draws", tables, answer)

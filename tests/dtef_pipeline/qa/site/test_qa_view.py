@@ -175,11 +175,11 @@ def test_every_two_models_of_a_suite_are_there(view: FamilyView) -> None:
 
 def test_a_model_is_seen_against_the_mean_of_the_others(view: FamilyView) -> None:
     found = section(view.of_model("worst"), "parts")
-    assert found.answer == "Against the mean of the others, best in MMLU: Subject 0 (-0.750), worst in Socioscope (-1.000)."
-    by_place = {row["place"].text: row for row in rows(found)}
+    assert found.answer == "Best beside others: MMLU: Subject 0 (-0.750); worst: Socioscope (-1.000)."
+    by_place = {row["part"].text: row for row in rows(found)}
     assert list(by_place) == ["MMLU: Subject 0", "MMLU: Subject 1", "MMLU: Subject 2", "GSM8K", "Socioscope"]
     own = by_place["MMLU: Subject 1"]
-    assert (own["score"], own["others"], own["difference"], own["rank"]) == (0.25, 1.0, -0.75, 2)
+    assert (own["score"], own["others"], own["lead"], own["rank"]) == (0.25, 1.0, -0.75, 2)
 
 
 def test_the_worst_items_of_a_model_have_prompt_and_response(view: FamilyView) -> None:

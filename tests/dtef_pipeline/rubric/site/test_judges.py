@@ -67,7 +67,8 @@ def test_agreement_is_shown_overall_first_in_words() -> None:
     section = sections(rubric_agreement=agreement())["agreement"]
     assert [row["value"] for row in rows_of(section)] == ["all", "should not", "b1"]
     assert section.answer == "Judges agree with alpha 0.700 (0.600 to 0.750): tentative."
-    assert rows_of(section)[0]["alpha"] == Estimate(0.7, 0.7 - 0.1, 0.75)
+    (alpha,) = (one for one in section.blocks[0].columns if one.name == "alpha")  # type: ignore[union-attr]
+    assert alpha.value_in(rows_of(section)[0]) == Estimate(0.7, 0.7 - 0.1, 0.75)
 
 
 def test_cuts_tell_their_scale_only_where_there_are_several() -> None:

@@ -1,0 +1,43 @@
+"""Where a model is better and worse than the others: the parts of a board by its lead over the mean of the other models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.site.content import Column, Section, Table, is_unknown
+
+_ENDS = 5
+"""Best and worst parts that stand in the table until the reader asks for all."""
+_COLUMNS_OF_LEAD = (
+    Column("score", "Score", "score", always=True),
+    Column("others", "Others", "score", "Mean of the other models"),
+    Column("lead", "Lead", "signed", "Score less the mean of the other models"),
+    Column("rank", "Rank", "count", always=True),
+    Column("of", "Of", "count", more=True),
+    Column("n_items", "Items", "count", more=True),
+)
+
+
+def beside_others(found: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Scored rows with `others` (mean of the other models; NaN without any), `lead` and `of`. `keys`: what models are compared on."""
+    rows = found[found["score"].notna()].copy()
+    total, n = (rows.groupby(list(keys), dropna=False)["score"].transform(how) for how in ("sum", "count"))
+    rows["others"] = (total - rows["score"]) / (n - 1).where(n > 1)
+    return rows.assign(lead=rows["score"] - rows["others"], of=n)
+
+
+def leads_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str, Any]]) -> Section:
+    """Rows as of `beside_others`, the largest lead first, each with its `part`, a link. The best and the worst stand at the top."""
+    if not rows:
+        return Section(id, title, [])
+    best, worst = rows[0], rows[-1]
+    answer = ""
+    if len(rows) > 1 and not is_unknown(best["lead"]):
+        answer = f"Best beside others: {best['part'].text} ({best['lead']:+.3f}); worst: {worst['part'].text} ({worst['lead']:+.3f})."
+    last = max(_ENDS, len(rows) - _ENDS)
+    ordered = [*rows[:_ENDS], *rows[last:], *rows[_ENDS:last]]
+    table = Table("The largest lead first", (Column("part", heading), *_COLUMNS_OF_LEAD), ordered, first=2 * _ENDS)
+    return Section(id, title, [table], answer)
