@@ -29,6 +29,11 @@ def beside_others(found: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     return rows.assign(lead=rows["score"] - rows["others"], of=n)
 
 
+def first_and_last(rows: Sequence[Any], n: int = _ENDS) -> list[Any]:
+    """The first `n` rows and the last `n`, or all where there are no more."""
+    return [*rows[:n], *rows[max(n, len(rows) - n) :]]
+
+
 def leads_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str, Any]]) -> Section:
     """Rows as of `beside_others`, the largest lead first, each with its `part`, a link. The best and the worst stand at the top."""
     if not rows:
@@ -37,7 +42,6 @@ def leads_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str,
     answer = ""
     if len(rows) > 1 and not is_unknown(best["lead"]):
         answer = f"Best beside others: {best['part'].text} ({best['lead']:+.3f}); worst: {worst['part'].text} ({worst['lead']:+.3f})."
-    last = max(_ENDS, len(rows) - _ENDS)
-    ordered = [*rows[:_ENDS], *rows[last:], *rows[_ENDS:last]]
+    ordered = [*first_and_last(rows), *rows[_ENDS : max(_ENDS, len(rows) - _ENDS)]]
     table = Table("The largest lead first", (Column("part", heading), *_COLUMNS_OF_LEAD), ordered, first=2 * _ENDS)
     return Section(id, title, [table], answer)

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.site.content import Block, Column, Fold, Link, Page, Prose, Section, Table, table_rows
+from dtef_pipeline.site.leads import first_and_last
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.survey.blueprint.wording import attribute_label
 from dtef_pipeline.survey.site.contents import QuestionPage, SegmentPage, SurveyContents
@@ -22,7 +23,6 @@ from dtef_pipeline.text.counted import counted, plural
 
 MOST_SEGMENTS = 60
 """Segments on the page of a question: those that differ most from everybody."""
-_ENDS_OF_QUESTIONS = 5
 _MODEL_COLUMNS = (
     Column("name", "Model"),
     Column("score", "Score", "score", ends=("score_low", "score_high")),
@@ -108,14 +108,9 @@ class DetailPages:
             return Section("questions", "Questions", [])
         questions = list(self.contents.questions.values())
         ordered = own.assign(lead=own["score"] - own["others"]).sort_values(["lead", "score"], kind="stable")
-        ends = (
-            ordered
-            if len(ordered) <= 2 * _ENDS_OF_QUESTIONS
-            else pd.concat([ordered.head(_ENDS_OF_QUESTIONS), ordered.tail(_ENDS_OF_QUESTIONS)])
-        )
         rows = [
             {**row, "question": questions[int(row["q"])].link, "round": questions[int(row["q"])].round}
-            for row in table_rows(ends)
+            for row in first_and_last(table_rows(ordered))
         ]
         who = plural(self.means.noun)
         caption = f"Questions that {who} predict worst and best here, beside the {EVERYBODY_ELSE}"

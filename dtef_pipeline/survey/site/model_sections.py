@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dtef_pipeline.site.content import Block, Column, Fold, Link, Section, Table, TemplateBlock, table_rows
+from dtef_pipeline.site.leads import first_and_last
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.blueprint.wording import attribute_label
@@ -19,8 +20,6 @@ from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series, shares
 from dtef_pipeline.survey.site.texts import Place, Texts, WrittenResponse
 from dtef_pipeline.survey.site.words import EVERYBODY_ELSE
 
-_ENDS_SHOWN = 5
-"""Of the best and of the worst segments and questions."""
 _WORST_SHOWN, _UNREAD_SHOWN = 5, 3
 """Answers shown that could be read, and that could not."""
 _LEAD_COLUMN = Column("lead", "Lead", "signed", f"Score less that of the {EVERYBODY_ELSE} on the same pairs")
@@ -99,8 +98,9 @@ class SurveyModelSections:
         ):
             cells = [{**row, "place": links[int(row["place"])]} for row in table_rows(rows)]
             columns = [Column("place", noun, "long"), *_LEAD_ON_PAIRS]
-            ends = cells if len(cells) <= 2 * _ENDS_SHOWN else [*cells[:_ENDS_SHOWN], *cells[-_ENDS_SHOWN:]]
-            blocks.append(Table(f"{noun}s: the strongest and the weakest, beside the {EVERYBODY_ELSE}", columns, ends))
+            blocks.append(
+                Table(f"{noun}s: the strongest and the weakest, beside the {EVERYBODY_ELSE}", columns, first_and_last(cells))
+            )
         answer = ""
         if len(by_segment):
             above = int((by_segment["lead"] > 0).sum())
