@@ -9,7 +9,7 @@ import pandas as pd
 
 from dtef_pipeline.site.content import Column, Section, Table, is_unknown
 
-_ENDS = 5
+_SHOWN_AT_EACH_END = 5
 """Best and worst parts that stand in the table until the reader asks for all."""
 _COLUMNS_OF_LEAD = (
     Column("score", "Score", "score", always=True),
@@ -29,7 +29,7 @@ def beside_others(found: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     return rows.assign(lead=rows["score"] - rows["others"], of=n)
 
 
-def first_and_last(rows: Sequence[Any], n: int = _ENDS) -> list[Any]:
+def first_and_last(rows: Sequence[Any], n: int = _SHOWN_AT_EACH_END) -> list[Any]:
     """The first `n` rows and the last `n`, or all where there are no more."""
     return [*rows[:n], *rows[max(n, len(rows) - n) :]]
 
@@ -42,6 +42,6 @@ def leads_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str,
     answer = ""
     if len(rows) > 1 and not is_unknown(best["lead"]):
         answer = f"Best beside others: {best['part'].text} ({best['lead']:+.3f}); worst: {worst['part'].text} ({worst['lead']:+.3f})."
-    ordered = [*first_and_last(rows), *rows[_ENDS : max(_ENDS, len(rows) - _ENDS)]]
-    table = Table("The largest lead first", (Column("part", heading), *_COLUMNS_OF_LEAD), ordered, first=2 * _ENDS)
+    ordered = [*first_and_last(rows), *rows[_SHOWN_AT_EACH_END : max(_SHOWN_AT_EACH_END, len(rows) - _SHOWN_AT_EACH_END)]]
+    table = Table("The largest lead first", (Column("part", heading), *_COLUMNS_OF_LEAD), ordered, first=2 * _SHOWN_AT_EACH_END)
     return Section(id, title, [table], answer)

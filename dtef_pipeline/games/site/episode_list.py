@@ -19,7 +19,7 @@ MOST_EPISODES = 200
 """Episodes of a scenario that are listed."""
 _EPISODES_A_FILE = 20
 _SHOWN_FIRST = 15
-_READ_WITHOUT_SCRIPTS = 2
+_SAMPLED_EPISODES = 2
 """Episodes that stand on the page itself."""
 _ID_DIGITS = 12
 _EXTREME_EPISODES = 2
@@ -109,7 +109,7 @@ def episodes_section(found: ScenarioResults, listed: pd.DataFrame) -> Section:
 
 def _sample(found: ScenarioResults, listed: pd.DataFrame) -> list[dict[str, Any]]:
     """Transcripts with a title, of episodes that are drawn by their ids."""
-    drawn = sorted(table_rows(listed), key=lambda row: digest("without scripts", row["episode_id"]))[:_READ_WITHOUT_SCRIPTS]
+    drawn = sorted(table_rows(listed), key=lambda row: digest("without scripts", row["episode_id"]))[:_SAMPLED_EPISODES]
     traces = _traces(found, [row["episode_id"] for row in drawn])
     return [
         {

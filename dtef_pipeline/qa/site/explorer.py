@@ -21,7 +21,7 @@ KEPT_CHARACTERS = 40_000_000
 FILE_ITEMS, FILE_RESPONSES = 100, 1_200
 """Items of one file at most, and responses from which another is begun."""
 _BATCH_ITEMS = 1_000
-_READ_WITHOUT_SCRIPTS = 8
+_SAMPLED_ITEMS = 8
 """Items of a suite that stand on its page itself."""
 
 
@@ -76,7 +76,7 @@ def sample_items(scores: QaScores, suite: SuiteScores, share: float) -> list[dic
     """A few items, drawn by their ids, with names in place of numbers: what the page of a suite shows without scripts."""
     named = enumerate(zip(suite.items["part"].astype(str), suite.items["item_id"].astype(str), strict=True))
     kept = [BatchItem(at, part, item, True) for at, (part, item) in named if is_kept(suite.suite, item, share)]
-    drawn = sorted(kept, key=lambda one: digest("without scripts", suite.suite, one.item_id))[:_READ_WITHOUT_SCRIPTS]
+    drawn = sorted(kept, key=lambda one: digest("without scripts", suite.suite, one.item_id))[:_SAMPLED_ITEMS]
     if not drawn:
         return []
     ways, measures = _ways(scores, suite), list(suite.scores)

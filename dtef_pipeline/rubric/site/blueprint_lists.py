@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.rubric.site.small_boards import best_words, rubric_board
+from dtef_pipeline.rubric.site.small_boards import best_words, ranked_board
 from dtef_pipeline.site.content import Column, Link, Page, Section, Table, is_unknown, table_rows
 from dtef_pipeline.site.family_view import RankedBoard
 from dtef_pipeline.site.leaderboard import board_block
@@ -101,7 +101,7 @@ def _tag_board(rows: RubricRows, tag: str) -> RankedBoard:
     """The scored models of a tag, the best first, whether ranked or not."""
     found = rows.part_of("tag", tag)
     own = found[found["score"].notna()].sort_values(["score", "model"], ascending=[False, True])
-    return rubric_board(f"Mean score over the blueprints tagged {tag}", table_rows(own), "Blueprints")
+    return ranked_board(f"Mean score over the blueprints tagged {tag}", table_rows(own), "Blueprints")
 
 
 def tag_pages(rows: RubricRows) -> Iterator[Page]:

@@ -19,7 +19,7 @@ from dtef_pipeline.rubric.site.prompt_parts import POINT_ENDS, prompt_data, prom
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
 from dtef_pipeline.rubric.site.run_history import history_section
 from dtef_pipeline.rubric.site.shown_runs import ShownRuns
-from dtef_pipeline.rubric.site.small_boards import best_words, rubric_board
+from dtef_pipeline.rubric.site.small_boards import best_words, ranked_board
 from dtef_pipeline.site.content import (
     Block,
     Column,
@@ -143,7 +143,7 @@ def _ranked(rows: RubricRows, run: BlueprintRun) -> RankedBoard:
     on_board = {row["model"]: row for row in table_rows(found[found["snapshot"] == run.snapshot])}
     scores = {row["model"]: {**row, "score": row["hybrid"]} for row in run.at(MODEL_LEVEL)}
     own = [on_board.get(model) or scores[model] for model in run.models]
-    return rubric_board("Mean score over prompts, 0-1, higher is better", own, "Prompts scored")
+    return ranked_board("Mean score over prompts, 0-1, higher is better", own, "Prompts scored")
 
 
 def _hardest(run: BlueprintRun) -> str:

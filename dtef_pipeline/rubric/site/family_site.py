@@ -17,7 +17,7 @@ from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
 from dtef_pipeline.rubric.site.judges import data_sections, judge_sections
 from dtef_pipeline.rubric.site.model_sections import RubricsOfModel
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.rubric.site.small_boards import rubric_board
+from dtef_pipeline.rubric.site.small_boards import ranked_board
 from dtef_pipeline.rubric.site.weights import alike_section, weight_section
 from dtef_pipeline.rubric.watched_drift import WATCHED
 from dtef_pipeline.site.content import DataFile, Page, table_rows
@@ -73,7 +73,7 @@ def _pages(rows: RubricRows) -> Iterator[Page | DataFile]:
 
 def _board(rows: RubricRows) -> RankedBoard:
     found = rows.cut("overall").sort_values(["rank", "score", "model"], ascending=[True, False, True])
-    return rubric_board(_MEASURE, table_rows(found), "Blueprints", _LEADERBOARD_HOW)
+    return ranked_board(_MEASURE, table_rows(found), "Blueprints", _LEADERBOARD_HOW)
 
 
 def _verdict(rows: RubricRows, board: RankedBoard) -> str:

@@ -11,7 +11,7 @@ from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.text.counted import counted
 
 
-def rubric_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, how: str = "") -> RankedBoard:
+def ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, how: str = "") -> RankedBoard:
     """The board of rows of `rubric_board`, the best first. `parts`: what a score is the mean over, as a heading."""
     columns = (
         Column("coverage", "Coverage", "number", "Weighted share of the criteria that are met, 0-1"),
