@@ -12,6 +12,7 @@ import click
 
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.started_runs import check_settings, prepare_home
+from dtef_pipeline.site.paths import FRONT_PAGE, SITE_FOLDER
 from resources.file_systems import without_secrets
 from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
