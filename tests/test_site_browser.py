@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,11 +15,13 @@ import pytest
 
 from dtef_pipeline.site.content import Column, Page, Section, Table
 from dtef_pipeline.site.rendering import render_page, static_files
+from dtef_pipeline.text.visible import make_visible
 from tests.dtef_pipeline.report.browser import Browser, until
 from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of
 from tests.made.family_sites import FAMILY_FILES
 
 WIDTHS = (1200, 390)
+SHOWN_HOSTILE = make_visible(HOSTILE)
 
 
 @pytest.fixture(scope="module")
@@ -83,11 +86,37 @@ def test_pages_are_sound_in_the_dark(browser: Browser, site: Path) -> None:
 
 def test_hostile_names_do_not_run(browser: Browser, site: Path) -> None:
     browser.opens(site / "made" / "index.html")
-    assert any(HOSTILE in text for text in browser.texts("tbody th"))
+    assert any(SHOWN_HOSTILE in text for text in browser.texts("tbody th"))
     assert browser.does("document.querySelectorAll('tbody script, figure script:not([type])').length") == 0
     browser.opens(site / "compare.html")
     until(lambda: browser.texts("#compared h2"))
     assert is_quiet(browser)
+
+
+def test_nothing_unseen_is_on_a_page_its_data_or_its_charts(browser: Browser, site: Path) -> None:
+    """A model's mark of direction turned the words behind it; it was isolated, but nobody saw it."""
+    for name in ("made/index.html", "made/items.html", "compare.html", "index.html"):
+        browser.opens(site / name)
+        if name == "compare.html":
+            choose(browser, "a", HOSTILE)
+            choose(browser, "b", "ada")
+            until(lambda: SHOWN_HOSTILE in " ".join(browser.texts("#compared th")))
+        if name == "made/index.html":
+            until(lambda: any("U+202E" in text for text in browser.texts("figure svg text")))
+        hints = "[...document.querySelectorAll('[title], [aria-label]')].map(one => one.title + one.ariaLabel)"
+        shown = f"[document.title, document.body.innerText, ...{hints}].join('')"
+        assert not browser.does(f"{shown}.includes('\\u202e')"), name
+        assert browser.does("document.body.innerText.includes('U+202E')"), name
+
+
+def test_scripts_show_the_same_as_templates(browser: Browser, site: Path) -> None:
+    browser.opens(site / "index.html")
+    codes = "Array.from({length: 0x110000}, (_, code) => code).filter(code => code < 0xd800 || code > 0xdfff)"
+    changed = set(
+        browser.does(f"{codes}.filter(code => dtef.visible(String.fromCodePoint(code)) !== String.fromCodePoint(code))")
+    )
+    assert changed == {code for code in range(0x110000) if make_visible(chr(code)) != chr(code)}
+    assert browser.does(r"dtef.visible('a\r\nb\u{202e}\0')") == "a\nb⟨U+202E⟩⟨U+0000⟩"
 
 
 def test_charts_are_drawn(browser: Browser, site: Path) -> None:
@@ -106,12 +135,12 @@ def test_a_table_sorts_filters_and_keeps_its_state_in_the_address(browser: Brows
     browser.does(
         "[...document.querySelectorAll('#board-1-table thead button')].find(head => head.textContent === 'Score').click()"
     )
-    assert browser.texts(names) == ["ada", "everybody", "bob", HOSTILE]
+    assert browser.texts(names) == ["ada", "everybody", "bob", SHOWN_HOSTILE]
     browser.does("document.activeElement.blur()")
     address = browser.does("location.href")
     browser.visits(address)
     browser.reloads()
-    assert browser.texts(names) == ["ada", "everybody", "bob", HOSTILE]
+    assert browser.texts(names) == ["ada", "everybody", "bob", SHOWN_HOSTILE]
     assert browser.does(shown) == 4
 
 
@@ -130,13 +159,13 @@ def test_a_table_is_saved_with_all_digits_and_no_formula(browser: Browser, tmp_p
         ["Name", "Score"],
         ["'=1+1", "0.123456789012345"],
         ['say "a, b"', "1.123456789012345"],
-        [HOSTILE, "2.123456789012345"],
+        [SHOWN_HOSTILE, "2.123456789012345"],
     ]
 
 
 def choose(browser: Browser, side: str, model: str) -> None:
     browser.does(
-        f"field = document.getElementById('model-{side}'); field.value = '{model}'; field.dispatchEvent(new Event('change'))"
+        f"field = document.getElementById('model-{side}'); field.value = {json.dumps(model)}; field.dispatchEvent(new Event('change'))"
     )
 
 

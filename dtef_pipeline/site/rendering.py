@@ -35,6 +35,7 @@ from dtef_pipeline.site.content import (
 )
 from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.text.visible import make_visible
 
 _WHOLE_LIBRARY = "window.vegaEmbed=vegaEmbed;"
 _BLOCK_KINDS = {Table: "table", Chart: "chart", Prose: "prose", Fold: "fold", TemplateBlock: "part"}
@@ -42,10 +43,14 @@ _BLOCK_KINDS = {Table: "table", Chart: "chart", Prose: "prose", Fold: "fold", Te
 
 @cache
 def environment() -> Environment:
-    """The templates of `site/templates`. Everything is escaped, and a name that is not there is an error."""
+    """The templates of `site/templates`. Everything is escaped, what cannot be seen is made visible, and a name that is not there is an error.
+
+    A field of a form sends its value back: there `| e` escapes it alone.
+    """
     found = Environment(
         loader=PackageLoader("dtef_pipeline.site"),
         autoescape=True,
+        finalize=_finalize,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -53,7 +58,7 @@ def environment() -> Environment:
     found.filters.update(show=show, interval=show_interval, json=script_json, shown_columns=shown_columns, footnotes=footnotes)
     found.filters.update(footnotes_in_sight=footnotes_in_sight)
     found.filters.update(constants=constant_columns)
-    found.filters.update(ticks=_with_code, closed=close_isolates)
+    found.filters.update(ticks=_with_code)
     found.tests.update(
         unknown=is_unknown,
         link=lambda value: isinstance(value, Link),
@@ -78,18 +83,13 @@ def _json(value: Any) -> str:
         return write(plain_value(value))
 
 
-def close_isolates(value: Any) -> str:
-    """The text with every isolate of direction closed that it opens: one left open takes the end of its element for its own, and the
-    direction of what follows turns."""
-    depth = 0
-    for mark in re.findall("[\u2066-\u2069]", text := str(value)):
-        depth = max(0, depth - 1) if mark == "\u2069" else depth + 1
-    return text + "\u2069" * depth
+def _finalize(value: Any) -> Any:
+    return make_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _with_code(text: str) -> Markup:
     """Our own words, escaped, with what stands in backticks as code."""
-    escaped = str(Markup.escape(text))
+    escaped = str(Markup.escape(make_visible(text)))
     return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", escaped))  # noqa: S704
 
 

@@ -17,6 +17,7 @@ from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.vote_words import CHOICE_WORDS, CONFIDENCE_WORDS, VOTE_FIELD_TITLES, VOTE_TITLE
 from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
 from dtef_pipeline.site.rendering import environment
+from dtef_pipeline.text.visible import make_visible
 
 
 def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
@@ -36,9 +37,13 @@ def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
             confidences=CONFIDENCE_WORDS,
             titles=VOTE_FIELD_TITLES,
             longest=LONGEST_JUSTIFICATION,
-            data={"key": key, "reviewer_id": reviewer_id, "pairs": [pair.as_json() for pair in pairs]},
+            data={"key": key, "reviewer_id": reviewer_id, "pairs": [_shown_pair(pair) for pair in pairs]},
         )
     )
+
+
+def _shown_pair(pair: BlindedPair) -> dict[str, str]:
+    return {name: make_visible(text) for name, text in pair.as_json().items()}
 
 
 def vote_style() -> str:

@@ -43,21 +43,19 @@ const dtef = (() => {
     return waiting.get(path);
   }
 
-  // an isolate of direction that a text leaves open takes the end of its element for its own
-  function closed(text) {
-    let depth = 0;
-    for (const [mark] of text.matchAll(/[\u2066-\u2069]/g)) depth = mark === "\u2069" ? Math.max(0, depth - 1) : depth + 1;
-    return text + "\u2069".repeat(depth);
-  }
+  // a character that nobody sees, as its number: the same as make_visible in dtef_pipeline/text/visible.py
+  const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}\u{e0100}-\u{e01ef}]/gu;
+  const visible = (text) => text.replaceAll("\r\n", "\n").replace(UNSEEN, (one) => `⟨U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
-  // --- elements: make("p", {class: "soft"}, "text", child); texts are never read as HTML
+  // --- elements: make("p", {class: "soft"}, "text", child); texts are never read as HTML, and all of them is seen
+  const SHOWN_ATTRIBUTES = ["title", "aria-label"];
   function make(name, attributes = {}, ...children) {
     const element = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) {
       if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
-      else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, value === true ? "" : value);
+      else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, value === true ? "" : SHOWN_ATTRIBUTES.includes(key) ? visible(value) : value);
     }
-    element.append(...children.filter((one) => one !== null && one !== undefined).map((one) => typeof one === "string" ? closed(one) : one));
+    element.append(...children.filter((one) => one !== null && one !== undefined).map((one) => typeof one === "string" ? visible(one) : one));
     return element;
   }
 
@@ -164,7 +162,8 @@ const dtef = (() => {
   }
   function draw(figure) {
     const {rows, lines, titles} = JSON.parse(figure.querySelector("script").textContent);
-    const linked = rows.map((row) => row.href ? {...row, href: root + row.href} : row);
+    const cell = (name, value) => name === "href" ? root + value : typeof value === "string" ? visible(value) : value;
+    const shown = (row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, cell(name, value)]));
     const definition = structuredClone(dtef.charts[figure.dataset.chart]);
     const title = (layer) => {
       for (const [axis, text] of Object.entries(titles || {})) if (layer.encoding && layer.encoding[axis]) layer.encoding[axis].title = text;
@@ -172,7 +171,7 @@ const dtef = (() => {
     };
     title(definition);
     if (!lines.length && definition.layer) definition.layer = definition.layer.filter((layer) => !layer.data || layer.data.name !== "lines");
-    const spec = {...definition, datasets: {rows: linked, lines}};
+    const spec = {...definition, datasets: {rows: rows.map(shown), lines: lines.map(shown)}};
     vegaEmbed(figure.querySelector(".canvas"), spec, {renderer: "svg", actions: {export: true, source: false, compiled: false, editor: false}, config: theme(), loader: {target: "_self"}});
   }
   function drawAll() {
@@ -194,5 +193,5 @@ const dtef = (() => {
     });
   }
   document.addEventListener("DOMContentLoaded", start);
-  return {root, load, receive, make, remember, recall, compared, comparedFirst, setUp, charts: {}};
+  return {root, load, receive, make, visible, remember, recall, compared, comparedFirst, setUp, charts: {}};
 })();

@@ -34,7 +34,7 @@ from dtef_pipeline.site.content import (
 )
 from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.site.paths import file_names
-from dtef_pipeline.site.rendering import close_isolates, environment, render_data, script_json
+from dtef_pipeline.site.rendering import environment, render_data, script_json
 
 COLUMNS = (
     Column("name", "Name"),
@@ -151,16 +151,13 @@ def test_unknown_is_what_has_no_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "closed"),
-    [
-        ("plain", "plain"),
-        ("\u2066a", "\u2066a\u2069"),
-        ("\u2066\u2067a\u2069", "\u2066\u2067a\u2069\u2069"),
-        ("\u2069\u2068a", "\u2069\u2068a\u2069"),
-        ("\u2066a\u2069", "\u2066a\u2069"),
-        (7, "7"),
-    ],
+    "template", ["{{ text }}", "<p title='{{ text }}'>", "{{ text | ticks }}", "<bdi>{{ [text] | first }}</bdi>"]
 )
-def test_a_text_closes_every_isolate_that_it_opens(text: object, closed: str) -> None:
-    """An isolate left open took the end of its element for its own, and turned the texts behind it."""
-    assert close_isolates(text) == closed
+def test_what_cannot_be_seen_is_shown_by_every_template(template: str) -> None:
+    """A model's mark of direction turned the words behind it, and its tags hid a text in a text."""
+    shown = environment().from_string(template).render(text="<b>\u202eab\U000e0041\t\n\r\n")
+    assert "&lt;b&gt;⟨U+202E⟩ab⟨U+E0041⟩\t\n\n" in shown
+
+
+def test_a_field_sends_back_what_it_was_given() -> None:
+    assert environment().from_string("{{ text | e }}").render(text="<\u202e") == "&lt;\u202e"

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
+from dtef_pipeline.text.visible import make_visible
 from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of, unpacked
 
 
@@ -111,7 +112,7 @@ def test_drift_names_what_moved(files: dict[str, str]) -> None:
 
 
 def test_hostile_names_are_text_and_scripts_are_the_sites_own(files: dict[str, str], hostile_path: str) -> None:
-    assert HOSTILE in Read(files[hostile_path]).text
+    assert make_visible(HOSTILE) in Read(files[hostile_path]).text
     for path, text in files.items():
         if path.endswith(".html"):
             sources = [one.get("src") for one in Read(text).scripts if one.get("type") != "application/json"]

@@ -15,6 +15,7 @@ import pytest
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.vote_records import read_record
 from dtef_pipeline.site.vote_page import vote_page
+from dtef_pipeline.text.visible import make_visible
 from tests.dtef_pipeline.report.browser import Browser, until
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"><!-- \u202e & \u2028"
@@ -58,7 +59,7 @@ def opened(browser: Browser, tmp_path: Path) -> Browser:
 
 def test_a_reviewer_votes_with_keys_and_gets_lines_that_can_be_imported(opened: Browser) -> None:
     assert opened.does("at('prompt').textContent") == PAIRS[0].prompt
-    assert opened.does("at('run-a').textContent") == HOSTILE
+    assert opened.does("at('run-a').textContent") == make_visible(HOSTILE)
     assert opened.does("document.title") == "Which text is better?"
     sizes = opened.does("[...document.querySelectorAll('input')].map(one => one.getBoundingClientRect().width)")
     assert len(sizes) == 8
