@@ -16,7 +16,7 @@ from dtef_pipeline.site.family_view import FamilySite
 from dtef_pipeline.site.front import front_page
 from dtef_pipeline.site.leaderboard import leaderboard_page
 from dtef_pipeline.site.model_pages import model_pages
-from dtef_pipeline.site.preference_page import PREFERENCE_PAGE, has_votes, preference_page
+from dtef_pipeline.site.preference_page import PREFERENCE_PAGE, FamilyNames, has_votes, preference_page
 from dtef_pipeline.site.rendering import render_data, render_page, static_files
 from dtef_pipeline.site.two_models import compare_pages
 
@@ -36,7 +36,8 @@ def site_files(
     `metrics`: by family, what votes are compared with; `made`: when, by which version and of what.
     """
     contents = SiteContents(connection, families)
-    votes = preference_page(connection, metrics)
+    names = {one.name: FamilyNames(one.site.title, one.part_title, one.site.metric_words) for one in contents.families}
+    votes = preference_page(connection, metrics, names)
     navigation = [*contents.navigation, *([Link("Preference", PREFERENCE_PAGE)] if votes else [])]
     shared: dict[str, Any] = {"navigation": navigation, "made": made}
     yield from static_files()

@@ -42,6 +42,10 @@ class ShownFamily:
         """A model's row of the first leaderboard that has it."""
         return next((row for board in self.view.boards for row in board.rows if row.model == model), None)
 
+    def part_title(self, part: str) -> str:
+        """What a partition is called, or a value of its first level."""
+        return self.view.part_titles.get(part) or self.site.part_words(part)
+
     def in_table(self, frame: pd.DataFrame, model: str) -> pd.DataFrame:
         """The rows about a model of a table with `model` and `model_variant`."""
         return frame[(frame["model"] == model) | (frame["model_variant"] == self.view.variants.get(model, model))]

@@ -46,7 +46,8 @@ def _of_family(contents: SiteContents, family: ShownFamily) -> Iterator[Section]
             f"{family.name}-{section.id}", f"{family.site.title}: {section.title}", section.blocks, section.answer, section.how
         )
     costs = contents.table("costs", family.name)
-    rows = spent_rows(costs, ["model", "role", "first_level", "snapshot"])
+    spent = spent_rows(costs, ["model", "role", "first_level", "snapshot"])
+    rows = [{**row, "first_level": family.part_title(str(row["first_level"]))} for row in spent]
     asked = Table("What models were asked, and what it cost", _ASKED_COLUMNS, rows, first=20)
     yield Section(f"{family.name}-asked", f"{family.site.title}: requests and costs", [asked])
 

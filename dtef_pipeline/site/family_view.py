@@ -103,6 +103,8 @@ class FamilyView:
     """What was asked of whom, what was set aside and why, what models may have seen before: for the page on data."""
     method: Sequence[str] = ()
     """How its scores are made and read, in paragraphs, for the page on method."""
+    part_titles: Mapping[str, str] = field(default_factory=dict)
+    """What values of the first level of partitions are called, where `FamilySite.part_words` cannot know it: titles of blueprints by id."""
     variants: Mapping[str, str] = field(default_factory=dict)
     """By a model's name on the boards, its variant in the tables, where that is another."""
     way: Callable[[Mapping[str, Any]], str] = words_of_way
@@ -139,5 +141,11 @@ class FamilySite:
     """Tables that are worth a place even where nothing is scored."""
     documents: str = ""
     """A digest of what it shows beside its tables, such as the rules of scenarios."""
+    part_words: Callable[[str], str] = str
+    """What a partition is called, or a value of its first level: `GD4, Kenya` for `GD4/country:kenya`."""
+    metric_words: Callable[[str], str] = str
+    """What a metric is called: one of its scores, or one of `metrics`."""
+    asked_words: Callable[[str, str], str] = lambda level, condition: ", ".join(filter(None, (level, condition)))
+    """How models were asked, by the columns `context_level` (empty: there is none) and `condition`."""
     responses: str = ""
     """The table of candidates' responses, with `model_variant` and, where it is known, `latency_s`."""

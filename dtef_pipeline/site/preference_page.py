@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import duckdb
 import pandas as pd
@@ -19,6 +19,24 @@ from dtef_pipeline.site.number_text import show
 from dtef_pipeline.text.counted import counted
 
 PREFERENCE_PAGE = "preference.html"
+
+
+class FamilyNames(NamedTuple):
+    """What the responses of a family that were voted on are called."""
+
+    title: str
+    part: Callable[[str], str] = str
+    """Of a partition."""
+    metric: Callable[[str], str] = str
+    """Of a metric that preference is compared with."""
+
+    def metric_of_part(self, metric: str) -> str:
+        """`Short letters: hybrid score` of `letters: hybrid score`."""
+        part, colon, rest = metric.partition(": ")
+        words = self.metric(metric)
+        return f"{self.part(part)}: {rest}" if colon and words == metric else words
+
+
 PREFERENCE_READ = ("preference_scores", "preference_met")
 """The tables that it is made of, beside those of the metrics that preference is compared with."""
 _PREFERENCE_HOW = (
@@ -49,13 +67,22 @@ _METRIC_COLUMNS = (
 )
 
 
-def preference_page(connection: duckdb.DuckDBPyConnection, metrics: Mapping[str, Sequence[MetricSource]]) -> Page | None:
-    """The page over all families whose responses were voted on; None: there are no votes. `metrics`: by family, what votes are compared with."""
+def preference_page(
+    connection: duckdb.DuckDBPyConnection, metrics: Mapping[str, Sequence[MetricSource]], names: Mapping[str, FamilyNames]
+) -> Page | None:
+    """The page over all families whose responses were voted on; None: there are no votes.
+
+    By family: `metrics`, what votes are compared with; `names`, what it and its parts are called.
+    """
     if not has_votes(connection):
         return None
     scores = StoredRows(connection).frame("preference_scores")
     families = [name for name in metrics if name in set(scores["family"])]
-    sections = [section for name in families for section in preference_sections(connection, name, metrics[name])]
+    sections = [
+        section
+        for name in families
+        for section in preference_sections(connection, name, metrics[name], names.get(name) or FamilyNames(name.capitalize()))
+    ]
     votes = int(
         scores[scores["partition"] == EVERY_PARTITION].drop_duplicates(["family", "reviewer_kind", "judge"])["votes"].sum()
     )
@@ -67,16 +94,18 @@ def has_votes(connection: duckdb.DuckDBPyConnection) -> bool:
     return bool(len(StoredRows(connection).frame("preference_scores")))
 
 
-def preference_sections(connection: duckdb.DuckDBPyConnection, family: str, metrics: Sequence[MetricSource]) -> list[Section]:
+def preference_sections(
+    connection: duckdb.DuckDBPyConnection, family: str, metrics: Sequence[MetricSource], names: FamilyNames
+) -> list[Section]:
     """A section for each fit over a whole family: people first, then each judge; single partitions are folded in it."""
     rows = StoredRows(connection)
     scores = rows.frame("preference_scores", {"family": family})
     if not len(scores):
         return []
     known = _metrics_there(rows, metrics)
-    names = short_names({*scores["player"], *known["player"]})
-    known = known.assign(player=known["player"].map(names))
-    is_judge, player = scores["reviewer_kind"] == "judge", scores["player"].map(names)
+    players = short_names({*scores["player"], *known["player"]})
+    known = known.assign(player=known["player"].map(players), metric=known["metric"].map(names.metric_of_part))
+    is_judge, player = scores["reviewer_kind"] == "judge", scores["player"].map(players)
     scores = scores.assign(_is_judge=is_judge, judge=scores["judge"].fillna(""), player=player)
     short = short_judges(str(one) for one in scores["judge"] if one)
     sections = []
@@ -85,9 +114,9 @@ def preference_sections(connection: duckdb.DuckDBPyConnection, family: str, metr
         parts = sorted(set(own["partition"]) - {EVERY_PARTITION})
         blocks = list(_fit(whole, scores, known))
         if len(parts) > 1:
-            blocks += [Fold(one, list(_fit(own[own["partition"] == one], scores, known))) for one in parts]
+            blocks += [Fold(names.part(one), list(_fit(own[own["partition"] == one], scores, known))) for one in parts]
         by = short[str(judge)] if judge else "people"
-        title = f"Preference of {by} in {family}"
+        title = f"{names.title}: what {by} prefer" if not judge else f"{names.title}: what the judge {by} prefers"
         sections.append(Section(f"preference-{family}-{at}", title, blocks, _answer(whole, by), _PREFERENCE_HOW))
     return sections
 

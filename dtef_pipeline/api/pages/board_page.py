@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi import Request, Response
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.pages.page_routes import page_router
+from dtef_pipeline.api.pages.part_words import family_title, site_of
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.review.votes_version import version_of_votes_now, why_not_of_now
 from dtef_pipeline.api.services import Services, Used
 
 if TYPE_CHECKING:
     from dtef_pipeline.site.content import Section
+    from dtef_pipeline.site.preference_page import FamilyNames
     from resources.warehouse import Warehouse
 
 router = page_router()
@@ -33,7 +36,7 @@ def board_page(request: Request, services: Used, held: Operating, family: str | 
         request,
         "board",
         "Preference board",
-        families=list(boards),
+        families={name: family_title(name) for name in boards},
         family=shown,
         sections=boards[shown] if shown is not None else [],
         changed=_what_changed(warehouse if is_made else None, services),
@@ -52,11 +55,18 @@ def _boards(warehouse: Warehouse) -> dict[str, list[Section]]:
     for family, metrics in ({one.name: one.paired.metrics for one in FAMILIES if one.paired} | {ELSEWHERE: ()}).items():
         tables = {*PREFERENCE_READ, *(name for metric in metrics for name in metric.tables)}
         sections = warehouse.query(
-            lambda connection, name=family, compared=metrics: preference_sections(connection, name, compared),  # type: ignore[misc]
+            partial(preference_sections, family=family, metrics=metrics, names=_names_of(family)),
             only=sorted(tables),
         )
         found |= {family: without_empty([_without_charts(one) for one in sections])} if sections else {}
     return found
+
+
+def _names_of(family: str) -> FamilyNames:
+    from dtef_pipeline.site.preference_page import FamilyNames
+
+    site = site_of(family)
+    return FamilyNames(site.title, site.part_words, site.metric_words) if site else FamilyNames(family_title(family))
 
 
 def _without_charts(section: Section) -> Section:

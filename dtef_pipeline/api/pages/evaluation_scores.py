@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dtef_pipeline.api.pages.part_words import metric_words, part_words, persona_words, way_words
 from dtef_pipeline.api.queue.shown_evaluations import ShownEvaluation
 from dtef_pipeline.api.results.result_routes import results_kept, run_context
 from dtef_pipeline.api.results.run_outcomes import in_words
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 RUNS_WITH_VALUES = 8
 """Runs of an evaluation whose values stand on its page: results of many take long."""
 _MODELS_SHOWN = 5
-_TELL_WAYS_APART = ("condition", "context_level")
 _log = logging.getLogger(__name__)
 
 
@@ -27,12 +27,18 @@ def main_values(services: Services, shown: ShownEvaluation) -> Table | None:
         return None
     from dtef_pipeline.site.content import Column, Estimate, Link, Table
 
+    family = shown.evaluation.family
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     models: dict[str, str] = {}
     for run in shown.evaluation.runs[:RUNS_WITH_VALUES]:
         for one in _first_metrics(services, run.run_id):
-            names = {"persona": run.asks.get("persona") or "", "way": _way_of(one), "metric": one["metric"]}
-            row = rows.setdefault((run.run_id, *names.values()), {"run": Link(run.key, f"runs/{run.run_id}"), **names})
+            names = {
+                "persona": ", ".join(persona_words([run.asks["persona"]])) if "persona" in run.asks else "",
+                "way": way_words(family, one),
+                "metric": metric_words(family, one["metric"]),
+            }
+            link = Link(part_words(family, run.key), f"runs/{run.run_id}")
+            row = rows.setdefault((run.run_id, *names.values()), {"run": link, **names})
             row[models.setdefault(one["model"], f"model {len(models)}")] = Estimate(one["value"], one["low"], one["high"])
     named = [Column(*one) for one in (("run", "Partition"), ("persona", "Persona"), ("way", "Asked"))]
     named.append(Column("metric", "Metric", always=True))
@@ -51,23 +57,19 @@ def _first_metrics(services: Services, run_id: str) -> list[Mapping[str, Any]]:
     first: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for one in metrics:
         if one["value"] is not None:
-            first.setdefault((one["model"], _way_of(one)), one)
+            first.setdefault((one["model"], one.get("context_level"), one.get("condition")), one)
     return list(first.values())
 
 
-def _way_of(metric: Mapping[str, Any]) -> str:
-    return ", ".join(str(metric[name]) for name in _TELL_WAYS_APART if metric.get(name) is not None)
-
-
-def value_rows(metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The metrics of a run as rows of a table."""
+def value_rows(family: str, metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The metrics of a run of a family as rows of a table."""
     from dtef_pipeline.site.content import Estimate
 
     return [
         {
             "model": one["model"],
-            "metric": one["metric"],
-            "way": _way_of(one),
+            "metric": metric_words(family, one["metric"]),
+            "way": way_words(family, one),
             "value": Estimate(one["value"], one["low"], one["high"]),
             "n": f"{one['n']:,}" if one["n_asked"] in (None, one["n"]) else f"{one['n']:,} of {one['n_asked']:,}",
             "note": in_words(one["reason"], one["remark"]) or "",

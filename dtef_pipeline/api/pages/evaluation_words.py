@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from dtef_pipeline.api.pages.part_words import part_words
 from dtef_pipeline.api.queue.shown_evaluations import ShownEvaluation
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.unknown_cost import unknown_cost
 from resources.evaluations.evaluation_store import Event
 
-_LONGEST_ASKED = 200
-"""Characters of what a run was asked."""
 _LINES_OF_STAGE = 200
 
 
@@ -93,13 +92,6 @@ def cost_in_words(cost: Mapping[str, Any]) -> str:
     return f"{known}, {counted(cost['calls'], 'call')}{f' ({unknown})' if unknown else ''}"
 
 
-def asked_in_words(asks: Mapping[str, Any]) -> str:
-    """What a run was asked to do, in one line: `persona: calm:v2; seeds: 1-40`. Of a long list the beginning; `–`: there is nothing to tell."""
-    texts = {name: ", ".join(map(str, one)) if isinstance(one, list) else str(one) for name, one in asks.items()}
-    short = {name: one if len(one) <= _LONGEST_ASKED else f"{one[:_LONGEST_ASKED]}…" for name, one in texts.items() if one}
-    return "; ".join(f"{name}: {one}" for name, one in short.items()) or "–"
-
-
 def story(shown: ShownEvaluation) -> list[Happening | StageStory]:
     """What happened, the last first: each stage once, where it was heard of last."""
     stages: dict[str, list[Event]] = {}
@@ -109,7 +101,8 @@ def story(shown: ShownEvaluation) -> list[Happening | StageStory]:
         if event.kind == "item" and isinstance(stage, str):
             stages.setdefault(stage, []).append(event)
         else:
-            found[event.seq] = Happening(event.happened_at, event.kind, _words_of(event))
+            words = _words_of(event, shown.evaluation.family)
+            found[event.seq] = Happening(event.happened_at, event.kind, words)
     found |= {events[-1].seq: _stage_story(stage, events, shown) for stage, events in stages.items()}
     return [found[seq] for seq in sorted(found, reverse=True)]
 
@@ -120,7 +113,8 @@ def _stage_story(stage: str, events: Sequence[Event], shown: ShownEvaluation) ->
     failed = sum(one == "failed" for one in parts.values())
     parts_in_words = [f"{done:,} of {counted(max(n_keys, len(parts)), 'part')} done"] if parts else []
     parts_in_words += [f"{failed:,} failed"] if failed else []
-    calls = next(_calls_told(events), None)
+    family = shown.evaluation.family
+    calls = next((_words_of(one, family) for one in reversed(events) if "calls" in one.data or "answered" in one.data), None)
     is_left = shown.progress.steps.stage != stage and not failed
     return StageStory(
         stage=stage,
@@ -128,14 +122,11 @@ def _stage_story(stage: str, events: Sequence[Event], shown: ShownEvaluation) ->
         is_over=shown.is_over or is_left or 0 < n_keys <= done,
         began=events[0].happened_at,
         at=events[-1].happened_at,
-        lines=[Happening(one.happened_at, _kind_of(one), _words_of(one)) for one in reversed(events[-_LINES_OF_STAGE:])],
+        lines=[
+            Happening(one.happened_at, _kind_of(one), _words_of(one, family)) for one in reversed(events[-_LINES_OF_STAGE:])
+        ],
         n_left_out=max(0, len(events) - _LINES_OF_STAGE),
     )
-
-
-def _calls_told(events: Sequence[Event]) -> Iterator[str]:
-    """What was said of its calls, the last first."""
-    return (_words_of(one) for one in reversed(events) if "calls" in one.data or "answered" in one.data)
 
 
 def _kind_of(event: Event) -> str:
@@ -144,7 +135,7 @@ def _kind_of(event: Event) -> str:
     return status if status in ("done", "failed") else event.kind
 
 
-def _words_of(event: Event) -> str:
+def _words_of(event: Event, family: str) -> str:
     data = event.data
     match event.kind:
         case "queued":
@@ -154,9 +145,9 @@ def _words_of(event: Event) -> str:
         case "completed" | "failed" | "cancelled":
             return _words_of_end(data)
     if "restarted" in data:
-        return f"Dagster started the run again: {data.get('reason', 'no reason was told')}"
+        return f"Dagster started the run again: {data.get('reason', 'no reason was given')}"
     if "key" in data:
-        return f"{data['key']}{f': {reason}' if (reason := data.get('reason')) else ''}"
+        return f"{part_words(family, str(data['key']))}{f': {reason}' if (reason := data.get('reason')) else ''}"
     if "calls" in data:
         why = "; ".join(str(data[name]) for name in ("why_failed", "why_skipped") if name in data)
         return calls_in_words(data["calls"]) + (f" ({why})" if why else "")

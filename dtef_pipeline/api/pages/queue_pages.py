@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
@@ -11,7 +12,6 @@ from fastapi import Query, Request, Response
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.pages.evaluation_scores import main_values
 from dtef_pipeline.api.pages.evaluation_words import (
-    asked_in_words,
     calls_by_stage,
     calls_in_words,
     cost_in_words,
@@ -20,6 +20,7 @@ from dtef_pipeline.api.pages.evaluation_words import (
     words_of_state,
 )
 from dtef_pipeline.api.pages.page_routes import login_path, page_router, to_page
+from dtef_pipeline.api.pages.part_words import asked_in_words, family_title, part_words, persona_words
 from dtef_pipeline.api.pages.rendering import page, part
 from dtef_pipeline.api.queue.queue_routes import QueueId, cancel_evaluation
 from dtef_pipeline.api.queue.shown_evaluations import (
@@ -109,11 +110,17 @@ def _row(shown: ShownEvaluation) -> dict[str, Any]:
     calls = shown.progress.calls
     return {
         **_state_values(shown),
-        "subject": subject_of(shown.evaluation),
-        "personas": personas_of(shown.evaluation),
+        "subject": subject_of(shown.evaluation, partial(part_words, shown.evaluation.family)),
+        "personas": _personas_beside(shown),
         "models": asked_models_of(shown.evaluation),
         "calls": calls_in_words(calls) if calls else None,
     }
+
+
+def _personas_beside(shown: ShownEvaluation) -> str:
+    """Which personas play; nothing where none does."""
+    names = personas_of(shown.evaluation)
+    return "" if names == ["none"] else and_more(persona_words(names), _KEYS_NAMED)
 
 
 def _state_values(shown: ShownEvaluation) -> dict[str, Any]:
@@ -121,6 +128,7 @@ def _state_values(shown: ShownEvaluation) -> dict[str, Any]:
     progress = shown.progress
     return {
         "evaluation": shown.evaluation,
+        "family": family_title(shown.evaluation.family),
         "state": shown.state,
         "tone": "partly" if shown.is_over and progress.warning else "",
         "place": words_of_state(shown),
@@ -135,7 +143,15 @@ def _state_values(shown: ShownEvaluation) -> dict[str, Any]:
 def _evaluation_values(services: Services, queue_id: str, look: HealthLook) -> dict[str, Any]:
     shown = whole_evaluation(services.evaluations, queue_id)
     progress, evaluation = shown.progress, shown.evaluation
-    runs = [{"run": run, "part": progress.runs[run.run_id], "asked": asked_in_words(run.asks)} for run in evaluation.runs]
+    runs = [
+        {
+            "run": run,
+            "part": progress.runs[run.run_id],
+            "words": part_words(evaluation.family, run.key),
+            "asked": asked_in_words(evaluation.family, run.asks),
+        }
+        for run in evaluation.runs
+    ]
     return {
         **_state_values(shown),
         "progress": progress,
@@ -157,5 +173,6 @@ def _failures(shown: ShownEvaluation) -> list[tuple[str, str]]:
     for run in shown.evaluation.runs:
         found = shown.progress.runs[run.run_id]
         if found.status == "failed":
-            keys.setdefault(found.reason or "no reason was told", []).append(run.key)
+            words = part_words(shown.evaluation.family, run.key)
+            keys.setdefault(found.reason or "no reason was given", []).append(words)
     return [(and_more(list(dict.fromkeys(of)), _KEYS_NAMED), why) for why, of in keys.items()]

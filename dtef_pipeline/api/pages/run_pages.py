@@ -13,8 +13,9 @@ from fastapi import Request, Response
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.pages.evaluation_scores import value_rows
-from dtef_pipeline.api.pages.evaluation_words import asked_in_words, cost_in_words
+from dtef_pipeline.api.pages.evaluation_words import cost_in_words
 from dtef_pipeline.api.pages.page_routes import page_router
+from dtef_pipeline.api.pages.part_words import asked_in_words, part_words
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.queue.evaluation_progress import progress_of
 from dtef_pipeline.api.results.result_routes import Asked, results_kept, trace_of, trace_uri
@@ -44,8 +45,8 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
         run=run,
         state=state,
         terms_of_run={
-            "Partition": run.key,
-            "Asked": asked_in_words(run.asks),
+            "Partition": part_words(asked.evaluation.family, run.key),
+            "Asked": asked_in_words(asked.evaluation.family, run.asks),
             "Snapshot": asked.snapshot,
             "Outcomes": _outcomes(results.outcomes),
             "Cost": f"{cost}, whoever paid for them" if results.traces else _NOT_KNOWN_YET,
@@ -53,7 +54,7 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
         },
         warning=results.outcomes["warning"],
         caption=_with_rest(counted(len(results.metrics), "metric"), len(results.metrics), _METRICS_SHOWN),
-        metrics=value_rows(results.metrics[:_METRICS_SHOWN]),
+        metrics=value_rows(asked.evaluation.family, results.metrics[:_METRICS_SHOWN]),
         traces={one: f"/runs/{run.run_id}/traces/{quote(one, safe='')}" for one in results.traces[:_TRACES_SHOWN]},
         n_traces=_with_rest(counted(len(results.traces), "trace"), len(results.traces), _TRACES_SHOWN),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -62,10 +62,10 @@ def _shown(store: EvaluationStore, found: Sequence[Evaluation], events: Mapping[
     ]
 
 
-def subject_of(evaluation: Evaluation) -> str:
-    """What is asked: scenarios or partitions."""
-    given = _names(evaluation.manifest, "scenario_ids")
-    return and_more(given or sorted({str(key) for key in evaluation.plan.get("keys", ())}), _NAMED_AT_MOST)
+def subject_of(evaluation: Evaluation, words: Callable[[str], str] = str) -> str:
+    """What is asked: scenarios or partitions. `words`: what each is called."""
+    given = _names(evaluation.manifest, "scenario_ids") or sorted({str(key) for key in evaluation.plan.get("keys", ())})
+    return and_more([words(one) for one in given], _NAMED_AT_MOST)
 
 
 def asked_models_of(evaluation: Evaluation) -> str:
@@ -73,9 +73,9 @@ def asked_models_of(evaluation: Evaluation) -> str:
     return and_more(_names(evaluation.manifest, "models"), _NAMED_AT_MOST)
 
 
-def personas_of(evaluation: Evaluation) -> str:
-    """Which personas play; nothing where none does."""
-    return and_more(_names(evaluation.manifest, "persona_ids"), _NAMED_AT_MOST)
+def personas_of(evaluation: Evaluation) -> list[str]:
+    """Which personas play, `none` for the model as itself."""
+    return _names(evaluation.manifest, "persona_ids")
 
 
 def _names(manifest: Mapping[str, Any], field: str) -> list[str]:

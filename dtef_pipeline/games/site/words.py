@@ -53,6 +53,17 @@ def scenario_title(name: str) -> str:
     return f"{scenario.replace('-', ' ').capitalize()} ({league})"
 
 
+def part_words(key: str) -> str:
+    """`Limit holdem (poker)` of the partition `poker/limit-holdem`; `Poker` of a league."""
+    return scenario_title(key) if "/" in key else key.capitalize()
+
+
+def ranked_metric_words(metric: str) -> str:
+    """`illegal_rate`, or `kuhn v1: illegal_rate`, as preference names what it is compared with, in words."""
+    scenario, colon, name = metric.rpartition(": ")
+    return f"{scenario.replace('-', ' ').capitalize()}{colon}{metric_title(name)}"
+
+
 def outcome_words(outcome: str) -> str:
     return _OUTCOME_WORDS.get(outcome) or outcome.replace("_", " ")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
-from dtef_pipeline.qa.site.human_names import measure_words, metric_place, metric_words, suite_title, way_words
+from dtef_pipeline.qa.site.human_names import measure_words, metric_place, metric_words, scorer_words, suite_title, way_words
 from dtef_pipeline.qa.site.suite_scores import BoardMeasure, QaScores
 from dtef_pipeline.site.content import Column, Estimate, table_rows
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
@@ -61,7 +61,7 @@ def suite_boards(scores: QaScores) -> list[SuiteBoard]:
         groups.sort(key=lambda one: (metric_place(one[0].metric), -one[1]["rank"].notna().sum(), one[0]))
         titles = [_title(str(suite), key) for key, _ in groups]
         for at, (key, rows) in enumerate(groups):
-            title = titles[at] if titles.count(titles[at]) == 1 else f"{titles[at]}, by {key.measured_by.removeprefix('by ')}"
+            title = titles[at] if titles.count(titles[at]) == 1 else f"{titles[at]}, by {scorer_words(key.measured_by)}"
             name = scores.suites[str(suite)].file
             board = _ranked(rows, f"{name}-{at + 1}" if at else name, title, key)
             boards.append(SuiteBoard(str(suite), key, board))
@@ -92,7 +92,7 @@ def _ranked(rows: pd.DataFrame, id: str, title: str, of: BoardMeasure) -> Ranked
     ordered = rows.sort_values(["rank", "score", "model"], ascending=[True, False, True], na_position="last", kind="stable")
     exposure = next((words for words in ordered["exposure"] if words), "")
     measure = f"{measure_words(of.metric)}{'; ' if exposure else ''}{exposure}"
-    how = f"{_BOARD_MEANING} Measured by {of.measured_by.removeprefix('by ')}." if of.measured_by else _BOARD_MEANING
+    how = f"{_BOARD_MEANING} Answers are scored by {scorer_words(of.measured_by)}." if of.measured_by else _BOARD_MEANING
     found = table_rows(ordered)
     columns = [column for column in _BOARD_FURTHER if _says_something(column.name, ordered)]
     return RankedBoard(id, title, measure, [_row(one, columns) for one in found], columns=columns, how=how)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.qa.site.human_names import CHECK_WORDS, metric_words, part_title, suite_title, way_words
+from dtef_pipeline.qa.site.human_names import CHECK_WORDS, metric_words, part_title, scorer_words, suite_title, way_words
 from dtef_pipeline.qa.site.suite_scores import QaScores
 from dtef_pipeline.qa.suite_boards import RETRIEVAL_COUNT, retrieval_means
 from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, table_rows
@@ -150,7 +150,12 @@ def _row(scores: QaScores, one: Mapping[str, Any], ends: tuple[str, str, str] | 
     for who, variant in (("model", "model_variant"), ("other_model", "other_variant")):
         if variant in row:
             row[who] = scores.names.get(str(row[variant]), row[who])
-    words = {"suite": suite_title, "part": lambda part: "" if part == "all" else part_title(part), "metric": metric_words}
+    words = {
+        "suite": suite_title,
+        "part": lambda part: "" if part == "all" else part_title(part),
+        "metric": metric_words,
+        "measured_by": scorer_words,
+    }
     row |= {name: make(str(row[name])) for name, make in words.items() if row.get(name)}
     return {
         **row,

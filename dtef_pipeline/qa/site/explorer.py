@@ -9,7 +9,7 @@ import numpy as np
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.site.explorer_items import OTHER_CHARACTERS, RESPONSE_CHARACTERS, BatchItem, ItemReader, OpenedItem
-from dtef_pipeline.qa.site.human_names import metric_words, part_title, way_words
+from dtef_pipeline.qa.site.human_names import metric_words, part_title, scorer_words, way_words
 from dtef_pipeline.qa.site.shown_runs import RUN_OF_A_PART
 from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, BoardMeasure, QaScores, Scores, SuiteScores
 from dtef_pipeline.site.content import DataFile
@@ -132,7 +132,7 @@ def _index(scores: QaScores, suite: SuiteScores, ways: Sequence[str], firsts: Se
                 "metric": metric_words(one.metric),
                 "key": one.metric,
                 "way": ways.index(one.condition),
-                "by": one.measured_by,
+                "by": scorer_words(one.measured_by),
             }
             for one in suite.scores
         ],

@@ -37,6 +37,18 @@ CHECK_WORDS = {
 }
 
 
+_SCORER_WORDS = {
+    "exact_choice": "the option that was chosen",
+    "numeric": "the number in the answer",
+    "code_execution": "the tests of the program",
+    "verbatim": "a search for each quotation in the passages",
+    "by type": "rules for each type of question",
+    "no scorer": "nothing, as no scorer fits the type",
+}
+_SCORER = re.compile(r"(by type|[a-z_]+) ([0-9]+)\Z")
+_RANKED_METRIC = re.compile(r"(.+?): (\w+) \[(.*)\]")
+
+
 def suite_title(name: str) -> str:
     """`mmlu` is MMLU, `demo-mmlu` Demo MMLU; other names stay as they are."""
     pieces = name.split("-")
@@ -81,3 +93,42 @@ def measure_words(metric: str) -> str:
 def metric_place(metric: str) -> tuple[int, str]:
     """The place of a metric among others."""
     return METRICS_FIRST.index(metric) if metric in METRICS_FIRST else len(METRICS_FIRST), metric
+
+
+def scorer_words(measured_by: str) -> str:
+    """`numeric 2` is the number in the answer (version 2), `judge 3, o3, accuracy+tone` the judge o3 (accuracy, tone).
+
+    Others stay as they are.
+    """
+    own, _, reader = measured_by.partition(", reasons by ")
+    scorer, *further = own.split(", ")
+    found = _SCORER.match(scorer)
+    if scorer == "no scorer" or found is None:
+        return _SCORER_WORDS.get(scorer, measured_by)
+    if found[1] == "judge":
+        who, *evaluators = further or ["that is not known"]
+        return f"the judge {who}" + (f" ({', '.join(', '.join(evaluators).split('+'))})" if evaluators else "")
+    notes = [f"version {found[2]}", *map(_scorer_note, further), f"reasons by {scorer_words(reader)}" if reader else ""]
+    return f"{_SCORER_WORDS.get(found[1], found[1].replace('_', ' '))} ({', '.join(filter(None, notes))})"
+
+
+def _scorer_note(words: str) -> str:
+    """`lexicon wordnet-3.0/first/155b9d97508c` is synonyms of wordnet-3.0: what follows tells only readings of one lexicon apart."""
+    name, _, value = words.partition(" ")
+    return f"synonyms of {value.partition('/')[0]}" if name == "lexicon" else words
+
+
+def part_words(key: str) -> str:
+    """`Demo MMLU, Kitchen science` of the partition `demo-mmlu/kitchen_science`; `Demo MMLU` of a suite."""
+    suite, _, part = key.partition("/")
+    return f"{suite_title(suite)}, {part_title(part)}" if part else suite_title(suite)
+
+
+def ranked_metric_words(metric: str) -> str:
+    """`correct`, or `mmlu: correct [letters, exact_choice 2]`, as preference names what it is compared with, in words."""
+    found = _RANKED_METRIC.fullmatch(metric)
+    if found is None:
+        return metric_words(metric)
+    way, _, scorer = found[3].partition(", ")
+    words = (metric_words(found[2]), way_words(way), f"by {scorer_words(scorer)}" if scorer else "")
+    return f"{suite_title(found[1])}: {', '.join(filter(None, words))}"

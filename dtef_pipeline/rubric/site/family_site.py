@@ -62,6 +62,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
         pages=lambda: _pages(rows),
         data=data_sections(rows),
         method=_RUBRIC_METHOD,
+        part_titles={name: rows.title(name) for name in rows.about},
         variants=_variants(rows),
     )
 

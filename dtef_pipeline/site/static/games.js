@@ -74,7 +74,7 @@ document.addEventListener("DOMContentLoaded", () => {
     return make("article", {class: "card"}, make("h3", {}, make("bdi", {}, [...row.cells].slice(0, 3).map((one) => one.textContent.trim()).join(" · "))), close,
       episode.unknown && make("p", {class: "soft"}, episode.unknown),
       make("ol", {class: "moves"}, ...(episode.moves || []).map((move) => moveOf(episode, move)), endOf(episode)),
-      make("p", {class: "soft"}, `Snapshot ${episode.snapshot}, draw ${episode.draw}. Episode ${episode.episode}, trace ${episode.trace}.`));
+      make("p", {class: "soft"}, `Snapshot ${episode.snapshot}, draw ${episode.draw}. Id of the episode: `, make("code", {}, episode.episode), "; hash of its moves: ", make("code", {}, episode.trace)));
   }
   let turn = 0;
   async function load(id) {

@@ -24,6 +24,7 @@ from dtef_pipeline.survey.site.pair_pages import PairPages
 from dtef_pipeline.survey.site.pair_store import store_pairs
 from dtef_pipeline.survey.site.sections import sections
 from dtef_pipeline.survey.site.texts import load_texts, sample_pairs
+from dtef_pipeline.survey.site.words import asked_words, part_words, ranked_metric_words
 from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
 from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
 
@@ -72,5 +73,16 @@ def _with_pairs(contents: SurveyContents, view: FamilyView) -> FamilyView:
 
 
 SURVEY_SITE = FamilySite(
-    FAMILY, "Surveys", "segment", tuple(SURVEY_TABLES), "scores", read, SUBJECT, SURVEY_PAIRED.metrics, responses="predictions"
+    FAMILY,
+    "Surveys",
+    "segment",
+    tuple(SURVEY_TABLES),
+    "scores",
+    read,
+    SUBJECT,
+    SURVEY_PAIRED.metrics,
+    part_words=part_words,
+    metric_words=ranked_metric_words,
+    asked_words=asked_words,
+    responses="predictions",
 )

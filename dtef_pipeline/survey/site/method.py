@@ -9,6 +9,7 @@ from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.scored import SCORED
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.site.data_sections import policy_words
+from dtef_pipeline.survey.site.words import METRIC_NAMES
 from dtef_pipeline.survey.tables import METRICS
 
 
@@ -34,7 +35,8 @@ def method(metric: str) -> list[str]:
         "prediction is. Responses that could not be read do not count in it: a model can have a low score and a high worth.",
         "Deviation of a segment = its score less that of a segment of as many people that is predicted as well as the others of its attribute.",
         policy_words(),
-        f"Boards rank by `{metric}`. Metrics: " + " ".join(f"`{name}`: {_first_paragraph(name)}" for name in METRICS),
+        f"Leaderboards rank by {METRIC_NAMES[metric]}. These are the metrics, and what commands call them:",
+        *(f"{METRIC_NAMES[name]} (`{name}`): {_first_paragraph(name)}" for name in METRICS),
         "Formulas, assumptions, references and the simulations that check them are in docs/explanation/statistics.md.",
     ]
 

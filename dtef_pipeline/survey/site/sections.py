@@ -20,24 +20,13 @@ from dtef_pipeline.survey.boards.asked_alike import Way
 from dtef_pipeline.survey.boards.segment_gaps import by_significance
 from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.words import condition_words
+from dtef_pipeline.survey.site.words import METRIC_NAMES, condition_words
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
 from dtef_pipeline.text.counted import counted
 
 _MOST_GAPS = 40
 _MOST_CURVES = 12
 _NOTE_COLUMN = Column("note", "Note", "note")
-_METRIC_NAMES = {
-    "js": "Jensen-Shannon",
-    "cosine": "Cosine",
-    "emd": "Earth mover",
-    "emd_normalized": "Earth mover on the scale",
-    "tv": "1 - total variation",
-    "mae": "1 - mean error",
-    "top_hit": "Top answer",
-    "l2_corrected": "Squared error",
-    "rps_corrected": "Ranked error",
-}
 
 
 def sections(contents: SurveyContents) -> Iterator[Section]:
@@ -253,8 +242,8 @@ def _metrics(contents: SurveyContents) -> Section:
     columns = [Column("name", "Model")]
     for metric in METRICS:
         is_late = metric not in METRICS[:4]
-        columns += [Column(f"{metric}_cell", _METRIC_NAMES[metric], more=is_late)]
-    columns += [Column(name, _METRIC_NAMES[name], "score", "Corrected error: lower is better", more=True) for name in CORRECTED]
+        columns += [Column(f"{metric}_cell", _similarity_name(metric), more=is_late)]
+    columns += [Column(name, METRIC_NAMES[name], "score", "Corrected error: lower is better", more=True) for name in CORRECTED]
 
     def table(rows: pd.DataFrame) -> Table:
         shown = [
@@ -265,9 +254,14 @@ def _metrics(contents: SurveyContents) -> Section:
     how = (
         "The same predictions under each metric; ranks are by the adjusted score under that metric, so they need not follow the means. A model "
         "that does well on one and badly on another gets the shape right but misplaces mass, or the reverse. "
-        f"{' and '.join(_METRIC_NAMES[name] for name in DISTANCES)} are distances turned round. Corrected errors do not grow as samples shrink."
+        f"{' and '.join(map(_similarity_name, DISTANCES))} are distances turned round. Corrected errors do not grow as samples shrink."
     )
     return Section("metrics", "Other metrics", _by_way(contents, "metric", table), _metric_answer(contents), how)
+
+
+def _similarity_name(metric: str) -> str:
+    """What a metric is called where higher is better: a distance is turned round."""
+    return f"1 - {METRIC_NAMES[metric].lower()}" if metric in DISTANCES else METRIC_NAMES[metric]
 
 
 def _metric_answer(contents: SurveyContents) -> str:

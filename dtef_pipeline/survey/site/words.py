@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import pandas as pd
@@ -22,6 +23,19 @@ from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.blueprint.wording import attribute_label
 from dtef_pipeline.survey.boards.asked_alike import Way
 
+METRIC_NAMES: Mapping[str, str] = {
+    "js": "Jensen-Shannon",
+    "cosine": "Cosine",
+    "emd": "Earth mover",
+    "emd_normalized": "Earth mover on the scale",
+    "tv": "Total variation",
+    "mae": "Mean error",
+    "top_hit": "Top answer",
+    "l2_corrected": "Squared error",
+    "rps_corrected": "Ranked error",
+}
+"""What each metric is called."""
+_RANKED_METRIC = re.compile(r"(\w+) \[context (all|[0-9]{1,6}), (.+)\]")
 BASELINE_WORDS: Mapping[str, str] = {
     LEAVE_ONE_OUT: "answer of everybody else",
     POPULATION_MARGINAL: "answer of everybody",
@@ -102,3 +116,27 @@ def baseline_name(model: str) -> str:
 def segment_label(attribute: str, value: str) -> str:
     """`Kenya`; of other attributes than countries with what the value is of: `Age: 18-25`."""
     return value if attribute == "country" else f"{attribute_label(attribute)}: {value}"
+
+
+def part_words(key: str) -> str:
+    """`GD4, Kenya` of the partition `GD4/country:kenya`; `GD4` of a round."""
+    round, _, segment = key.partition("/")
+    attribute, _, value = segment.partition(":")
+    if not value:
+        return key
+    plain = re.sub(r"(?<![0-9])-|-(?![0-9])", " ", value)
+    shown = plain.title() if attribute == "country" else f"{plain[:1].upper()}{plain[1:]}"
+    return f"{round}, {segment_label(attribute, shown)}"
+
+
+def ranked_metric_words(metric: str) -> str:
+    """`js`, or `js [context 5, distribution]`, as preference names what it is compared with, in words."""
+    found = _RANKED_METRIC.fullmatch(metric)
+    if found is None:
+        return METRIC_NAMES.get(metric, metric)
+    return f"{METRIC_NAMES.get(found[1], found[1])}, {asked_words(found[2], found[3])}"
+
+
+def asked_words(level: str, condition: str) -> str:
+    """`with 5 context questions, asked directly`."""
+    return f"{ContextLevel(level).heading.lower()}, {condition_words(condition)}"

@@ -19,7 +19,14 @@ from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.site import episode_list
 from dtef_pipeline.games.site.transcript import TextParts, text_parts
-from dtef_pipeline.games.site.words import KnownGames, PlayerLabels, metric_title, scenario_title
+from dtef_pipeline.games.site.words import (
+    KnownGames,
+    PlayerLabels,
+    metric_title,
+    part_words,
+    ranked_metric_words,
+    scenario_title,
+)
 from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.site.content import Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.family_view import FamilyView
@@ -412,7 +419,10 @@ def test_a_text_is_parted_where_its_action_stands(text: str, played: bool, parts
 
 def test_names_are_words() -> None:
     labels = PlayerLabels({"m[temperature=0]": "m"}, {CALM.name: CALM})
-    assert scenario_title("poker/limit-holdem") == "Limit holdem (poker)"
+    assert scenario_title("poker/limit-holdem") == part_words("poker/limit-holdem") == "Limit holdem (poker)"
+    assert part_words("poker") == "Poker"
+    assert ranked_metric_words("limit-holdem v1: success_rate") == "Limit holdem v1: Won"
+    assert ranked_metric_words("success_rate") == "Won"
     assert [metric_title(name) for name in ("success_rate", "utility_share")] == ["Won", "Utility share"]
     assert labels.opponent("baseline/nash") == "nash (baseline)"
     assert labels.opponent("calm:v2@m") == "m as Calm v2"

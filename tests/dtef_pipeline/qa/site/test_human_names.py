@@ -6,7 +6,17 @@ import pytest
 
 from dtef_pipeline.qa.conditions import ITEM_TEMPLATES, QaCondition
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_CHECKS
-from dtef_pipeline.qa.site.human_names import CHECK_WORDS, metric_place, metric_words, part_title, suite_title, way_words
+from dtef_pipeline.qa.site.human_names import (
+    CHECK_WORDS,
+    metric_place,
+    metric_words,
+    part_title,
+    part_words,
+    ranked_metric_words,
+    scorer_words,
+    suite_title,
+    way_words,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,3 +52,36 @@ def test_parts_and_metrics_are_words() -> None:
     assert [part_title(name) for name in ("college_physics", "all", "")] == ["College physics", "All", "(no name)"]
     assert metric_words("my_metric") == "my metric"
     assert sorted(["zeta", "judged", "correct"], key=metric_place) == ["correct", "judged", "zeta"]
+
+
+@pytest.mark.parametrize(
+    ("measured_by", "words"),
+    [
+        ("numeric 2", "the number in the answer (version 2)"),
+        ("code_execution 2, sandlock", "the tests of the program (version 2, sandlock)"),
+        (
+            "by type 3, lexicon wordnet-3.0/first/155b9d97508c",
+            "rules for each type of question (version 3, synonyms of wordnet-3.0)",
+        ),
+        (
+            "by type 3, reasons by judge 1, o3, rationale",
+            "rules for each type of question (version 3, reasons by the judge o3 (rationale))",
+        ),
+        ("judge 1, o3[effort=low], accuracy+tone", "the judge o3[effort=low] (accuracy, tone)"),
+        ("my_scorer 4", "my scorer (version 4)"),
+        ("no scorer", "nothing, as no scorer fits the type"),
+        ("o3[effort=low]", "o3[effort=low]"),
+        ("", ""),
+    ],
+)
+def test_scorers_are_words(measured_by: str, words: str) -> None:
+    assert scorer_words(measured_by) == words
+
+
+def test_partitions_and_metrics_of_votes_are_words() -> None:
+    assert part_words("demo-mmlu/kitchen_science") == "Demo MMLU, Kitchen science"
+    assert part_words("demo-mmlu") == "Demo MMLU"
+    assert ranked_metric_words("mmlu: correct [letters, numeric 2]") == (
+        "MMLU: correct answers, letters, by the number in the answer (version 2)"
+    )
+    assert ranked_metric_words("passed") == "programs that pass"

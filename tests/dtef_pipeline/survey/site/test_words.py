@@ -8,14 +8,19 @@ import pytest
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.asked_alike import Way
+from dtef_pipeline.survey.site.method import method
 from dtef_pipeline.survey.site.words import (
     BASELINE_WORDS,
+    METRIC_NAMES,
     baseline_name,
     condition_words,
     names_by_variant,
+    part_words,
+    ranked_metric_words,
     segment_label,
     way_title,
 )
+from dtef_pipeline.survey.tables import METRICS
 
 
 def test_every_baseline_has_words() -> None:
@@ -65,3 +70,33 @@ def test_ways_and_segments_are_said_in_words() -> None:
     assert way_title(way, several=True) == "With 5 context questions, asked directly"
     assert segment_label("country", "Kenya") == "Kenya"
     assert segment_label("ageGroup", "18-25") == "Age: 18-25"
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("GD4/country:kenya", "GD4, Kenya"),
+        ("GD4/country:united-states", "GD4, United States"),
+        ("GD4/ageGroup:18-25", "GD4, Age: 18-25"),
+        ("GD4/ageGroup:65-plus", "GD4, Age: 65 plus"),
+        ("GD4", "GD4"),
+    ],
+)
+def test_partitions_are_words(key: str, words: str) -> None:
+    assert part_words(key) == words
+
+
+def test_metrics_are_words() -> None:
+    assert ranked_metric_words("js [context 5, distribution+cot]") == (
+        "Jensen-Shannon, with 5 context questions, asked directly, reasoning first"
+    )
+    assert ranked_metric_words("emd_normalized") == "Earth mover on the scale"
+    assert ranked_metric_words("another") == "another"
+    assert set(METRICS) <= set(METRIC_NAMES)
+
+
+def test_the_method_names_metrics_as_leaderboards_do_and_ids_as_code() -> None:
+    """It said: boards rank by js."""
+    words = " ".join(method("js"))
+    assert "Leaderboards rank by Jensen-Shannon." in words
+    assert all(f"{METRIC_NAMES[name]} (`{name}`)" in words for name in METRICS)

@@ -1,0 +1,73 @@
+"""What partitions, personas and what a run was asked are called on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dtef_pipeline.site.family_view import FamilySite
+
+AS_ITSELF = "itself"
+"""Of a model that plays as no persona."""
+_NO_PERSONA = ("", "none")
+_LONGEST_ASKED = 200
+"""Characters of what a run was asked."""
+
+
+@cache
+def site_of(family: str) -> FamilySite | None:
+    """The family's place on the site, which knows the words. It brings pandas: the first page loads it, not who starts the server."""
+    from dtef_pipeline.sites import family_sites
+
+    return next((one for one in family_sites() if one.family == family), None)
+
+
+def family_title(family: str) -> str:
+    """`Surveys`."""
+    site = site_of(family)
+    return site.title if site else family.capitalize()
+
+
+def part_words(family: str, key: str) -> str:
+    """`GD4, Kenya` of the partition `GD4/country:kenya`."""
+    site = site_of(family)
+    return site.part_words(key) if site else key
+
+
+def metric_words(family: str, metric: str) -> str:
+    """`Jensen-Shannon` of `js`."""
+    site = site_of(family)
+    return site.metric_words(metric) if site else metric
+
+
+def way_words(family: str, row: Mapping[str, Any]) -> str:
+    """How the models of a row were asked; empty where all are asked alike."""
+    level, condition = (str(row[name]) if row.get(name) is not None else "" for name in ("context_level", "condition"))
+    site = site_of(family)
+    return site.asked_words(level, condition) if site and (level or condition) else ", ".join(filter(None, (level, condition)))
+
+
+def persona_words(names: Sequence[str]) -> list[str]:
+    """Personas, and `itself` of none."""
+    return [AS_ITSELF if one in _NO_PERSONA else one for one in names]
+
+
+def asked_in_words(family: str, asks: Mapping[str, Any]) -> str:
+    """What a run was asked to do, in one line: `Persona: calm:v2; seeds: 1-40`. Of a long list the beginning; `–`: there is nothing to tell."""
+    shown = {_label(name): words for name, one in asks.items() if (words := _value_words(family, name, one))}
+    return "; ".join(f"{name}: {words}" for name, words in shown.items()) or "–"
+
+
+def _label(name: str) -> str:
+    return name.removesuffix("_id").replace("_", " ")
+
+
+def _value_words(family: str, name: str, value: Any) -> str:
+    if name in ("persona", "persona_id"):
+        return value and ", ".join(persona_words([str(value)]))
+    if name in ("partition", "scenario_id"):
+        return part_words(family, str(value))
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= _LONGEST_ASKED else f"{text[:_LONGEST_ASKED]}…"
