@@ -153,6 +153,10 @@ def _shared_parts(places: _Places, scored: npt.NDArray[np.bool_]) -> Codes:
     return np.where(parts > 0, parts, every)
 
 
+def _share_words(share: float) -> str:
+    return "less than 1%" if share < 0.01 else f"{share:.0%}"
+
+
 def _why_unranked(adjusted: Floats, n_pairs: Codes, n_parts: Codes, needed: Codes, pairs: Codes, subject: Scored) -> list[str]:
     """Why each row has no rank, or that it is ranked by few of the `pairs` of its group, in words; empty elsewhere."""
     notes = []
@@ -164,7 +168,7 @@ def _why_unranked(adjusted: Floats, n_pairs: Codes, n_parts: Codes, needed: Code
         elif np.isnan(value):
             notes.append(f"{NO_RANK}: it shares no pair with the ranked models")
         elif own < _FEW_PAIRS * every:
-            notes.append(f"ranked by {own / every:.0%} of the pairs, as if its lead were the same on the others")
+            notes.append(f"its rank rests on {_share_words(own / every)} of the pairs and assumes the same lead on the others")
         else:
             notes.append("")
     return notes

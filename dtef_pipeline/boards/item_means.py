@@ -95,7 +95,9 @@ def result_means(
     read = np.bincount(group, (scores["status"].to_numpy() == "ok") & ~np.isnan(table.score), groups)
     alone, two_valued = _are_alone(items, clusters, groups), _are_two_valued(scores, first)
     micro = _over_items(items, clusters, alone, two_valued, cluster_noun)
-    macro = mean_intervals(clusters.mean, clusters.group, groups, alone & two_valued, cluster_noun, "macro interval")
+    macro = mean_intervals(
+        clusters.mean, clusters.group, groups, alone & two_valued, cluster_noun, "interval for the mean of groups"
+    )
     n_total = np.bincount(group, minlength=groups)
     found: dict[str, Any] = {
         "n_total": n_total,
@@ -216,7 +218,7 @@ def _over_items(
 def of_few_clusters(n_clusters: int, noun: str) -> str:
     """What an interval by items speaks of where there are 2 to 4 clusters, in words; empty of any other number of them."""
     few = 1 < n_clusters < MIN_CLUSTERS
-    return f"the interval speaks of other items of these {counted(n_clusters, noun)} alone" if few else ""
+    return f"the interval covers only other items of these {counted(n_clusters, noun)}" if few else ""
 
 
 def _are_alone(items: ItemMeans, clusters: _ClusterMeans, groups: int) -> npt.NDArray[np.bool_]:

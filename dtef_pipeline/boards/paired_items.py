@@ -111,5 +111,5 @@ def compare_grid(grid: BoardGrid, margin: float = MARGIN) -> pd.DataFrame:
     if not grid.of_these or not len(statistics):
         return statistics
     is_open = (statistics["note"] == "") & statistics["low"].notna()
-    note = statistics["note"].mask(is_open, f"{grid.of_these}, which leaves the verdict open")
+    note = statistics["note"].mask(is_open, f"{grid.of_these}, so the verdict stays open")
     return statistics.assign(verdict=UNDECIDED, note=note)

@@ -113,13 +113,13 @@ def _covered(played: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _lacks(own: pd.DataFrame, played: pd.DataFrame) -> str:
-    """`other games than others: it has 4 of 80, on 2 of 10 seeds, against 1 of 4 opponents`."""
-    parts = [f"it has {own['item_id'].nunique():,} of {played['item_id'].nunique():,}"]
+    """`it played 4 of 80 games, on 2 of 10 seeds, against 1 of 4 opponents`."""
+    parts = [f"it played {own['item_id'].nunique():,} of {counted(played['item_id'].nunique(), 'game')}"]
     for column, words, noun in (("cluster", "on", "seed"), ("met", "against", "opponent")):
         n, of = own[column].nunique(), played[column].nunique()
         if n < of:
             parts.append(f"{words} {n:,} of {counted(of, noun)}")
-    return f"other games than others: {', '.join(parts)}"
+    return ", ".join(parts)
 
 
 UNPLAYED_NOTE = "unplayed_note"

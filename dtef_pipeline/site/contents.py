@@ -16,6 +16,7 @@ from dtef_pipeline.report.terminal import named_apart, rows_named_apart
 from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
 from dtef_pipeline.site.paths import board_page, model_page
+from dtef_pipeline.text.natural_order import natural_order
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,12 @@ class ShownFamily:
     def board(self) -> RankedBoard | None:
         """The leaderboard of the front page."""
         return self.view.boards[0] if self.view.boards else None
+
+    @property
+    def board_words(self) -> str:
+        """The family and its first leaderboard, where that has a title."""
+        title = self.board.title if self.board else ""
+        return f"{self.site.title}, {title}" if title else self.site.title
 
     def row_of(self, model: str) -> BoardRow | None:
         """A model's row of the first leaderboard that has it."""
@@ -62,7 +69,7 @@ class SiteContents:
     @cached_property
     def model_paths(self) -> Mapping[str, str]:
         """The page of each model, by its name; references have none."""
-        names = sorted({row.model for row in self._board_rows() if not row.is_reference}, key=str.casefold)
+        names = sorted({row.model for row in self._board_rows() if not row.is_reference}, key=natural_order)
         return {name: model_page(name) for name in names}
 
     def _board_rows(self) -> Iterator[BoardRow]:

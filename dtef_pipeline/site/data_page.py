@@ -20,19 +20,20 @@ _ASKED_COLUMNS = (
     *COST_COLUMNS,
 )
 _METHOD = (
-    "Intervals are 95% intervals. They hold together what hangs together: scores of items that share a cluster are resampled or summed as one.",
-    "Two models are compared on the items that both have a score for. A verdict is by the adjusted p (Holm, over the comparisons of one kind); "
-    "“not told apart” means that the data do not decide.",
-    "Ranks are among models. Baselines, which no server is asked for, are lines to read scores by, and so are ceilings.",
-    "A rank range holds the best and the worst rank that the comparisons leave.",
-    "There is no mean over families: their scores have different units.",
+    "Intervals are 95% intervals. Scores of items that share a cluster, such as questions of one battery, count as one observation, because "
+    "they are not independent.",
+    "Two models are compared on the items on which both have a score. The adjusted p decides the verdict: Holm's correction covers the "
+    "comparisons with other models and those with baselines separately. “Not told apart” means that the data do not decide.",
+    "Only models are ranked. Baselines are computed without asking a model; baselines and ceilings help to read the scores.",
+    "A rank range gives the best and the worst rank that the comparisons allow.",
+    "The site shows no mean over families, because their scores have different units.",
 )
 
 
 def data_page(contents: SiteContents) -> Page:
     """What was asked of whom, quarantine and exposure of each family, and every cost."""
     sections = [section for one in contents.families for section in _of_family(contents, one)]
-    answer = f"{counted(_calls(contents), 'response')} of models are behind these pages."
+    answer = f"These pages rest on {counted(_calls(contents), 'response')} of models."
     return Page(DATA_PAGE, "Data", answer, sections)
 
 

@@ -23,13 +23,16 @@ from dtef_pipeline.drift.verdict_text import (
 from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Page, Prose, Section, Table, is_unknown, table_rows
 from dtef_pipeline.site.contents import ShownFamily, SiteContents
 from dtef_pipeline.site.paths import DRIFT_PAGE
+from dtef_pipeline.text.counted import and_more
 
 MOST_CHARTED = 30
-_ONE_SNAPSHOT = "One snapshot only: drift needs the same items asked again on another day."
+_MOST_NAMED = 3
+"""Series that the first sentence names."""
+_ONE_SNAPSHOT = "There is one snapshot only. To detect drift, ask the same items again on another day."
 _DRIFT_HOW = (
-    "The first snapshots are the baseline; later ones are compared with it on the prompts that both asked. “drift”: the documented rule flags "
-    "the model, and the evidence reaches the odds that are needed, which hold the chance of a false alarm at alpha however often one looks. "
-    "“watch”: the rule flags it, the evidence does not (yet). “Night” is the verdict on what all models of a night did together."
+    "The first snapshots are the baseline; later ones are compared with it on the prompts that both asked. “Drift” means that the documented "
+    "rule flags the model and the evidence is strong enough; the bar keeps false alarms rare however often you look. “Watch” means that the "
+    "rule flags the model, but the evidence is not strong enough yet. “Night” is the verdict on all models of a night together."
 )
 _VERDICT_COLUMNS = (
     Column("model", "Model"),
@@ -76,19 +79,40 @@ _RULE_COLUMNS = (
 def drift_page(contents: SiteContents) -> Page:
     """The page over all families."""
     sections = [_family_section(contents, one) for one in contents.families]
+    loud = [section for section, one in zip(sections, contents.families, strict=True) if _has_news(contents, one)]
+    quiet = [section for section in sections if section not in loud]
+    shown = [*loud, *([_quiet_section(quiet, bool(loud))] if quiet else [])]
     return Page(
         DRIFT_PAGE,
         "Drift",
         drifted_words(contents),
-        sections,
-        introduction="Whether models still answer the same prompts as they did.",
+        shown,
+        introduction="Do models still answer the same prompts as they did before?",
     )
 
 
+def _quiet_section(sections: Sequence[Section], is_beside: bool) -> Section:
+    """The families without an alarm, each folded. `is_beside`: whether others have one."""
+    lines = Prose([f"{one.title}: {one.answer}" for one in sections if not one.blocks])
+    folds = [Fold(f"{one.title}: {one.answer}", one.blocks) for one in sections if one.blocks]
+    title = "Families without an alarm" if is_beside else "All families"
+    return Section("quiet", title, [*folds, lines], how=_DRIFT_HOW if folds and not is_beside else "")
+
+
+def _has_news(contents: SiteContents, family: ShownFamily) -> bool:
+    """Whether a series of the family drifted or is on watch, or its judges are."""
+    judges = contents.rows.frame("judge_drift", {"family": family.name})
+    verdicts = [*(row["verdict"] for row in contents.drift_rows[family.name]), *(judges["verdict"] if len(judges) else ())]
+    return any(verdict in NEWS for verdict in verdicts)
+
+
 def drifted_words(contents: SiteContents) -> str:
-    """How many series drifted, over all families."""
-    alarms = sum(_alarms(contents, one) for one in contents.families)
-    return f"{alarms:,} of the watched series drifted." if alarms else "No model is known to have drifted."
+    """Which series drifted, over all families."""
+    found = [f"{row['model']} in {one.site.title}, {row['way']}" for one in contents.families for row in _alarms(contents, one)]
+    if not found:
+        return "No model is known to have drifted."
+    watched = sum(len(contents.drift[one.name]) for one in contents.families)
+    return f"{len(found):,} of {watched:,} watched series drifted: {and_more(found, _MOST_NAMED, '; ')}."
 
 
 def drift_answer(contents: SiteContents, family: ShownFamily) -> str:
@@ -99,8 +123,8 @@ def drift_answer(contents: SiteContents, family: ShownFamily) -> str:
     return headline(rows, family.site.subject)
 
 
-def _alarms(contents: SiteContents, family: ShownFamily) -> int:
-    return sum(row["verdict"] == "drift" for row in contents.drift_rows[family.name])
+def _alarms(contents: SiteContents, family: ShownFamily) -> list[dict[str, Any]]:
+    return [row for row in contents.drift_rows[family.name] if row["verdict"] == "drift"]
 
 
 def _family_section(contents: SiteContents, family: ShownFamily) -> Section:

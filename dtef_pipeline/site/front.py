@@ -15,6 +15,7 @@ from dtef_pipeline.site.leaderboard import interval_chart
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import DRIFT_PAGE, FRONT_PAGE
 from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.natural_order import natural_order
 
 
 def front_page(contents: SiteContents) -> Page:
@@ -39,8 +40,8 @@ def _models(contents: SiteContents) -> Section:
     columns = [Column("model", "Model")]
     for one in contents.families:
         columns += [
-            Column(f"{one.name}_rank", f"{_board_words(one)}: rank", "count", always=True),
-            Column(one.name, f"{_board_words(one)}: score", "score", one.board.measure if one.board else ""),
+            Column(f"{one.name}_rank", f"{one.board_words}: rank", "count", always=True),
+            Column(one.name, f"{one.board_words}: score", "score", one.board.measure if one.board else ""),
         ]
     rows = [_model_row(contents, name) for name in contents.model_paths]
     rows.sort(key=lambda row: (row["_ranked"], row["_name"]))
@@ -48,14 +49,8 @@ def _models(contents: SiteContents) -> Section:
     return Section("models", "Models by family", [Table(caption, columns, rows)])
 
 
-def _board_words(family: ShownFamily) -> str:
-    """A family and its first leaderboard, where that has a title."""
-    title = family.board.title if family.board else ""
-    return f"{family.site.title}, {title}" if title and len(family.view.boards) > 1 else family.site.title
-
-
 def _model_row(contents: SiteContents, name: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"model": contents.model_cell(name), "_name": name.casefold()}
+    row: dict[str, Any] = {"model": contents.model_cell(name), "_name": natural_order(name)}
     ranks = []
     for family in contents.families:
         found = family.row_of(name)

@@ -17,7 +17,7 @@ ModelCell = Callable[[str], Link | str]
 _LEADERBOARD_COLUMNS = (
     Column("model", "Model"),
     Column("rank", "Rank", "count", always=True),
-    Column("ranks", "Rank range", meaning="The best and the worst rank that the comparisons leave"),
+    Column("ranks", "Rank range", meaning="The best and the worst rank that the comparisons allow"),
     Column("score", "Score", "score"),
 )
 

@@ -37,6 +37,11 @@ _SPENT_BY_MODEL = (
     *COST_COLUMNS,
     Column("latency", "Seconds per response", "number", "Median over the responses that were timed"),
 )
+_VERDICT_HOW = (
+    "Verdicts rest on the adjusted p, and not on the interval alone. Holm's correction is made within three groups: comparisons with other "
+    "models, those with the baseline that models should beat, and those with the other baselines. So the same difference with the same "
+    "interval can have two verdicts, if it stands in two groups."
+)
 _OPPOSITE = {"better": "worse", "worse": "better"}
 
 
@@ -48,7 +53,7 @@ def model_pages(contents: SiteContents) -> Iterator[Page]:
 
 
 def _list_of_models(contents: SiteContents) -> Page:
-    columns = [Column("model", "Model"), *(Column(one.name, one.site.title, "score") for one in contents.families)]
+    columns = [Column("model", "Model"), *(Column(one.name, one.board_words, "score") for one in contents.families)]
     rows: list[dict[str, Any]] = []
     for name in contents.model_paths:
         scores = {one.name: row.score for one in contents.families if (row := one.row_of(name))}
@@ -85,7 +90,8 @@ def _in_family(contents: SiteContents, family: ShownFamily, name: str) -> Iterat
                 )
                 places.append({"board": title, "rank": row.rank, "of": len(board.models), "score": row.score, "note": row.note})
     blocks: list[Block] = [Table("Where it stands", _PLACE_COLUMNS, places), _comparisons(contents, family, name)]
-    yield Section(family.name, family.site.title, [*blocks, *_drift(contents, family, name)], answer="")
+    how = _VERDICT_HOW if "among" in contents.comparisons(family.name) else ""
+    yield Section(family.name, family.site.title, [*blocks, *_drift(contents, family, name)], how=how)
     for section in family.view.of_model(name):
         yield Section(
             f"{family.name}-{section.id}", f"{family.site.title}: {section.title}", section.blocks, section.answer, section.how

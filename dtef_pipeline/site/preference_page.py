@@ -41,8 +41,8 @@ PREFERENCE_READ = ("preference_scores", "preference_met")
 """The tables that it is made of, beside those of the metrics that preference is compared with."""
 _PREFERENCE_HOW = (
     "Reviewers saw two responses to the same item without names, and said which is better. Strength is in logits, 0 on average; a difference of "
-    "0 is an even chance, 0.69 is 2 to 1, 1.1 is 3 to 1. Intervals (95%) say how far strengths might move if other reviewers had voted. A "
-    "tier holds players that the votes do not tell apart from its first. Votes of people and of models that judge are never mixed."
+    "0 is an even chance, 0.69 is 2 to 1, 1.1 is 3 to 1. Intervals (95%) show how far strengths might move with other reviewers. A "
+    "tier holds the players whose strength does not clearly differ from that of its first. Votes of people and of judge models are never mixed."
 )
 _STRENGTHS = (
     Column("player", "Player"),
@@ -86,7 +86,9 @@ def preference_page(
     votes = int(
         scores[scores["partition"] == EVERY_PARTITION].drop_duplicates(["family", "reviewer_kind", "judge"])["votes"].sum()
     )
-    return Page(PREFERENCE_PAGE, "Preference", f"{counted(votes, 'vote')} on pairs of responses decide these orders.", sections)
+    return Page(
+        PREFERENCE_PAGE, "Preference", f"These orders rest on {counted(votes, 'vote')} on pairs of responses.", sections
+    )
 
 
 def has_votes(connection: duckdb.DuckDBPyConnection) -> bool:

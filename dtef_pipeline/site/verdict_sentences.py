@@ -31,4 +31,4 @@ def _apart(first: BoardRow, second: BoardRow) -> str:
     if is_unknown(first.rank_high) or is_unknown(second.rank_low):
         return ""
     shares = (first.rank_high or 1) > 1 and (second.rank_low or 2) < 2
-    return "; their ranks are not told apart" if shares else ""
+    return "; tests do not separate the two" if shares else ""

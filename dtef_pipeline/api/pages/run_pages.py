@@ -49,7 +49,7 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
             "Asked": asked_in_words(asked.evaluation.family, run.asks),
             "Snapshot": asked.snapshot,
             "Outcomes": _outcomes(results.outcomes),
-            "Cost": f"{cost}, whoever paid for them" if results.traces else _NOT_KNOWN_YET,
+            "Cost": f"{cost}, paid by this run or by others" if results.traces else _NOT_KNOWN_YET,
             "Bought by this evaluation": bought if results.traces else _NOT_KNOWN_YET,
         },
         warning=results.outcomes["warning"],

@@ -21,13 +21,15 @@ from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.text.counted import and_more, counted
 
 GAME_BOARD_HOW = (
-    "A score is the mean reward over all episodes, against all opponents. Its interval goes by seeds: all seats, opponents and draws of one "
-    "deal belong together. Models that lack games which others have are not ranked. Baselines play for nothing and always alike."
+    "A score is the mean reward over all episodes, against all opponents. Its interval treats the games of one deal as one observation. "
+    "Models are ranked on the same games: a model that lacks games of the other models has no rank. Baselines cost nothing and may have played "
+    "more games: the caption says how many."
 )
 _GAME_COLUMNS = (
     Column("won", "Won", "percent", "Episodes won, of all episodes"),
     Column("illegal", "Illegal texts", "number", "Texts that were no legal move, per turn; lower is better", always=True),
     Column("forfeited", "Forfeited", "percent", "Episodes lost for want of a legal move; lower is better", more=True),
+    Column("n_games", "Games", "count", "Seeds, each seen from one seat, against one opponent"),
     Column("n_episodes", "Episodes", "count", more=True),
     Column("n_clusters", "Seeds", "count", "Deals, which the interval goes by", more=True),
 )
@@ -62,12 +64,15 @@ def board_of(found: ScenarioResults, persona: str) -> RankedBoard:
     rows = found.of_metric()
     rows = rows[rows["is_baseline"] | (rows["persona"] == persona)]
     is_ranked = _have_same_games(found, rows)
-    rows = rows.assign(place=places(rows, is_ranked), is_ranked=is_ranked, won=values_of(found, SUCCESS_RATE, rows))
+    n_games = [len(one) for one in _games_of(found, rows)]
+    rows = rows.assign(
+        place=places(rows, is_ranked), is_ranked=is_ranked, won=values_of(found, SUCCESS_RATE, rows), n_games=n_games
+    )
     as_persona = f" as {found.labels.persona(persona)}" if persona else ""
     return RankedBoard(
         "-".join(filter(None, (found.name.replace("/", "-"), persona.replace(":", "-")))),
         f"{found.title}{as_persona}",
-        f"Mean reward, {unit_in_words(found.unit)}; higher is better",
+        f"Mean reward, {unit_in_words(found.unit)}; higher is better{_games_words(rows)}",
         [_board_row(found, row, rows) for row in table_rows(rows)],
         columns=_GAME_COLUMNS,
         how=GAME_BOARD_HOW,
@@ -78,10 +83,24 @@ def _have_same_games(found: ScenarioResults, rows: pd.DataFrame) -> pd.Series[bo
     """Whether a row is of a model that has every game which any model of these rows has; without episodes, which any player has."""
     if not len(found.episodes):
         return ~rows["is_baseline"] & ~(rows[PLAYED_COVERAGE] < 1)
-    games = found.episodes.groupby(PLAYER_KEYS)["item_id"].agg(set).to_dict()
-    own = [games.get(key, set()) for key in player_keys(rows)]
+    own = _games_of(found, rows)
     every = set().union(*(one for one, is_baseline in zip(own, rows["is_baseline"], strict=True) if not is_baseline))
     return ~rows["is_baseline"] & pd.Series([one == every for one in own], index=rows.index, dtype=bool)
+
+
+def _games_of(found: ScenarioResults, rows: pd.DataFrame) -> list[set[str]]:
+    """The games of the player of each row; none where episodes are not stored."""
+    games = found.episodes.groupby(PLAYER_KEYS)["item_id"].agg(set).to_dict()
+    return [games.get(key, set()) for key in player_keys(rows)]
+
+
+def _games_words(rows: pd.DataFrame) -> str:
+    """Which games the ranked models and the baselines have, where baselines have others: their means do not compare."""
+    ranked, baselines = (sorted(set(rows.loc[rows[name], "n_games"])) for name in ("is_ranked", "is_baseline"))
+    if not ranked or not baselines or ranked == baselines:
+        return ""
+    of_baselines = " to ".join(f"{n:,}" for n in dict.fromkeys((baselines[0], baselines[-1])))
+    return f". Ranked models played the same {counted(ranked[0], 'game')}, baselines {of_baselines}: compare them on the page of the scenario"
 
 
 def values_of(found: ScenarioResults, metric: str, players: pd.DataFrame) -> list[float]:
@@ -109,7 +128,7 @@ def _board_row(found: ScenarioResults, row: Mapping[Any, Any], rows: pd.DataFram
             "won": row["won"],
             "illegal": row[ILLEGAL_RATE],
             "forfeited": row[FORFEIT_RATE],
-            **{name: row[name] for name in ("n_episodes", "n_clusters")},
+            **{name: row[name] for name in ("n_games", "n_episodes", "n_clusters")},
         },
     )
 
@@ -134,13 +153,17 @@ def verdict(played: Sequence[PlayedBoard]) -> str:
     found, persona, board = played[0]
     if not board.models:
         row = next(one for one in board.rows if not one.is_reference)
-        return f"{board.title}: {row.model} is not ranked: {row.note}."
+        return f"{board.title}: {row.model} has no rank: {row.note}."
     best = board.models[0]
     interval = f" ({show_interval(best.score)})" if show_interval(best.score) else ""
     among = f", best of {len(board.models)} models" if len(board.models) > 1 else ""
     score = f"{show(best.score)}{per_unit(found.unit)} per episode{interval}{among}"
     lacking = [row.model for row in board.rows if not row.is_reference and row.rank is None]
-    left = f" Not ranked, as they lack games: {and_more(lacking, 3)}." if lacking else ""
+    left = (
+        f" {and_more(lacking, 3)} {'has' if len(lacking) == 1 else 'have'} no rank, because games of the other models are missing."
+        if lacking
+        else ""
+    )
     return f"{board.title}: {best.model} makes {score}{_beside_baselines(found, persona, board)}.{left}"
 
 
@@ -154,10 +177,12 @@ def _beside_baselines(found: ScenarioResults, persona: str, board: RankedBoard) 
     words = [in_words(against(found.rewards, player, row.model)) for row in baselines]
     beaten, n = words.count("better"), len(baselines)
     if set(words) == {"not tested"}:
-        beats = "too few seeds to tell it from baselines"
+        beats = "it played too few seeds to be compared with baselines"
     else:
         which = "every baseline" if beaten == n else f"{beaten or 'none'} of {counted(n, 'baseline')}"
         beats = f"on the same games it beats {which}"
     first = max(baselines, key=lambda row: row.score.value or 0.0)
-    made = f"{first.model.removesuffix(' (baseline)')}, makes {show(first.score, 'score')} over all of its games"
-    return f"; {beats}, and the best of them, {made}"
+    made = f"{first.model.removesuffix(' (baseline)')}, makes {show(first.score, 'score')}"
+    n_games = first.more["n_games"]
+    over = "" if n_games == best.more["n_games"] else f" over {counted(n_games, 'game')}"
+    return f"; {beats}, and the best of them, {made}{over}"

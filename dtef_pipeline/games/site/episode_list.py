@@ -25,8 +25,8 @@ _ID_DIGITS = 12
 _EXTREME_EPISODES = 2
 """Best and worst episodes of each player that are always listed."""
 _EPISODES_HOW = (
-    "Choose an episode to follow it move by move. The table before a move shows all there is, also what seats hide from each other; what a seat "
-    "was told stands with its text. Played again, an episode has the same trace hash."
+    "Choose an episode to follow it move by move. The table before a move shows the whole state, including what players cannot see; what a "
+    "player did see stands with its text."
 )
 _EPISODE_COLUMNS = (
     Column("episode", "Episode"),
@@ -53,7 +53,7 @@ def _place_of_player(episodes: pd.DataFrame, by: str) -> pd.Series[int]:
 
 
 def listed_episodes(found: ScenarioResults) -> pd.DataFrame:
-    """Those that are listed: the best and worst of each player, then such as were forfeited or refused, then by lot from each player in turn."""
+    """The episodes of the list: the best and worst of each player, then forfeited and refused ones, then random ones of each player in turn."""
     frame = with_above(found.episodes)
     if not len(frame):
         return frame
@@ -100,7 +100,11 @@ def episodes_section(found: ScenarioResults, listed: pd.DataFrame) -> Section:
         "games": dict(zip(ids, listed["item_id"], strict=True)),
     }
     played = len(found.episodes)
-    chosen = "" if len(rows) == played else f"; {len(rows):,} are listed, by lot, with the best and worst of each player"
+    chosen = (
+        ""
+        if len(rows) == played
+        else f"; the list shows {len(rows):,}: the best and worst of each player, and others at random"
+    )
     answer = f"{counted(played, 'episode')} {'was' if played == 1 else 'were'} played to the end{chosen}."
     return Section(
         "episodes", "Episodes", [TemplateBlock("games/episodes.html.j2", values)] if rows else [], answer, _EPISODES_HOW

@@ -58,13 +58,14 @@ _VALUELESS_COLUMNS = (
 _OF_MODELS_ALONE = ("tokens", "dollars")
 """Metrics that no baseline has."""
 _GAME_METHOD = (
-    "A game is a seed seen from one seat against one opponent; an episode is a game as one player played it. A mean is the sum of what episodes "
-    "count of a metric over the sum of what they could count. Its 95% interval takes seeds whole (jackknife of clusters); shares with one "
-    "episode a seed have Wilson's. There is none below 5 seeds.",
-    "Two players are compared on the games that both played: the mean difference of rewards with its interval by seeds. Better or worse: 0 is "
-    "outside the interval, which is not widened for the number of comparisons. Rank ranges of boards tell only models apart whose intervals "
+    "A game is a seed, seen from one seat, against one opponent; an episode is one player's run of a game. The mean of a metric is the sum of "
+    "its counts over the sum of its possible counts. Its 95% interval treats seeds as independent (cluster jackknife); shares with one episode "
+    "per seed have Wilson's interval. Below 5 seeds there is no interval.",
+    "Two players are compared on the games that both played, by the mean difference of rewards and its interval. “Better” and “worse” mean that "
+    "0 lies outside the interval; the interval is not widened for the number of comparisons. A rank range separates only models whose intervals "
     "do not overlap.",
-    "Models that lack games which others have are not ranked; the page of a scenario compares all players on the games that all of them have.",
+    "Models are ranked on the same games: a model that lacks games of the other models has no rank. The page of a scenario compares all players "
+    "on the games that all of them have.",
     "The composite score is the arithmetic mean of metrics on 0-1, each turned so that higher is better, with the weights of the manifest. A "
     "missing part makes it missing, except of a player that forfeited every episode, for whom it counts as the worst.",
     "Exploitability is what the best possible opponent wins per hand from a strategy that was read off all decision points, mean of both seats.",
@@ -217,7 +218,7 @@ def _episode_counts(scenarios: Sequence[ScenarioResults]) -> Section:
 def _unplayed(scenarios: Sequence[ScenarioResults]) -> Section:
     rows = list(not_played(scenarios))
     n = sum(row["n"] for row in rows)
-    how = "What was not observed is no 0. Episodes that a budget ended go on when the same command runs again."
+    how = "An episode without a result does not count as 0. Episodes that a budget ended continue when the same command runs again."
     answer = f"{counted(n, 'episode')} {'was' if n == 1 else 'were'} not played to the end." if n else ""
     return Section(
         "unplayed",

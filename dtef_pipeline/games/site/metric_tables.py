@@ -143,13 +143,14 @@ def form_section(found: ScenarioResults) -> Section:
     rows = [row for row in table.rows if row["player"] in names]
     clean = int((models["mean"] == 0).sum())
     worst = models.sort_values("mean", ascending=False, kind="stable").iloc[0]
-    answer = f"{clean} of {counted(len(models), 'player')} wrote only legal moves"
+    who = "Every player" if clean == len(models) else f"{clean} of {counted(len(models), 'player')}"
+    answer = f"{who} made no illegal move"
     if worst["mean"] > 0:
-        answer += f"; most illegal texts: {worst['player']}, {show(float(worst['mean']), 'number')} per turn"
+        answer += f"; {worst['player']} wrote the most illegal texts, {show(float(worst['mean']), 'number')} per turn"
         answer += (
-            f", {show(float(worst[FORFEIT_RATE]), 'percent')} of its episodes forfeited" if worst[FORFEIT_RATE] > 0 else ""
+            f", and forfeited {show(float(worst[FORFEIT_RATE]), 'percent')} of its episodes" if worst[FORFEIT_RATE] > 0 else ""
         )
-    how = "Refusals are counted apart. Where no text of a turn is a legal move, the episode is forfeited, or a move is made for the player."
+    how = "Refusals are counted separately. If a player writes no legal move in a turn, it forfeits, or the game makes a move for it."
     return Section("form", "Illegal texts and forfeits", [Table(table.caption, table.columns, rows)], f"{answer}.", how)
 
 
@@ -200,5 +201,5 @@ def same_games_section(found: ScenarioResults) -> Section:
     table = Table(
         "Mean reward on the games that all players have", _SAME_GAME_COLUMNS, table_rows(rows.assign(note=rows["reason"]))
     )
-    how = "Not all players have the same seeds and opponents, so that the means above are of different games. These are of the same games."
+    how = "Not all players have the same seeds and opponents, so the means above cover different games. The means here cover the same games."
     return Section("same-games", title, [table], answer, how)

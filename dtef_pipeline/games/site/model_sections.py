@@ -127,9 +127,9 @@ def _against_baselines(scenarios: Sequence[ScenarioResults], name: str) -> Secti
     rows = [row for found in scenarios for row in _differences(found, name)]
     words = [row["verdict"] for row in rows]
     wins, losses, untested = (words.count(one) for one in ("better", "worse", "not tested"))
-    answer = f"Of {counted(len(rows), 'comparison')} with baselines it wins {wins} and loses {losses} beyond chance"
-    answer += f"; {untested} cannot be tested, for want of seeds." if untested else "."
-    how = "Mean difference of rewards on the games that both played, with its 95% interval by seeds, which the luck of the deal does not widen."
+    answer = f"Tests against {counted(len(rows), 'baseline')}: better than {wins}, worse than {losses}"
+    answer += f"; {untested} could not be tested because the two share too few seeds." if untested else "."
+    how = "Mean difference of rewards on the games that both played, with its 95% interval. Both had the same deals, so luck does not widen it."
     return Section(
         "baselines",
         "beside baselines",
@@ -165,7 +165,7 @@ def _worst(scenarios: Sequence[ScenarioResults], listed: Mapping[str, pd.DataFra
             if spread > 0 and row["above"] < 0:
                 rows.append(_episode_row(found, row, row["above"] / spread))
     rows.sort(key=lambda row: (row["by"], row["scenario"], row["episode"].href))
-    how = "Furthest behind the mean of all players on the same seed, seat and opponent, measured by the spread of the rewards of the scenario."
+    how = "Episodes in which it was furthest behind the mean of all players of the same game (seed, seat and opponent)."
     return Section("worst", "worst episodes", [Table("Furthest behind others", _WORST_COLUMNS, rows[:_WORST])], "", how)
 
 

@@ -68,11 +68,9 @@ def _answer(rows: list[dict[str, Any]]) -> str:
     if not tested:
         return f"{counted(len(rows), 'pair')} of model and persona played; none can be compared with the model as itself."
     changed = [row for row in tested if row["verdict"] != "not told apart"]
-    first = f"A persona changes the reward beyond chance in {len(changed)} of {counted(len(tested), 'comparison')}"
+    first = f"A persona clearly changes the reward in {len(changed)} of {counted(len(tested), 'comparison')}"
     if not changed:
         return f"{first}."
     most = max(changed, key=lambda row: abs(row["difference"].value))
     difference = show(most["difference"], "signed")
-    return (
-        f"{first}; most: {most['model']} as {most['persona']}, {difference}{per_unit(most['unit'])} in {most['scenario'].text}."
-    )
+    return f"{first}, most for {most['model']} as {most['persona']}: {difference}{per_unit(most['unit'])} in {most['scenario'].text}."

@@ -79,7 +79,7 @@ def _rules(found: ScenarioResults) -> Section:
         "Sum of rewards": "what one seat wins, the others lose" if found.pack.scenario.zero_sum else "",
         "Usual opponents": ", ".join(manifest.opponents),
         "Turn limit": f"{manifest.turn_limit:,}",
-        "A text that is no move": f"{counted(manifest.retries, 'more text')} in the same turn, then {illegal}",
+        "A text without a legal move": f"{counted(manifest.retries, 'more text')} in the same turn, then {illegal}",
         "Legal commands": "listed in every turn" if manifest.show_legal else "not listed",
     }
     rows = [{"name": name, "value": value} for name, value in facts.items() if value]
@@ -87,7 +87,7 @@ def _rules(found: ScenarioResults) -> Section:
     blocks: list[Block] = [
         Table("How it is played", (Column("name", "Rule"), Column("value", "Value", "long")), rows),
         Fold(
-            "The rules, as every player is told",
+            "The rules that every player gets",
             [TemplateBlock("games/words.html.j2", {"texts": [one.strip() for one in texts]})],
         ),
     ]

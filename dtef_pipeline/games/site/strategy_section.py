@@ -13,9 +13,9 @@ from dtef_pipeline.site.content import Column, Estimate, Section, Table, is_unkn
 from dtef_pipeline.site.number_text import show
 
 _STRATEGIES_HOW = (
-    "Players were asked at every decision point. Exploitability is what the best opponent wins per hand, mean of both seats: lower is better, "
-    "0 is perfect play. Intervals are over other draws of the same player. A partial strategy, in which a baseline plays where nobody asked, "
-    "says little of the player and stands last."
+    "Players were asked at every decision point. Exploitability is what the best opponent wins per hand, averaged over both seats: lower is "
+    "better, 0 is perfect play. Intervals cover other draws of the same player. In a partial strategy a baseline plays where the player was not "
+    "asked; it says little about the player and stands last."
 )
 _STRATEGY_KEYS = ("persona", "model", "model_variant", "snapshot")
 _STRATEGY_READ = (

@@ -29,8 +29,8 @@ _BOARD_FURTHER = (
     Column("n_sampled_out", "Left out", "count", "Items that the random sample of judged responses leaves out", more=True),
 )
 _BOARD_MEANING = (
-    "A score is the mean over items, with its 95% interval. A response that cannot be read counts 0; one without a score for another reason "
-    "is left out and counted. What was asked in another way, or measured by something else, stands on another board."
+    "A score is the mean over items, with its 95% interval. A response that cannot be read counts 0; a response without a score for "
+    "another reason is left out. Another way of asking or of scoring has a board of its own."
 )
 
 
@@ -148,7 +148,7 @@ def _best_in(names: Sequence[str], suites: Sequence[str], ranked: Mapping[str, R
     if len(names) > 1:
         return f"{' and '.join(names)} share the first place in {of} ({numbers})"
     ahead = sum(ranked[suite].models[0].rank_high == 1 for suite in suites if len(ranked[suite].models) > 1)
-    tested = ", not told apart from the next" if not ahead else ", ahead of every other model"
+    tested = ", but tests do not separate it from the next" if not ahead else ", ahead of every other model"
     where = "" if ahead in (0, len(suites)) else f" in {ahead} of these"
     return f"{names[0]} is best in {of} ({numbers}){tested}{where}"
 

@@ -19,7 +19,7 @@ _VALIDITY_HOW = (
     "judge and the number in the answer disagree. Same maker: judgements by a model of the maker of the judged one. Length: the rank "
     "correlation of a judge's score with the length of the answer."
 )
-_PROGRAMS_HOW = "The chance that of k programs for an item at least one passes its tests: a mean over items. Items of fewer draws are left out."
+_PROGRAMS_HOW = "pass@k is the chance that at least one of k programs for an item passes its tests, averaged over items with at least k draws."
 _RETRIEVAL_HOW = (
     "How well passages with evidence were found, before any model was asked: means over items, 0-1, higher is better."
 )

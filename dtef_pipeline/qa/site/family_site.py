@@ -26,13 +26,13 @@ _QA_METHOD = (
     "Each response to an item is read by the scorer of its type: a letter or an option, a number, the tests of a program, the words of a metric "
     "with their weights, or quotations that are looked up in the passages. A score is 0-1, higher is better. A response that cannot be read "
     "counts 0; one without a score for another reason (a failed call, judge or sandbox) is left out of every mean and counted.",
-    "The score of a model is the mean over items of the mean over its draws, `mean_i(mean_d(s_id))`. Its 95% interval takes whole subjects or "
-    "transcripts as clusters; of fewer than 5 clusters, or of none, items. The mean of groups is the mean over these clusters.",
-    "A model is ranked from nine tenths of the items on. Every two models are compared by the t test of the paired differences of cluster "
-    "means, adjusted over all pairs of a board (Holm); the range of ranks counts those that are significantly better or worse.",
+    "The score of a model is the mean over items of the mean over its draws, `mean_i(mean_d(s_id))`. Its 95% interval treats subjects or "
+    "transcripts as independent; with fewer than 5 of them it treats items so. The mean of groups is the mean over subjects or transcripts.",
+    "A model needs scores on nine tenths of the items to be ranked. Every two models are compared by the t test of the paired differences of "
+    "cluster means, adjusted over all pairs of a board (Holm); the range of ranks counts those that are significantly better or worse.",
     "`pass@k = mean_i(1 - C(n_i - c_i, k) / C(n_i, k))` for n draws of an item of which c pass; items with fewer than k draws are left out.",
-    "Of each part the latest snapshot counts that scored at least half of its items. What was asked in another way, scored by another metric, "
-    "judge or version stands on a board of its own and is never averaged with this one.",
+    "Each part counts with its latest snapshot in which at least half of its items have a score. Another way of asking, metric, judge or "
+    "version has a board of its own and is never averaged with this one.",
 )
 _FINDINGS = (
     Column("where", "Part"),

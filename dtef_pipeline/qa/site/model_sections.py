@@ -97,11 +97,15 @@ class QaModelSections:
     def _worst_section(self, name: str) -> Section:
         rows = list(self._worst_rows(name))
         others = [row["others"] for row in rows if not is_unknown(row["others"])]
-        answer = f"Wrong where the other models score {show(max(others), 'score')} on average." if others else ""
+        answer = (
+            f"On the item that it misses most beside others, the other models score {show(max(others), 'score')} on average."
+            if others
+            else ""
+        )
         return Section(
             "worst",
             "items that it gets wrong",
-            [Table("The most of each suite that others get right", _MISSED_ITEM_COLUMNS, rows)],
+            [Table("Of each suite, the items that other models get right most often", _MISSED_ITEM_COLUMNS, rows)],
             answer,
         )
 

@@ -46,7 +46,7 @@ SHOWN_SEED = 40
 _OPEN_UP_TO, _PROMPT_HEADING, _WORDS_ON_TOP = 2, 80, 24
 """Prompts that a page shows open, characters of a prompt in the matrix, and words of the description on top."""
 _PROMPTS_HOW = (
-    "A cell is the mean point of a model on a criterion, 0-1, higher is better: the mean over judges, turned round for what a response should "
+    "A cell is the mean point of a model on a criterion, 0-1, higher is better: the mean over judges, reversed for what a response should "
     "not do. Open a prompt to read responses side by side, with each judge's class and reason."
 )
 _SUMMARY_HOW = (

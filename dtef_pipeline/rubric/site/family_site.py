@@ -28,9 +28,9 @@ from dtef_pipeline.text.counted import and_more, counted
 
 _MEASURE = "Mean hybrid score over blueprints, 0-1, higher is better"
 _LEADERBOARD_HOW = (
-    "Each blueprint counts once, by its latest run with scores. Coverage is how far the criteria are met, similarity how near a response comes "
-    "to the ideal answer, and the score is both together. Intervals hold for other blueprints of this kind. Blueprints are of very different "
-    "kinds: look at the one that is like your use before you choose by this table."
+    "Each blueprint counts once, with its latest run that has scores. Coverage says how far a response meets the criteria, similarity how "
+    "near it comes to the ideal answer; the score combines both, and similarity below 0 counts as 0 in it. Intervals cover other blueprints "
+    "of this kind. Blueprints differ a lot: before you choose a model by this table, look at the blueprint that is most like your use."
 )
 _RUBRIC_METHOD = (
     "A criterion in words is put to several judges, each of which chooses a class from not met (0) to met in full (1). The point is the mean "
@@ -38,11 +38,11 @@ _RUBRIC_METHOD = (
     "`coverage = sum(weight x point) / sum(weight)` over the criteria of a prompt; of alternative paths the best one counts. "
     "`similarity` is the cosine of the embeddings of response and ideal answer.",
     "`score = beta x max(0, similarity) + (1 - beta) x coverage`, with beta = 0.35 unless the run says otherwise; a prompt that defines one of "
-    "the two is scored by that one alone. What could not be scored is in no mean, and its reason is shown.",
-    f"A blueprint's score is the mean over prompts by their weights, then over variants of a model. A model is ranked from {MIN_BLUEPRINTS} "
-    "blueprints on; intervals and comparisons take blueprints as what is independent, within one blueprint its prompts.",
+    "the two is scored by that one alone. What could not be scored is left out of every mean, and the page gives the reason.",
+    f"A blueprint's score is the mean over prompts by their weights, then over variants of a model. A model needs {MIN_BLUEPRINTS} "
+    "blueprints to be ranked. Intervals and comparisons treat blueprints as independent; within one blueprint they treat prompts so.",
     "Agreement of judges is Krippendorff's alpha (interval metric): 1 is full agreement, 0 what chance makes; from 0.8 on conclusions may rest "
-    "on the judges, from 0.667 on tentative ones. That judges agree does not show that they are right: labels of people do.",
+    "on the judges, from 0.667 on tentative ones. Agreement does not show that judges are right; labels of people do.",
     "Scores corrected by labels of people are estimates of prediction-powered inference (PPI++): judges on all prompts, less their bias on the "
     "labelled ones.",
 )
@@ -87,8 +87,8 @@ def _verdict(rows: RubricRows, board: RankedBoard) -> str:
     if not board.models:
         most = int(np.nanmax([row.more["n_parts"] or 0 for row in board.rows]))
         return (
-            f"No model is ranked yet, as that takes {MIN_BLUEPRINTS} blueprints; over {counted(most, 'blueprint')} "
-            f"{best.model} has the highest mean, {numbers}, of {counted(len(board.rows), 'model')}."
+            f"No model is ranked yet, because a rank needs {MIN_BLUEPRINTS} blueprints. Over {counted(most, 'blueprint')} "
+            f"{best.model} has the highest mean of {counted(len(board.rows), 'model')}: {numbers}."
         )
     first = f"{best.model} meets the criteria best of {counted(len(board.models), 'model')}: {numbers}"
     return f"{first}{_tested(rows, best.model, [row.model for row in board.models[1:]])}."

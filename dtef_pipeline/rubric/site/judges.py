@@ -16,11 +16,11 @@ from dtef_pipeline.text.counted import and_more, counted
 
 AGREEMENT_HOW = (
     "Krippendorff's alpha of the classes that judges chose for the same criterion of the same response: 1 is full agreement, 0 chance. "
-    "From 0.8 on conclusions may rest on the judges, from 0.667 on tentative ones. Agreement does not show that judges are right."
+    "An alpha of 0.8 or more supports conclusions, 0.667 or more tentative ones. Agreement does not show that judges are right."
 )
 _CHAMPIONS_HOW = (
     "Language models that read all responses without names graded them from 1 to 10. Champion of a dimension is the best mean grade among "
-    "models that were graded in at least 5 blueprints. Grades are opinions: a champion by a few tenths is none."
+    "models that were graded in at least 5 blueprints. Grades are opinions: a lead of a few tenths means nothing."
 )
 _CUT_WORDS = {"overall": "all", "judges": "pair of judges", "criterion": "kind of criterion"}
 _CUT_ORDER = ("overall", "judges", "criterion", "language", "blueprint")
@@ -76,11 +76,17 @@ _KNOWN_COLUMNS = (
 _JUDGE_COLUMNS = (
     Column("judge", "Judge"),
     Column("n", "Judgements", "count", always=True),
-    Column("unreadable", "Unreadable", "percent", "Share of replies without a class"),
+    Column("unreadable", "Unreadable", "percent", "Share of judgements whose reply has no class"),
     Column("n_failed", "Failed", "count", "The call failed for good, or a budget was reached"),
-    Column("mean", "Mean", "number", "Mean class as a number, 0-1, before should-not is turned round"),
     Column(
-        "partial", "Missing alone", "percent", "Share of judgements that are missing where another judge answered", more=True
+        "mean", "Mean", "number", "Mean class as a number, 0-1, before criteria that a response should not meet are reversed"
+    ),
+    Column(
+        "partial",
+        "Missing beside others",
+        "percent",
+        "Share of judgements that are missing where another judge answered",
+        more=True,
     ),
     Column("calls", "Replies", "count", more=True),
     Column("cost_usd", "Cost", "dollars", more=True),
@@ -232,7 +238,7 @@ def _read_section(rows: RubricRows) -> Section:
     idle = [name for name in rows.about if name not in rows.runs]
     answer = f"{counted(len(rows.about), 'blueprint')} read with {counted(len(rows.prompts), 'prompt')}; "
     answer += f"{n_errors} had errors, whose parts were set aside"
-    answer += f"; {len(idle)} were not run." if idle else "."
+    answer += f"; {len(idle)} {'was' if len(idle) == 1 else 'were'} not run." if idle else "."
     place = {level: at for at, level in enumerate(FINDING_LEVELS)}
     listed = sorted(table_rows(found), key=lambda row: (place.get(row["level"], len(place)), row["blueprint"]))
     shown = [{**row, "blueprint": rows.link(row["blueprint"])} for row in listed if row["blueprint"] in rows.about]
@@ -247,8 +253,9 @@ def _judges_used(rows: RubricRows) -> Section:
     if not len(found):
         return Section("judges", "judges", [])
     worst = table_rows(found.sort_values("unreadable", ascending=False))[0]
-    answer = f"{counted(len(found), 'judge')} gave {counted(int(found['n_scored'].sum()), 'verdict')}; "
-    answer += (
-        f"least readable is {judge_words(worst['judge'])}, {show(worst['unreadable'], 'percent')} of replies without a class."
-    )
+    n, n_scored = int(found["n"].sum()), int(found["n_scored"].sum())
+    answer = f"{counted(len(found), 'judge')} were asked for {counted(n, 'judgement')}; {n_scored:,} of them can be read."
+    if worst["unreadable"] > 0:
+        share = show(worst["unreadable"], "percent")
+        answer += f" {judge_words(worst['judge'])} has the largest share of replies without a class, {share}."
     return Section("judges", "judges", [Table("Judges", _JUDGE_COLUMNS, table_rows(found, judge=judge_words))], answer)

@@ -20,7 +20,7 @@ from dtef_pipeline.text.beginning import beginning
 _MOST_WORST, _LONGEST_HEADING = 5, 300
 _WORST_HOW = (
     "Criteria on which its mean point is farthest below that of the other models, with the response that met the criterion least. The point is "
-    "0-1, higher is better, and turned round for what a response should not do."
+    "0-1, higher is better, and reversed for what a response should not do."
 )
 _CRITERION = ["blueprint", "snapshot", "prompt", "block", "path", "position"]
 _RESPONSE_OF_MODEL = ["model_variant", "temperature", "system_index", "draw"]

@@ -19,8 +19,8 @@ from dtef_pipeline.text.counted import counted
 MOST_RUNS, _MOST_DRAWN = 12, 4
 _MOST_APART, _MOST_PROMPTS, _MOST_CRITERIA = 3, 2, 5
 _RUNS_HOW = (
-    "Each run asked the same blueprint again. Runs can be compared where test, judges and policy were the same; “other test” marks the others. "
-    "Below, models whose mean moved most between two such runs, on the prompts that moved most."
+    "Each run asked the same blueprint again. Runs are comparable where test, judges and policy were the same; “other test” marks the others. "
+    "The folds below show the models whose mean moved most between two such runs, on the prompts that moved most."
 )
 
 

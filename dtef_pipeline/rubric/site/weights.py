@@ -16,8 +16,10 @@ from dtef_pipeline.site.content import Fold, Section, TemplateBlock, is_unknown,
 from dtef_pipeline.text.counted import counted
 
 _WEIGHT_HOW = (
-    "Of a prompt with criteria and an ideal answer the score weighs similarity to the ideal by beta and coverage of the criteria by 1 - beta. "
-    "At 0 coverage alone counts, at 1 similarity alone. Intervals stand in the leaderboard above, at the weight of the runs."
+    "Where a prompt has criteria and an ideal answer, the score is beta times similarity plus 1 - beta times coverage. At 0 only coverage "
+    "counts, at 1 only similarity. A prompt that defines one of the two is scored by that one at every weight, and a similarity below 0 "
+    "counts as 0: so the scores at 0 and 1 differ from the mean coverage and mean similarity of the leaderboard, whose intervals are for the "
+    "weight of the runs."
 )
 _EDGE = 1e-9
 """What differs by less is the same weight, or the same score."""
@@ -47,7 +49,13 @@ def weight_section(rows: RubricRows) -> Section:
         {**one, "cell": rows.model(one["model"]), "scores": [_at(one, beta) for beta in (usual, 0.0, 1.0)]} for one in models
     ]
     part = Fold("Rank models at another weight", [TemplateBlock("rubric/weight.html.j2", {"models": shown, "usual": usual})])
-    return Section("weight", "Weight of similarity", [part], _answer(place_changes(models)), _WEIGHT_HOW)
+    return Section(
+        "weight",
+        "Weight of similarity",
+        [part],
+        _answer(place_changes(models), sum(one["ranked"] for one in models)),
+        _WEIGHT_HOW,
+    )
 
 
 def _lines(rows: RubricRows) -> list[dict[str, Any]]:
@@ -77,7 +85,9 @@ def place_changes(models: Sequence[Mapping[str, Any]]) -> list[PlaceChange]:
     return sorted(found)
 
 
-def _answer(changes: Sequence[PlaceChange]) -> str:
+def _answer(changes: Sequence[PlaceChange], n_ranked: int) -> str:
+    if n_ranked < 2:
+        return ""
     if not changes:
         return "No two ranked models change places at any weight."
     first = [f"from {change.beta:.2f} on {change.rises} is before {change.falls}" for change in changes if change.place == 1]

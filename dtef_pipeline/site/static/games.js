@@ -57,7 +57,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const isWrong = !["legal", "baseline"].includes(move.kind);
     return make("li", {class: "move"},
       make("h4", {}, `Turn ${move.turn} · ${episode.seats[move.seat]} · `, make("bdi", {}, episode.players[move.seat]), " ", make("span", {class: isWrong ? "alarm" : "soft"}, move.kind)),
-      move.state && drawn(move.state), move.seen && folded("What the seat was told", said(move.seen)), move.text && written(move.text),
+      move.state && drawn(move.state), move.seen && folded("What the player saw", said(move.seen)), move.text && written(move.text),
       move.whole && folded("The whole text, with its thinking", said(move.whole)),
       move.command && make("p", {}, "Played: ", make("code", {}, make("bdi", {}, move.command))),
       move.why && make("p", {class: "alarm"}, make("bdi", {}, move.why)), move.answer && folded("What the game answered", said(move.answer)));

@@ -47,8 +47,9 @@ document.addEventListener("DOMContentLoaded", () => {
       make("td", {class: "score", "data-key": String(one.value ?? "")}, score(one.value)), ...options.map((_, at) => one.shares ? shareCell(one.shares[at]) : none())));
     const first = make("tr", {class: "observed"}, make("th", {scope: "row"}, "Observed", make("span", {class: "interval"}, n === null ? "of unknown size" : `${n} respondents`)), make("td", {class: "score"}, ""), ...observed.map((share) => shareCell(share, interval(share, size, shared.z))));
     const facts = [others === null ? "" : `The answer of everybody else scores ${score(others / 1000)}`, ceiling === null ? "" : `a perfect model would score ${score(ceiling / 1000)}`].filter(Boolean).join("; ");
-    const box = make("div", {class: "table", id: "pair-table"},
-      make("div", {class: "tools", hidden: true}, said.some((one) => one.reference) ? make("button", {type: "button", "data-references": true, "aria-pressed": "false"}, "Show baselines") : null),
+    const isMixed = said.some((one) => one.reference) && said.some((one) => !one.reference);
+    const box = make("div", {class: isMixed ? "table" : "table all", id: "pair-table"},
+      make("div", {class: "tools", hidden: true}, isMixed ? make("button", {type: "button", "data-references": true, "aria-pressed": "false"}, "Show baselines") : null),
       make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": "Predicted beside observed"}, make("table", {},
         make("caption", {}, (facts ? facts + "." : "") + (circular ? " The question defines this segment: the pair is on no board." : "")),
         make("thead", {}, make("tr", {}, ...["Answer of", "Score", ...options].map((text, at) => make("th", {scope: "col", class: at ? "score" : "text"}, text)))),
@@ -98,13 +99,13 @@ document.addEventListener("DOMContentLoaded", () => {
 
     if (isSegment) {
       const data = await dtef.load(fixedData), wanted = placeOf(shared.questions, dtef.recall("question"), questionName), rounds = [...new Set(data.pairs.map(([q]) => shared.questions[q][0]))];
-      const first = wanted || String(data.texts.find((q) => data.pairs.some(([at]) => at === q)) ?? "");
+      const first = wanted || box.dataset.first;
       choices(field.round, rounds.map((name) => [name, name]), first && shared.questions[first] ? shared.questions[first][0] : rounds[rounds.length - 1]);
       field.round.addEventListener("change", () => offerQuestions(""));
       field.question.addEventListener("change", show);
       await offerQuestions(first);
     } else {
-      choices(field.segment, box.dataset.asked.split(",").map((at) => [at, shared.segments[at][0]]), placeOf(shared.segments, dtef.recall("segment"), segmentName));
+      choices(field.segment, box.dataset.asked.split(",").map((at) => [at, shared.segments[at][0]]), placeOf(shared.segments, dtef.recall("segment"), segmentName) || box.dataset.first);
       field.segment.addEventListener("change", show);
       show();
     }

@@ -69,7 +69,9 @@ def with_fewer_segments(frame: pd.DataFrame) -> pd.Series:
     """The notes of a consistency board, each with a caution where other models asked in the same way have a score in more segments."""
     most = frame.groupby(list(KEYS.asked), sort=False)["n_segments"].transform("max")
     cautions = [
-        f"only {own} of {other} segments: spreads over different segments do not compare" if own < other else ""
+        f"only {own} of {other} segments: do not compare its spread with that of models asked about other segments"
+        if own < other
+        else ""
         for own, other in zip(frame["n_segments"], most, strict=True)
     ]
     notes = frame["consistency_note"].fillna("")

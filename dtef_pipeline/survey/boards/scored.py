@@ -152,20 +152,22 @@ def _notes(
         elif no_ceiling[place]:
             why[place].append("no ceiling known")
         elif no_skill[place]:
-            why[place].append("skill: no leave-one-out marginal, or no room between it and the ceiling")
+            why[place].append("no skill: the answer of everybody else is not known, or it reaches the ceiling")
         elif no_end[place]:
-            why[place].append("skill: no interval, too little is known of the room between the marginal and the ceiling")
+            why[place].append(
+                "skill has no interval: the data do not show how far the ceiling lies above the answer of everybody else"
+            )
         if no_worth[place]:
-            why[place].append("worth: no error beyond what the samples explain, more respondents than can be told")
+            why[place].append("no worth: sampling noise alone explains the error")
     return why
 
 
 def _describe_unknown(unknown: int, scored: int) -> str:
     """What a row lacks where no n is known of some of its scored pairs, or of all."""
     if unknown == scored:
-        return "n is unknown: no ceiling, skill and worth, and intervals for other questions alone"
-    left = f"n is unknown of {unknown:,} of {scored:,} pairs"
-    return f"{left}: ceiling, skill, worth, and what intervals add for other people, are of the others"
+        return "the number of respondents is unknown: there is no ceiling, skill or worth, and intervals cover other questions only"
+    left = f"the number of respondents is unknown in {unknown:,} of {scored:,} pairs"
+    return f"{left}: ceiling, skill and worth cover the other pairs, and so does what intervals add for other people"
 
 
 SCORED = Scored(

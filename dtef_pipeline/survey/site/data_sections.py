@@ -107,8 +107,8 @@ def policy_words() -> str:
     scored = "; ".join(f"{credit.status.replace('_', ' ')} {credit.score:g}" for credit in CREDITS if credit.score is not None)
     left_out = ", ".join(credit.status for credit in CREDITS if credit.score is None)
     return (
-        f"A prediction that could be read counts what the metric says; one that could not what the published policy gives it: {scored}. Where "
-        f"there is no answer at all ({left_out}) nothing is counted: such a prediction is left out of every mean."
+        f"A readable prediction counts with its score. One that could not be read counts with a fixed score: {scored}. Predictions without any "
+        f"answer ({left_out}) are left out of every mean."
     )
 
 
@@ -179,7 +179,9 @@ def _quarantine(connection: duckdb.DuckDBPyConnection) -> Section:
     frame["meaning"] = [REASONS.get(reason, reason) for reason in frame["reason"]]
     columns = [Column("meaning", "Reason", "long"), Column("round", "Round"), Column("rows", "Rows", "count", always=True)]
     answer = (
-        f"{counted(int(frame['rows'].sum()), 'row')} of the files set aside before anything was asked." if len(frame) else ""
+        f"{counted(rows := int(frame['rows'].sum()), 'row')} of the files {'was' if rows == 1 else 'were'} set aside before any model was asked."
+        if len(frame)
+        else ""
     )
     return Section("quarantine", "quarantine", [Table("What was set aside, and why", columns, table_rows(frame))], answer)
 
@@ -205,9 +207,9 @@ def _batteries(connection: duckdb.DuckDBPyConnection) -> Section:
     different = asked.groupby("cluster")["same_item"].nunique()
     several = different[different > 1].sort_values(ascending=False, kind="stable")
     answer = (
-        f"{counted(asked['same_item'].nunique(), 'different question')} of {counted(asked['round'].nunique(), 'round')} make "
-        f"{counted(len(different), 'battery')}: {len(several)} of two and more different questions, "
-        f"{len(different) - len(several)} of a single one."
+        f"{counted(asked['same_item'].nunique(), 'different question')} of {counted(asked['round'].nunique(), 'round')} form "
+        f"{counted(len(different), 'battery')}: {len(several)} with several questions, "
+        f"{len(different) - len(several)} with one."
     )
     rows = [_battery(asked[asked["cluster"] == cluster]) for cluster in several.index]
     columns = [
@@ -223,8 +225,8 @@ def _batteries(connection: duckdb.DuckDBPyConnection) -> Section:
         Column("texts", "Texts", "long", more=True),
     ]
     how = (
-        "Questions that were asked as one block, or again in other rounds, say much the same about a model, so intervals count them as one "
-        "battery. docs/explanation/batteries.md explains the rule that finds them and how to correct it."
+        "Questions that were asked as one block, or again in other rounds, test a model in much the same way, so intervals count them as one "
+        "battery. docs/explanation/batteries.md explains the rule that finds batteries and how to correct it."
     )
     return Section(
         "batteries",

@@ -66,7 +66,7 @@ class DetailPages:
         introduction = f"{attribute_label(segment.attribute)}; {counted(segment.n_rounds, 'round')}{known}."
         models = Section("models", "Models", self._model_tables(self._of_segment.get(segment.id, {})))
         sections = [models, self.pairs.section(segment), self._questions_of(segment)]
-        answer = self._answer(spread, segment.label)
+        answer = self._answer(segment, spread, segment.label)
         return Page(segment.path, segment.label, answer, sections, self.contents.crumbs, introduction, scripts=(SCRIPT,))
 
     @cached_property
@@ -90,9 +90,13 @@ class DetailPages:
             blocks.append(table if not blocks else Fold(self.contents.title(way), [table]))
         return blocks
 
-    def _answer(self, spread: Spread | None, what: str) -> str:
+    def _answer(self, fixed: SegmentPage | QuestionPage, spread: Spread | None, what: str) -> str:
+        if not self.pairs.is_asked(fixed) and self.means.noun == "model":
+            return f"No model was asked about {what}."
         if spread is None:
-            return f"No model was asked about {what} {self.contents.title(self.contents.main).lower()}."
+            return (
+                f"No model has a score on {what} {self.contents.title(self.contents.main).lower()}; other ways of asking have."
+            )
         noun = self.means.noun
         perfect = "" if pd.isna(spread.ceiling) else f"; a {A_PERFECT_MODEL} would score {show(spread.ceiling, 'score')}"
         others = "" if pd.isna(spread.others) else f", against {show(spread.others, 'score')} of the {EVERYBODY_ELSE}"
@@ -137,7 +141,9 @@ class DetailPages:
             self._differences(question),
         ]
         crumbs = [*self.contents.crumbs, Link(question.round, f"{self.contents.crumbs[0].href}#questions")]
-        return Page(question.path, question.title, self._answer(spread, "this question"), sections, crumbs, scripts=(SCRIPT,))
+        return Page(
+            question.path, question.title, self._answer(question, spread, "this question"), sections, crumbs, scripts=(SCRIPT,)
+        )
 
     @cached_property
     def _of_question(self) -> Mapping[Any, Any]:

@@ -25,10 +25,10 @@ from dtef_pipeline.text.counted import counted
 
 SURVEY_MEASURE = "Similarity of predicted and observed answers, 0-1, higher is better"
 HOW_TO_READ_RANKS = (
-    "The score is a mean over pairs of segment and question, with its 95% interval. A model left of the answer of everybody else does worse "
-    "than answering for everybody alike; the perfect model's score is what samples of these sizes allow. Not every model has a score on every "
-    "pair, and some pairs are easier: models are ranked by the score that each would have, had all been asked the same pairs. A model without a "
-    f"score in {SCORED.ranked_from} segments (or in all, if there are fewer) is not ranked."
+    "The score is a mean over pairs of segment and question, with its 95% interval. A model that scores below the answer of everybody "
+    "else does worse than giving every segment the same answer; the perfect model's score is the most that samples of these sizes allow. Some "
+    "pairs are easier than others, and not every model was asked all of them: ranks use the score that each model would have on the same pairs. "
+    f"A model needs scores in {SCORED.ranked_from} segments (or in all, if there are fewer) to be ranked."
 )
 _BOARD_MORE = (
     Column("skill", "Skill", "number", "0: the answer of everybody else, 1: a perfect model, below 0: worse than that answer"),
@@ -106,8 +106,8 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
     words = {
         families.BETTER: f"{best} beats the {EVERYBODY_ELSE}: it scores {numbers}",
         families.WORSE: f"No model beats the {EVERYBODY_ELSE}: {who} scores {numbers}",
-        families.ALIKE: f"No model is told apart from the {EVERYBODY_ELSE}: {who} scores {numbers}",
-        families.UNTESTED: f"Nothing could be tested: {who} scores {numbers} of the {EVERYBODY_ELSE}",
+        families.ALIKE: f"No model clearly differs from the {EVERYBODY_ELSE}: {who} scores {numbers}",
+        families.UNTESTED: f"No test was possible: {who} scores {numbers} of the {EVERYBODY_ELSE}",
     }
     return f"{words[found['verdict']]}{shared}{perfect}."
 

@@ -28,8 +28,8 @@ _SCORE_SPREAD = (
     Column("n_pairs", "Pairs", "count", "That all models of the row have a score for", more=True),
 )
 _HOW_TO_READ_LISTS = (
-    "Asked as on the first leaderboard. All numbers of a row are over the pairs that all its models have a score for; a model with less than "
-    "half of the pairs of the others is left out."
+    "Models were asked as on the first leaderboard. All numbers of a row cover the same pairs: those on which all its models have a score. A "
+    "model with less than half of the pairs of the others is left out."
 )
 
 
@@ -54,7 +54,7 @@ def _segments(contents: SurveyContents, means: Means) -> Section:
     ]
     named = {one.place: one.label for one in contents.segments.values()}
     table = Table("Segments; each leads to its page", columns, rows, search=True, first=15)
-    return Section("segments", "Segments", [table], _answer(spreads, named, means, "predicted"), _HOW_TO_READ_LISTS)
+    return Section("segments", "Segments", [table], _answer(spreads, named, means, "segment"), _HOW_TO_READ_LISTS)
 
 
 def _questions(contents: SurveyContents, means: Means) -> Section:
@@ -67,7 +67,7 @@ def _questions(contents: SurveyContents, means: Means) -> Section:
     columns = [Column("question", "Question", "long"), Column("round", "Round"), *_SCORE_SPREAD]
     named = {one.place: f"“{one.title}”" for one in contents.questions.values()}
     table = Table("Questions, the hardest first; each leads to its page", columns, rows, search=True, first=15)
-    return Section("questions", "Questions", [table], _answer(spreads, named, means, "answered"), _HOW_TO_READ_LISTS)
+    return Section("questions", "Questions", [table], _answer(spreads, named, means, "question"), _HOW_TO_READ_LISTS)
 
 
 def spread_cells(spread: Spread | None) -> dict[str, Any]:
@@ -78,15 +78,15 @@ def spread_cells(spread: Spread | None) -> dict[str, Any]:
     return cells if spread.n_models > 1 else {**cells, "best": None, "best_score": None, "worst": None, "worst_score": None}
 
 
-def _answer(spreads: dict[int, Spread], named: dict[int, str], means: Means, verb: str) -> str:
+def _answer(spreads: dict[int, Spread], named: dict[int, str], means: Means, noun: str) -> str:
     if len(spreads) < 2:
         return ""
     ordered = sorted(spreads, key=lambda place: (-spreads[place].mean, place))
     best, worst = ordered[0], ordered[-1]
     beaten = sum(1 for one in spreads.values() if one.best_score > one.others)
-    where = "all" if beaten == len(spreads) else f"{beaten:,} of them" if beaten else "none"
+    where = f"all {len(spreads):,}" if beaten == len(spreads) else f"{beaten:,}" if beaten else "none"
     return (
-        f"Of {counted(len(spreads), 'segment' if verb == 'predicted' else 'question')} {named[best]} is {verb} best "
-        f"({show(spreads[best].mean, 'score')}), {named[worst]} worst ({show(spreads[worst].mean, 'score')}). "
-        f"In {where} the best of the {plural(means.noun)} beats the answer of everybody else."
+        f"{plural(means.noun).capitalize()} predict {named[best]} best of {counted(len(spreads), noun)} ({show(spreads[best].mean, 'score')}) "
+        f"and {named[worst]} worst ({show(spreads[worst].mean, 'score')}). The best {means.noun} beats the answer of everybody else in "
+        f"{where} of them."
     )

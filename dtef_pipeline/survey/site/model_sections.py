@@ -129,7 +129,7 @@ class SurveyModelSections:
         own = self.worst.get(at, [])
         blocks = [self._answer_block(one, [said for said in texts.get((one.s, one.q), ()) if said.series == at]) for one in own]
         read = [one.score for one in own if one.is_read]
-        answer = f"Its lowest score of an answer that could be read is {show(min(read), 'score')}." if read else ""
+        answer = f"Its lowest score on a readable answer is {show(min(read), 'score')}." if read else ""
         return Section("worst", "worst answers", blocks, answer)
 
     def _answer_block(self, one: Worst, said: Sequence[WrittenResponse]) -> Fold:

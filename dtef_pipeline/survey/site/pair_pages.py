@@ -27,9 +27,9 @@ _RESPONSES_WITHOUT_SCRIPTS = 2
 SHARED_DATA = "survey/pairs.js"
 SCRIPT = "survey.js"
 HOW_TO_READ_PAIRS = (
-    "Shares of answers as observed and as predicted. Below an observed share stands its 95% interval for a sample of that many respondents "
-    "(Wilson): the data cannot tell a prediction inside it from the truth. Of several draws the shares are the mean of those that could be "
-    "read, and the score is the mean of all draws' scores."
+    "The table shows observed and predicted shares of answers. Below an observed share stands its 95% interval for a sample of that size "
+    "(Wilson): a prediction inside the interval may be exactly right. Where a model was asked several times, the shares are the mean of the "
+    "readable draws, and the score is the mean of all draws."
 )
 
 
@@ -62,15 +62,24 @@ class PairPages:
         what = "segment" if isinstance(fixed, SegmentPage) else "question"
         ways = {self.series[at].way for at in self.kept}
         left = len(self.contents.ways) - len(ways)
+        first = self._first_asked[what].get(fixed.place)
         notes = [
+            "" if first is not None else f"No model was asked about this {what}: the table has baselines only.",
             f"{counted(left, 'way')} of asking with less context or fewer models left out." if left > 0 else "",
             self.sample.words,
         ]
         asked = ",".join(map(str, self._asked.get(fixed.place, ()))) if what == "question" else ""
         part = TemplateBlock(
             "survey/pairs.html.j2",
-            {"data": SHARED_DATA, "what": what, "place": fixed.place, "asked": asked, "notes": list(filter(None, notes))}
-            | {"sample": self._sample(what, fixed.place)},
+            {
+                "data": SHARED_DATA,
+                "what": what,
+                "place": fixed.place,
+                "asked": asked,
+                "first": "" if first is None else first,
+                "notes": list(filter(None, notes)),
+                "sample": self._sample(what, fixed.place),
+            },
         )
         return Section("pairs", "Predicted beside observed", [part], how=HOW_TO_READ_PAIRS)
 
@@ -126,6 +135,24 @@ class PairPages:
     def _answer_row(self, at: int, score: float | None, code: str) -> dict[str, Any]:
         own = [] if code.startswith("!") else shares(code.partition("*")[0])[:-1]
         return {"who": self.series[at].name, "score": score, **_option_cells(own)}
+
+    def is_asked(self, fixed: SegmentPage | QuestionPage) -> bool:
+        """Whether any model was asked about it, in whatever way."""
+        return fixed.place in self._first_asked["segment" if isinstance(fixed, SegmentPage) else "question"]
+
+    @cached_property
+    def _first_asked(self) -> dict[str, dict[int, int]]:
+        """By segment the first question that a model was asked there, and by question the first such segment; those with texts come first."""
+        of_models = [at for at in self.kept if not self.series[at].is_reference]
+        found = {}
+        for what, fixed, other in (("segment", "s", "q"), ("question", "q", "s")):
+            query = f"SELECT {fixed}, min({other}) FROM {ANSWERS} WHERE list_contains({of_models}::INTEGER[], series) GROUP BY {fixed}"
+            first = dict(self.contents.connection.execute(query).fetchall())
+            pairs = (
+                sorted(self.texts, reverse=True) if what == "segment" else [(q, s) for s, q in sorted(self.texts, reverse=True)]
+            )
+            found[what] = {**first, **dict(pairs)}
+        return found
 
     @cached_property
     def _asked(self) -> dict[int, list[int]]:

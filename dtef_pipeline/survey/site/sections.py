@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.boards.families import BETTER, UNTESTED, WORSE
 from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Section, Table, is_unknown, table_rows
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.statistics.differences import MARGIN
@@ -80,7 +81,7 @@ def _attributes(contents: SurveyContents) -> Section:
     if len(means) > 1:
         best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
         answer = (
-            f"Models predict segments by “{attribute_label(best)}” best ({show(means[best], 'score')}), those by "
+            f"Models predict segments of the attribute “{attribute_label(best)}” best ({show(means[best], 'score')}) and those of "
             f"“{attribute_label(worst)}” worst ({show(means[worst], 'score')})."
         )
     how = (
@@ -101,7 +102,11 @@ def _attribute_table(rows: pd.DataFrame) -> Table:
         {"name": name, "_kind": own[name][0]["_kind"], **{row["attribute"]: Estimate.of(row, "score") for row in own[name]}}
         for name in order
     ]
-    return Table("Mean score by attribute, with its 95% interval", columns, shown)
+    of_models = rows[~rows["is_reference"]] if not rows["is_reference"].all() else rows
+    has_intervals = "score_low" in of_models and of_models["score_low"].notna().any()
+    return Table(
+        f"Mean score by attribute{', with 95% intervals where there are any' if has_intervals else ''}", columns, shown
+    )
 
 
 _GAP_COLUMNS = (
@@ -127,20 +132,23 @@ _GAP_COLUMNS = (
 
 def _gaps(contents: SurveyContents) -> Section:
     rows = _main(contents, "gaps")
-    counts = Counter(rows["verdict"]) if len(rows) else Counter[str]()
-    answer = (
-        f"Of {len(rows):,} models in segments: {counts['worse']:,} worse there than in the attribute's other segments, "
-        f"{counts['better']:,} better, {counts['not told apart']:,} not told apart."
-        if len(rows)
-        else ""
-    )
+    answer = _gap_answer(Counter(rows["verdict"])) if len(rows) else ""
     how = (
-        "How far a model's score of a segment lies from that of the attribute's other segments on the same questions. A segment of few people "
-        "scores low under any model: the expected score allows for that. “worse” and “better”: p, adjusted (Holm) over the model's attribute, "
-        f"is below {SIGNIFICANCE:g}. The {_MOST_GAPS} rows of the smallest p are shown; `dtef board --by gaps --top 0` has all."
+        "A gap is a model's score in a segment less its score in the attribute's other segments, on the same questions. Every model scores "
+        "low in a segment of few people; the expected score allows for that. “worse” and “better”: p, adjusted (Holm) over the model's "
+        f"attribute, is below {SIGNIFICANCE:g}. The {_MOST_GAPS} rows of the smallest p are shown; `dtef board --by gaps --top 0` has all."
     )
     blocks = _by_way(contents, "gaps", lambda own: _gap_table(contents, own))
     return Section("gaps", "Largest gaps between segments", blocks, answer, how)
+
+
+def _gap_answer(counts: Counter[str]) -> str:
+    """How many of the tested pairs of a model and a segment are better or worse; that none could be tested."""
+    tested = counts.total() - counts[UNTESTED]
+    if not tested:
+        return "No gap could be tested; the notes below the table say why."
+    found = f"{counts[WORSE]:,} worse than its attribute's other segments, {counts[BETTER]:,} better"
+    return f"Of {counted(tested, 'tested pair')} of a model and a segment, the model predicts {found}."
 
 
 def _gap_table(contents: SurveyContents, rows: pd.DataFrame) -> Table:
@@ -252,9 +260,10 @@ def _metrics(contents: SurveyContents) -> Section:
         return Table("Mean score under each metric, and the rank under it among models", columns, shown)
 
     how = (
-        "The same predictions under each metric; ranks are by the adjusted score under that metric, so they need not follow the means. A model "
-        "that does well on one and badly on another gets the shape right but misplaces mass, or the reverse. "
-        f"{' and '.join(map(_similarity_name, DISTANCES))} are distances turned round. Corrected errors do not grow as samples shrink."
+        "The same predictions under each metric; ranks are by the adjusted score under that metric, so they need not follow the means. A "
+        "model that does well on one and badly on another gets the shape right but misplaces mass, or the reverse. "
+        f"{' and '.join(map(_similarity_name, DISTANCES))} are 1 less a distance, so that higher is better. Corrected errors do not grow as "
+        "samples shrink."
     )
     return Section("metrics", "Other metrics", _by_way(contents, "metric", table), _metric_answer(contents), how)
 
@@ -315,8 +324,8 @@ def _evenness(contents: SurveyContents) -> Section:
             f"{best['name']} is the most even: its segments' true means spread by {show(best['segment_sd_true'], 'score')}."
         )
     how = (
-        "How far a model's segment means lie apart: small is even, and says nothing of how good they are. Part of the spread seen is sampling "
-        "noise of small segments; what is left is that of the true means. A segment counts once in each round."
+        "The spread shows how far a model's segment means lie apart. A small spread means even scores, which may all be low. Small segments add "
+        "sampling noise to the spread as seen; the spread of the true means leaves it out. A segment counts once in each round."
     )
     caption = "Spread of the segments' mean scores, the most even first"
     tables = _tables(contents, "consistency", caption, _EVENNESS_COLUMNS, lambda row: _ends_of_spread(contents, row))
@@ -358,7 +367,7 @@ def _reliability(contents: SurveyContents) -> Section:
         return Section("draws", "Repeated draws", [])
     low, high = rows["icc"].min(), rows["icc"].max()
     span = show(low, "score") if low == high else f"{show(low, 'score')} to {show(high, 'score')}"
-    answer = f"Repeated draws of one prompt agree to {span} (1: always)."
+    answer = f"The agreement of repeated draws of one prompt is {span}; 1 means that they always agree."
     return Section(
         "draws", "Repeated draws", _tables(contents, "reliability", "Agreement of repeated draws", _DRAWS_COLUMNS), answer
     )

@@ -153,7 +153,7 @@ def test_of_few_clusters_the_mean_of_items_has_an_interval_by_items_that_says_so
     assert (found["score_low"], found["score_high"]) == pytest.approx((float(low), float(high)))
     assert found["interval_kind"] == "wilson"
     assert found["note"] == (
-        "the interval speaks of other items of these 2 clusters alone; no macro interval: 2 clusters, at least 5 are needed"
+        "the interval covers only other items of these 2 clusters; no interval for the mean of groups: 2 clusters, at least 5 are needed"
     )
     partial = only([(suite, item, cluster, status, at / 20) for at, (suite, item, cluster, status, _) in enumerate(rows)])
     assert (partial["interval_kind"], partial["macro_low"]) == ("t", None)
@@ -188,7 +188,10 @@ def test_items_of_several_clusters_are_judged_by_whole_clusters() -> None:
 def test_too_few_clusters_have_no_interval_and_say_why() -> None:
     few = only([("s", f"i{at}", f"c{at % 2}", "ok", 0.1 * at) for at in range(4)])
     assert few["score_low"] is None
-    assert few["note"] == "no interval: 4 items, at least 5 are needed; no macro interval: 2 clusters, at least 5 are needed"
+    assert (
+        few["note"]
+        == "no interval: 4 items, at least 5 are needed; no interval for the mean of groups: 2 clusters, at least 5 are needed"
+    )
     fewer = only([("s", f"i{at}", "c", "ok", 0.1 * at) for at in range(4)])
     assert fewer["note"].startswith("no interval: 4 items, at least 5 are needed; ")
 

@@ -100,7 +100,7 @@ def test_few_transcripts_cannot_tell_models_apart_and_say_so() -> None:
     ]
     (row,) = compared(rows)
     assert (row["verdict"], row["n_clusters"]) == ("undecided", 80)
-    assert row["note"] == "the interval speaks of other items of these 4 clusters alone, which leaves the verdict open"
+    assert row["note"] == "the interval covers only other items of these 4 clusters, so the verdict stays open"
     # Of clusters that differ in nothing the sign test decides: five give p = 2 / 2^5.
     more = [
         dict(row, item_id=f"{extra}/{row['item_id']}", cluster=f"c{extra}")

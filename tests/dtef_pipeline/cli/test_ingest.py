@@ -204,7 +204,7 @@ class TestIngest:
         for row in query("SELECT * FROM leaderboard"):
             assert row["score"] > 0.5
             assert {row[name] for name in ("ceiling", "skill", "worth")} == {None}
-            assert "n is unknown" in row["note"]
+            assert "the number of respondents is unknown" in row["note"]
         assert {row["verdict"] for row in query("SELECT verdict FROM segment_gaps")} == {"not tested"}
         of_segments = query("SELECT DISTINCT score_low IS NULL AS nothing FROM segment_results")
         assert of_segments == [{"nothing": False}]

@@ -23,7 +23,7 @@ def test_rows_without_a_note_stand_beside_rows_with_one(capsys: pytest.CaptureFi
 
 def test_a_sentence_of_several_notes_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     view = QA_VIEW_BY_NAME["overall"]
-    same = "no interval, no macro interval: each cluster has the same score"
+    same = "no interval, no interval for the mean of groups: each cluster has the same score"
     notes = [same, f"{same}; not ranked: few", "", same]
     frame = pd.DataFrame({"suite": "talks", "model": list("abcd"), "score": 0.5, "note": notes})
     print_rows(view, frame, "table", (), {})

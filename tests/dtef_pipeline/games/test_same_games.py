@@ -48,11 +48,9 @@ def test_a_player_that_lacks_games_is_marked_with_what_it_lacks() -> None:
     assert by_player["wide"]["coverage"] == 1
     assert by_player["wide"]["games_note"] == ""
     assert by_player["small"]["coverage"] == pytest.approx(6 / 24)
-    assert (
-        by_player["small"]["games_note"] == "other games than others: it has 6 of 24, on 3 of 6 seeds, against 1 of 2 opponents"
-    )
+    assert by_player["small"]["games_note"] == "it played 6 of 24 games, on 3 of 6 seeds, against 1 of 2 opponents"
     met = found[(found["model"] == "small") & (found["opponent"] == "baseline/a")].iloc[0]
-    assert met["games_note"] == "other games than others: it has 6 of 12, on 3 of 6 seeds"
+    assert met["games_note"] == "it played 6 of 12 games, on 3 of 6 seeds"
     alone = with_coverage(connection, results[results["model"] == "small"])
     assert set(alone["coverage"]) == {1.0}
 
@@ -92,7 +90,7 @@ def test_the_page_gives_no_rank_to_who_lacks_games_and_compares_the_same_games()
     rows = {row.model: row for row in board_of(found, "").rows}
     assert list(rows) == ["small", "wide"], "rows stand by their mean"
     assert (rows["wide"].rank, rows["small"].rank) == (1, None)
-    assert "other games than others: it has 6 of 24" in rows["small"].note
+    assert "it played 6 of 24 games" in rows["small"].note
     section = same_games_section(found)
     assert section.answer.startswith("On the games that all players have, wide is first: ")
     assert isinstance(table := section.blocks[0], Table)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import duckdb
 import pytest
 
+from dtef_pipeline.site.content import Estimate, Fold, Table
+from dtef_pipeline.site.contents import SiteContents
+from dtef_pipeline.site.drift_page import drift_page
+from dtef_pipeline.site.family_view import BoardRow, FamilyView, RankedBoard
 from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.text.visible import make_visible
-from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of, unpacked
+from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of, made_site, unpacked
 
 
 class Read(HTMLParser):
@@ -107,8 +112,41 @@ def test_two_models_are_compared_by_item(files: dict[str, str]) -> None:
 
 def test_drift_names_what_moved(files: dict[str, str]) -> None:
     text = Read(files["drift.html"]).text
-    assert "1 of the watched series drifted." in text
+    assert "1 of 1 watched series drifted: bob in Made up, asked." in text
     assert '"at":"2026-01-03","value":0.4' in files["drift.html"].replace("0.39999999999999997", "0.4")
+
+
+def test_families_without_an_alarm_are_folded_behind_those_with_one() -> None:
+    """Four chapters of equal weight hid the one alarm."""
+    connection = connected()
+    connection.execute("INSERT INTO drift BY NAME SELECT * REPLACE ('calm' AS family, 'none' AS verdict) FROM drift")
+    calm = replace(made_site(), family="calm", title="Calm")
+    text = Read(files_of(connection, calm, made_site())["drift.html"]).text
+    assert text.index("Drift in 1 of 1 series") < text.index("Families without an alarm") < text.index("Calm: No drift")
+    page = drift_page(SiteContents(connection, [calm, made_site()]))
+    assert [(one.id, [type(block) for block in one.blocks][:1]) for one in page.sections] == [
+        ("made", [Table]),
+        ("quiet", [Fold]),
+    ]
+
+
+def test_models_stand_in_the_order_of_their_numbers() -> None:
+    rows = [BoardRow(f"m{n}", Estimate(0.5)) for n in (10, 1, 2)]
+    view = FamilyView("None is ranked.", [RankedBoard("", "Letters", "Mean score", rows)])
+    contents = SiteContents(connected(), [replace(made_site(), read=lambda _: view)])
+    assert list(contents.model_paths) == ["m1", "m2", "m10"]
+    assert "Made up, Letters: score" in files_of(connected(), replace(made_site(), read=lambda _: view))["index.html"]
+
+
+def test_data_and_preference_call_parts_by_their_names() -> None:
+    connection = connected()
+    connection.execute("UPDATE costs SET first_level = 'letters'")
+    named = replace(made_site(), part_words=lambda part: f"Short {part}")
+    assert "Short letters" in Read(files_of(connection, named)["data.html"]).text
+
+
+def test_a_model_page_says_once_why_one_interval_may_have_two_verdicts(files: dict[str, str]) -> None:
+    assert files["models/ada.html"].count("Holm's correction is made within three groups".replace("'", "&#39;")) == 1
 
 
 def test_hostile_names_are_text_and_scripts_are_the_sites_own(files: dict[str, str], hostile_path: str) -> None:

@@ -21,7 +21,7 @@ def test_the_best_stands_beside_the_next() -> None:
     apart = board(row("o3", 0.7, 2, 2, 2), row("gpt", 0.8, 1, 1, 1))
     assert best_of_models(apart) == "Best of 2 models: gpt scores 0.800 (0.750 to 0.850); next is o3, 0.700."
     close = board(row("gpt", 0.8, 1, 1, 2), row("o3", 0.79, 2, 1, 2))
-    assert best_of_models(close).endswith("next is o3, 0.790; their ranks are not told apart.")
+    assert best_of_models(close).endswith("next is o3, 0.790; tests do not separate the two.")
 
 
 def test_without_a_ranked_model_it_says_so() -> None:

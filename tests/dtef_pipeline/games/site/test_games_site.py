@@ -110,6 +110,20 @@ def test_a_board_ranks_models_that_have_the_same_games_with_baselines_as_referen
     assert "higher is better" in board.measure
 
 
+def test_a_board_says_where_baselines_have_other_games_than_the_ranked_models(kuhn: Tables) -> None:
+    """A model stood at -0.5 of 4 games beside baselines of 80."""
+    assert "Ranked models" not in games_view(kuhn).boards[0].measure
+    is_baseline = pc.starts_with(kuhn["episodes"]["model"].cast(pa.string()), "baseline/")
+    is_first = pc.equal(kuhn["episodes"]["cluster"], kuhn["episodes"]["cluster"][0])
+    few = {**kuhn, "episodes": kuhn["episodes"].filter(pc.or_(is_baseline, is_first))}
+    board = games_view(few).boards[0]
+    games = {row.model: row.more["n_games"] for row in board.rows}
+    assert len({n for name, n in games.items() if "baseline" not in name}) == 1
+    of_models, of_baselines = min(games.values()), max(games.values())
+    assert of_models < of_baselines
+    assert f"Ranked models played the same {of_models} games, baselines {of_baselines}" in board.measure
+
+
 def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn: Tables) -> None:
     assert [one.title for one in games_view(kuhn).boards] == ["Kuhn (poker)"]
     as_calm = {
@@ -222,10 +236,10 @@ def test_a_scenario_page_has_opponents_metrics_form_and_rules(view: FamilyView, 
     assert folds[0] == "Efficacy"
     assert {"Risk", "Safety"} <= set(folds)
     form = section_of(page.sections, "form")
-    assert form.answer.startswith("2 of 4 players wrote only legal moves; most illegal texts: <b>hostile</b>")
+    assert form.answer.startswith("2 of 4 players made no illegal move; <b>hostile</b>")
     assert "Illegal texts ↓" in [one.title for one in table_of(form).columns]
     facts = {row["name"]: row["value"] for row in table_of(section_of(page.sections, "rules")).rows}
-    assert facts["A text that is no move"] == "2 more texts in the same turn, then a move is made for it"
+    assert facts["A text without a legal move"] == "2 more texts in the same turn, then a move is made for it"
     assert section_of(page_of(view, "games/scenarios/solitaire.thirteen.html").sections, "opponents").is_empty
 
 
@@ -292,7 +306,7 @@ def test_of_many_episodes_a_seeded_sample_is_listed_with_the_extremes_of_each_pl
     played = pc.sum(pc.equal(kuhn["episodes"]["status"], "played")).as_py()
     assert (
         section.answer
-        == f"{played} episodes were played to the end; 60 are listed, by lot, with the best and worst of each player."
+        == f"{played} episodes were played to the end; the list shows 60: the best and worst of each player, and others at random."
     )
     for model in ("steady", HOSTILE.name, "baseline/nash"):
         label = model.replace("baseline/nash", "nash (baseline)")

@@ -135,6 +135,9 @@ def test_what_was_read_and_the_judges_used_are_counted() -> None:
     for name in ("rubric_responses", "rubric_runs"):
         made.rows[name][:] = [row for row in made.rows[name] if row["blueprint"] == "health__topic-0"]
     findings, used = data_sections(RubricRows(connected(made.tables())))
-    assert findings.answer == "2 blueprints read with 6 prompts; 1 had errors, whose parts were set aside; 1 were not run."
+    assert findings.answer == "2 blueprints read with 6 prompts; 1 had errors, whose parts were set aside; 1 was not run."
     assert [row["level"] for row in rows_of(findings)] == ["error", "warning", "info", "info"]
-    assert used.answer == "2 judges gave 19 verdicts; least readable is a (standard), 10.0% of replies without a class."
+    assert (
+        used.answer
+        == "2 judges were asked for 20 judgements; 19 of them can be read. a (standard) has the largest share of replies without a class, 10.0%."
+    )

@@ -149,5 +149,5 @@ def test_a_model_with_a_score_in_fewer_segments_than_others_has_a_note() -> None
         {"context_level": "0", "condition": "c", "n_segments": [59, 106], "consistency_note": [None, "a caution"]}
     )
     few, many = with_fewer_segments(frame)
-    assert few == "only 59 of 106 segments: spreads over different segments do not compare"
+    assert few == "only 59 of 106 segments: do not compare its spread with that of models asked about other segments"
     assert many == "a caution"

@@ -97,7 +97,7 @@ def test_models_are_ranked_among_models_with_the_range_that_tests_among_models_l
         ),
         (
             [compared("a", OTHERS, "not told apart", "reference")],
-            "No model is told apart from the answer of everybody else: the best of 2 models, a, scores 0.800 against 0.700 "
+            "No model clearly differs from the answer of everybody else: the best of 2 models, a, scores 0.800 against 0.700 "
             "on the pairs that both have; "
             "a perfect model would score 0.900 on all pairs.",
         ),
@@ -108,7 +108,7 @@ def test_models_are_ranked_among_models_with_the_range_that_tests_among_models_l
         ),
         (
             [compared("a", OTHERS, "not tested", "reference")],
-            "Nothing could be tested: the best of 2 models, a, scores 0.800 against 0.700 of the answer of everybody else "
+            "No test was possible: the best of 2 models, a, scores 0.800 against 0.700 of the answer of everybody else "
             "on the pairs that both have; "
             "a perfect model would score 0.900 on all pairs.",
         ),

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dtef_pipeline.site.content import DataFile, Link, Page, Section, Table
+from dtef_pipeline.site.content import DataFile, Link, Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.family_view import FamilyView
 from dtef_pipeline.site.rendering import render_data, render_page, script_json
 from dtef_pipeline.survey.site import family_site, item_scores, pair_pages, texts
@@ -121,6 +121,26 @@ def test_pages_of_segments_and_questions_say_who_is_best(open_tables: Open) -> N
     assert [column.title for column in groups.columns][3:6] == ["Agree", "Neutral", "Disagree"]
     assert groups.rows[0]["apart"] == pytest.approx(0.1)  # half of |.5-.4| + |.3-.4| + |.2-.2|
     assert groups.rows[0]["o0"] == pytest.approx(0.5)
+
+
+def opened_first(page: Page) -> tuple[Any, list[str]]:
+    (block,) = section_of(page, "pairs").blocks
+    assert isinstance(block, TemplateBlock)
+    return block.values["first"], block.values["notes"]
+
+
+def test_a_page_opens_on_a_pair_that_a_model_was_asked(open_tables: Open) -> None:
+    """A segment's page opened on a question without a prediction."""
+    rows = [*everywhere(OTHERS, 0.6, "q0"), *everywhere(OTHERS, 0.6, "q1"), *asked("a", {KENYA: 0.5}, "q1")]
+    found = pages_of(read(open_tables(rows, **tables())))
+    kenya, question = page_of(found, "Kenya"), page_of(found, "Question q1?")
+    segments = [one[0] for one in found[pair_pages.SHARED_DATA].value["segments"]]
+    assert opened_first(kenya) == (1, [])
+    assert opened_first(question) == (segments.index("Kenya"), [])
+    other = page_of(found, next(one for one in segments if one != "Kenya"))
+    assert other.answer.startswith("No model was asked about ")
+    assert opened_first(other) == ("", ["No model was asked about this segment: the table has baselines only."])
+    assert opened_first(page_of(found, "Question q0?"))[0] == ""
 
 
 def test_data_of_pairs_are_in_the_order_of_the_options_and_draws_are_averaged(open_tables: Open) -> None:
@@ -324,5 +344,5 @@ def test_lists_lead_to_the_pages(open_tables: Open) -> None:
     links = [row[name] for section, name in ((segments, "segment"), (questions, "question")) for row in table_of(section).rows]
     assert all(isinstance(one, Link) and one.href in found for one in links)
     assert [row["question"].text for row in table_of(questions).rows] == ["Question q0?", "Question q1?"]
-    assert segments.answer.startswith("Of 4 segments Kenya is predicted best (0.700)")
+    assert segments.answer.startswith("Models predict Kenya best of 4 segments (0.700)")
     assert family_site.SURVEY_SITE.part == "segment"

@@ -95,16 +95,29 @@ def test_the_surest_gaps_come_first_and_all_are_counted(open_tables: Open) -> No
         "gaps"
     ]
     assert found.answer == (
-        "Of 2 models in segments: 1 worse there than in the attribute's other segments, 0 better, 1 not told apart."
+        "Of 2 tested pairs of a model and a segment, the model predicts 1 worse than its attribute's other segments, 0 better."
     )
     assert [row["segment"] for row in table(found).rows] == ["country:kenya", "country:chile"]
     assert [table(found).rows[0][name] for name in ("deviation", "low", "high")] == [-0.05, -0.08, -0.02]
 
 
+def test_untested_gaps_are_not_counted(open_tables: Open) -> None:
+    """The page said “0 worse, 0 better” of rows that were not tested."""
+    row = of_model("a", attribute="country", segment="country:kenya", score=0.6, verdict="not tested", note="not tested: alone")
+    gaps = pa.Table.from_pylist([row], schema=SEGMENT_GAPS)
+    found = sections(open_tables, scores_of("a", 0.5, 0.6), segment_gaps=gaps)["gaps"]
+    assert found.answer == "No gap could be tested; the notes below the table say why."
+
+
+def test_a_caption_promises_intervals_only_where_there_are_any(open_tables: Open) -> None:
+    rows = scores_of("a", 0.5, 0.6) + scores_of("a", 0.8, 0.9, segment="ageGroup:18-25", attribute="ageGroup", value="18-25")
+    assert table(sections(open_tables, rows)["attributes"]).caption == "Mean score by attribute"
+
+
 def test_attributes_stand_side_by_side_in_words(open_tables: Open) -> None:
     rows = scores_of("a", 0.5, 0.6) + scores_of("a", 0.8, 0.9, segment="ageGroup:18-25", attribute="ageGroup", value="18-25")
     found = sections(open_tables, rows)["attributes"]
-    assert found.answer == "Models predict segments by “Age” best (0.850), those by “Country” worst (0.550)."
+    assert found.answer == "Models predict segments of the attribute “Age” best (0.850) and those of “Country” worst (0.550)."
     assert [column.title for column in table(found).columns] == ["Model", "Age", "Country"]
     assert table(found).rows[0]["ageGroup"].value == pytest.approx(0.85)
 
@@ -156,7 +169,7 @@ def test_quarantine_and_findings_are_said_once_each(open_tables: Open) -> None:
         survey_quarantine=pa.Table.from_pylist(aside, schema=SURVEY_QUARANTINE),
         survey_findings=pa.Table.from_pylist(noticed, schema=SURVEY_FINDINGS),
     )
-    assert found["quarantine"].answer == "2 rows of the files set aside before anything was asked."
+    assert found["quarantine"].answer == "2 rows of the files were set aside before any model was asked."
     assert [row["rounds"] for row in table(found["findings"]).rows] == ["S1, S2"]
     assert table(found["findings"]).rows[0]["items"] == "a; b"
 
@@ -187,9 +200,7 @@ def test_it_says_why_questions_are_together(open_tables: Open, battery: str, tex
 def test_a_question_of_several_rounds_is_one_question_and_links_batteries(open_tables: Open) -> None:
     rows = [*of("rule:a", "A judge", "The nurse"), *of("rule:b", "A judge", "Why?", round_id="S2"), *of("rule:c", "Where?")]
     found = sections(open_tables, scores_of("a", 0.5), survey_responses=survey_rows(*rows))["batteries"]
-    assert found.answer == (
-        "4 different questions of 2 rounds make 2 batteries: 1 of two and more different questions, 1 of a single one."
-    )
+    assert found.answer == ("4 different questions of 2 rounds form 2 batteries: 1 with several questions, 1 with one.")
     (row,) = table(found).rows
     assert row["why"].endswith("; questions asked in several rounds")
     assert row["texts"].split("\n").count("A judge") == 1
