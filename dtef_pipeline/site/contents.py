@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -87,7 +87,12 @@ class SiteContents:
     def table(self, name: str, family: str) -> pd.DataFrame:
         """The rows of a table over all families; a model of several variants is called by its variant. Empty without the table."""
         frame = self._stored(name, family)
+        if "way" in frame and len(frame):
+            frame = frame.assign(way=frame["way"].map(self._watched_words(family)))
         return named_apart(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
+
+    def _watched_words(self, family: str) -> Callable[[str], str]:
+        return next((one.site.watched_words for one in self.families if one.name == family), str)
 
     def comparisons(self, family: str) -> pd.DataFrame:
         """The comparisons of a family's models, on items that are a fair test."""
@@ -101,9 +106,13 @@ class SiteContents:
 
     @cached_property
     def drift(self) -> Mapping[str, pa.Table]:
-        """By family the verdicts on its series."""
-        order = ("model_variant", "way")
-        return {one.name: self.rows.table("drift", DRIFT.names, {"family": one.name}, order) for one in self.families}
+        """By family the verdicts on its series, with the way of asking in words."""
+        return {one.name: self._drift_of(one) for one in self.families}
+
+    def _drift_of(self, family: ShownFamily) -> pa.Table:
+        found = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "way"))
+        words = [one if one is None else family.site.watched_words(one) for one in found["way"].to_pylist()]
+        return found.set_column(found.schema.get_field_index("way"), "way", pa.array(words, pa.string()))
 
     @cached_property
     def drift_rows(self) -> Mapping[str, Sequence[StoredRow]]:

@@ -19,7 +19,14 @@ from dtef_pipeline.games.site.model_sections import GameModelSections
 from dtef_pipeline.games.site.personas_section import persona_rows, personas_section
 from dtef_pipeline.games.site.scenario_page import scenario_pages
 from dtef_pipeline.games.site.strategy_section import strategies_section
-from dtef_pipeline.games.site.words import KnownGames, metric_title, part_words, ranked_metric_words, scenario_title
+from dtef_pipeline.games.site.words import (
+    KnownGames,
+    metric_title,
+    part_words,
+    ranked_metric_words,
+    scenario_title,
+    watched_words,
+)
 from dtef_pipeline.games.tables import GAMES_TABLES
 from dtef_pipeline.games.watched_play import GAMES_WATCHED
 from dtef_pipeline.identity import digest
@@ -117,6 +124,7 @@ GAMES_SITE = FamilySite(
     shown_too=("strategy_values",),
     part_words=part_words,
     metric_words=ranked_metric_words,
+    watched_words=watched_words,
     responses="episode_turns",
 )
 

@@ -39,6 +39,7 @@ _METRIC_TITLES = {
 }
 _OUTCOME_WORDS = {"win": "won", "loss": "lost", "draw": "draw", "unsolved": "not solved", "no_agreement": "no agreement"}
 SIDE_WORDS = {"higher": "higher is better", "lower": "lower is better"}
+_WATCHED_WAY = re.compile(r"persona (.*) against (.*), (\w+)")
 _AS_PERSONA = re.compile(r"([a-z0-9][a-z0-9_-]*:v\d+)@(.+)", re.DOTALL)
 
 
@@ -62,6 +63,15 @@ def ranked_metric_words(metric: str) -> str:
     """`illegal_rate`, or `kuhn v1: illegal_rate`, as preference names what it is compared with, in words."""
     scenario, colon, name = metric.rpartition(": ")
     return f"{scenario.replace('-', ' ').capitalize()}{colon}{metric_title(name)}"
+
+
+def watched_words(way: str) -> str:
+    """`itself against nash (baseline), Won` of `persona none against baseline/nash, success_rate`, as drift calls a way of playing."""
+    found = _WATCHED_WAY.fullmatch(way)
+    if found is None:
+        return way
+    labels = PlayerLabels({}, {})
+    return f"{labels.persona(NO_PERSONA if found[1] == 'none' else found[1])} against {labels.opponent(found[2])}, {metric_title(found[3])}"
 
 
 def outcome_words(outcome: str) -> str:

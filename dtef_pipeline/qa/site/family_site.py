@@ -12,7 +12,7 @@ from dtef_pipeline.qa.qa_paired import QA_PAIRED
 from dtef_pipeline.qa.site.boards import SuiteBoard, compared_way, main_boards, suite_boards, unscored, verdict
 from dtef_pipeline.qa.site.checked import pass_section, validity_section
 from dtef_pipeline.qa.site.explorer import explorer_files, kept_share
-from dtef_pipeline.qa.site.human_names import part_title, part_words, ranked_metric_words, suite_title, way_words
+from dtef_pipeline.qa.site.human_names import part_title, part_words, ranked_metric_words, suite_title, watched_words, way_words
 from dtef_pipeline.qa.site.model_sections import QaModelSections
 from dtef_pipeline.qa.site.suite_page import item_page, suite_page, suites_section
 from dtef_pipeline.qa.site.suite_scores import QaScores, SuiteScores
@@ -155,5 +155,6 @@ QA_SITE = FamilySite(
     part_words=part_words,
     metric_words=ranked_metric_words,
     asked_words=lambda level, condition: way_words(condition),
+    watched_words=watched_words,
     responses="qa_responses",
 )

@@ -46,6 +46,7 @@ _SCORER_WORDS = {
     "no scorer": "nothing, as no scorer fits the type",
 }
 _SCORER = re.compile(r"(by type|[a-z_]+) ([0-9]+)\Z")
+_WATCHED_WAY = re.compile(r"(.*), (\w+) by (.*)")
 _RANKED_METRIC = re.compile(r"(.+?): (\w+) \[(.*)\]")
 
 
@@ -132,3 +133,11 @@ def ranked_metric_words(metric: str) -> str:
     way, _, scorer = found[3].partition(", ")
     words = (metric_words(found[2]), way_words(way), f"by {scorer_words(scorer)}" if scorer else "")
     return f"{suite_title(found[1])}: {', '.join(filter(None, words))}"
+
+
+def watched_words(way: str) -> str:
+    """`letters, correct by numeric 2`, as the tables of drift name a way of asking, in words."""
+    found = _WATCHED_WAY.fullmatch(way)
+    if found is None:
+        return way
+    return ", ".join(filter(None, (way_words(found[1]), f"{metric_words(found[2])} by {scorer_words(found[3])}")))

@@ -24,7 +24,7 @@ from dtef_pipeline.survey.site.pair_pages import PairPages
 from dtef_pipeline.survey.site.pair_store import store_pairs
 from dtef_pipeline.survey.site.sections import sections
 from dtef_pipeline.survey.site.texts import load_texts, sample_pairs
-from dtef_pipeline.survey.site.words import asked_words, part_words, ranked_metric_words
+from dtef_pipeline.survey.site.words import asked_words, part_words, ranked_metric_words, watched_words
 from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
 from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
 
@@ -84,5 +84,6 @@ SURVEY_SITE = FamilySite(
     part_words=part_words,
     metric_words=ranked_metric_words,
     asked_words=asked_words,
+    watched_words=watched_words,
     responses="predictions",
 )

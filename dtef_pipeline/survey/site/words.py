@@ -36,6 +36,7 @@ METRIC_NAMES: Mapping[str, str] = {
 }
 """What each metric is called."""
 _RANKED_METRIC = re.compile(r"(\w+) \[context (all|[0-9]{1,6}), (.+)\]")
+_WATCHED_WAY = re.compile(r"context (all|[0-9]{1,6})(?:, asked as (.+))?")
 BASELINE_WORDS: Mapping[str, str] = {
     LEAVE_ONE_OUT: "answer of everybody else",
     POPULATION_MARGINAL: "answer of everybody",
@@ -140,3 +141,11 @@ def ranked_metric_words(metric: str) -> str:
 def asked_words(level: str, condition: str) -> str:
     """`with 5 context questions, asked directly`."""
     return f"{ContextLevel(level).heading.lower()}, {condition_words(condition)}"
+
+
+def watched_words(way: str) -> str:
+    """`with 5 context questions, asked directly` of `context 5, asked as distribution`, as the tables of drift name a way of asking."""
+    found = _WATCHED_WAY.fullmatch(way)
+    if found is None:
+        return way
+    return asked_words(found[1], found[2]) if found[2] else ContextLevel(found[1]).heading.lower()

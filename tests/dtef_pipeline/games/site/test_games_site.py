@@ -26,6 +26,7 @@ from dtef_pipeline.games.site.words import (
     part_words,
     ranked_metric_words,
     scenario_title,
+    watched_words,
 )
 from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.site.content import Page, Section, Table, TemplateBlock
@@ -437,6 +438,8 @@ def test_names_are_words() -> None:
     assert part_words("poker") == "Poker"
     assert ranked_metric_words("limit-holdem v1: success_rate") == "Limit holdem v1: Won"
     assert ranked_metric_words("success_rate") == "Won"
+    assert watched_words("persona none against baseline/nash, success_rate") == "itself against nash (baseline), Won"
+    assert watched_words("asked") == "asked"
     assert [metric_title(name) for name in ("success_rate", "utility_share")] == ["Won", "Utility share"]
     assert labels.opponent("baseline/nash") == "nash (baseline)"
     assert labels.opponent("calm:v2@m") == "m as Calm v2"

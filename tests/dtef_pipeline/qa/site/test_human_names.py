@@ -15,6 +15,7 @@ from dtef_pipeline.qa.site.human_names import (
     ranked_metric_words,
     scorer_words,
     suite_title,
+    watched_words,
     way_words,
 )
 
@@ -85,3 +86,7 @@ def test_partitions_and_metrics_of_votes_are_words() -> None:
         "MMLU: correct answers, letters, by the number in the answer (version 2)"
     )
     assert ranked_metric_words("passed") == "programs that pass"
+    assert watched_words("bm25,10-chunks, correct by numeric 2") == (
+        "BM25, 10 passages, correct answers by the number in the answer (version 2)"
+    )
+    assert watched_words("asked") == "asked"

@@ -41,7 +41,8 @@ def test_scores_are_means_over_blueprints_and_few_blueprints_have_no_rank(made: 
     assert {row.model: row.score.value for row in view.boards[0].rows} == pytest.approx(means)
     best = max(means, key=lambda name: means[name])
     assert view.verdict == (
-        f"No model is ranked yet, as that takes 10 blueprints; over 3 blueprints {best} has the highest mean, {means[best]:.3f}, of 4 models."
+        f"No model is ranked yet, because a rank needs 10 blueprints. Over 3 blueprints {best} has the highest mean of 4 models: "
+        f"{means[best]:.3f}."
     )
     assert all("not ranked" in row.note for row in view.boards[0].rows)
 

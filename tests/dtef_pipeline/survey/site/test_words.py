@@ -18,6 +18,7 @@ from dtef_pipeline.survey.site.words import (
     part_words,
     ranked_metric_words,
     segment_label,
+    watched_words,
     way_title,
 )
 from dtef_pipeline.survey.tables import METRICS
@@ -92,6 +93,8 @@ def test_metrics_are_words() -> None:
     )
     assert ranked_metric_words("emd_normalized") == "Earth mover on the scale"
     assert ranked_metric_words("another") == "another"
+    assert watched_words("context 5, asked as distribution") == "with 5 context questions, asked directly"
+    assert (watched_words("context 0"), watched_words("asked")) == ("without context questions", "asked")
     assert set(METRICS) <= set(METRIC_NAMES)
 
 
