@@ -76,8 +76,8 @@ def test_the_board_shows_votes_of_other_tools(tmp_path: Path, monkeypatch: pytes
         with_votes(services, 3)
         counted_votes_of(services)
         tabs = client.get("/board").text
-        assert '<a href="/board?family=qa" aria-current="page">qa</a>' in tabs
-        assert '<a href="/board?family=elsewhere">elsewhere</a>' in tabs
+        assert '<a href="/board?family=qa" aria-current="page">Questions</a>' in tabs
+        assert '<a href="/board?family=elsewhere">Elsewhere</a>' in tabs
         assert "fox" not in tabs
         assert "fox" in client.get("/board?family=elsewhere").text
     services.close()

@@ -232,7 +232,7 @@ def test_a_model_has_its_strengths_and_its_worst_answers_with_prompt_and_respons
     assert strengths.answer == (
         "It beats the answer of everybody else in 0 of 4 segments; its lead is largest in Peru (-0.050) and smallest in Kenya (-0.300)."
     )
-    assert worst.answer == "Its lowest score of an answer that could be read is 0.300."
+    assert worst.answer == "Its lowest score on a readable answer is 0.300."
     html = html_of(Page("models/a.html", "a", "", [worst]))
     assert html.index("0.300: Kenya, Question q0?") < html.index("0.800: Poland") < html.index("0.000: Chile, Question q1?")
     assert "Be exact." in html
