@@ -74,10 +74,11 @@ def _place_words(family: ShownFamily, name: str) -> str:
     row = family.row_of(name)
     assert row is not None, f"{name} is on no board of {family.name}"
     score = f"{show(row.score, 'score')} ({show_interval(row.score)})" if show_interval(row.score) else show(row.score, "score")
-    if row.rank is None:
-        return f"{family.site.title}: {score}, not ranked."
-    of = next(len(board.models) for board in family.view.boards if row in board.rows)
-    return f"{family.site.title}: rank {row.rank} of {of}, {score}."
+    board = next(board for board in family.view.boards if row in board.rows)
+    where = f"{family.site.title}, {board.title}" if board.title else family.site.title
+    return (
+        f"{where}: {score}, not ranked." if row.rank is None else f"{where}: rank {row.rank} of {len(board.models)}, {score}."
+    )
 
 
 def _in_family(contents: SiteContents, family: ShownFamily, name: str) -> Iterator[Section]:

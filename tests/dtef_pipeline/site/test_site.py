@@ -135,7 +135,9 @@ def test_models_stand_in_the_order_of_their_numbers() -> None:
     view = FamilyView("None is ranked.", [RankedBoard("", "Letters", "Mean score", rows)])
     contents = SiteContents(connected(), [replace(made_site(), read=lambda _: view)])
     assert list(contents.model_paths) == ["m1", "m2", "m10"]
-    assert "Made up, Letters: score" in files_of(connected(), replace(made_site(), read=lambda _: view))["index.html"]
+    files = files_of(connected(), replace(made_site(), read=lambda _: view))
+    assert "Made up, Letters: score" in files["index.html"]
+    assert "Made up, Letters: 0.500, not ranked." in files["models/m1.html"]
 
 
 def test_data_and_preference_call_parts_by_their_names() -> None:
