@@ -20,7 +20,7 @@ _ASKED_COLUMNS = (
     *COST_COLUMNS,
 )
 _METHOD = (
-    "Intervals are 95% intervals. Scores of items that share a cluster, such as questions of one battery, count as one observation, because "
+    "Intervals are 95% intervals. Scores of items that share a cluster, such as one topic or one deal, count as one observation, because "
     "they are not independent.",
     "Two models are compared on the items on which both have a score. The adjusted p decides the verdict: Holm's correction covers the "
     "comparisons with other models and those with baselines separately. “Not told apart” means that the data do not decide.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-UNSEEN = re.compile(
+SHOWN_AS_NUMBERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
 )
 """Control characters but tab and line feed, characters without width, those that turn the direction of writing, tags, and selectors of
@@ -15,4 +15,4 @@ def make_visible(text: str) -> str:
     """The text with every character that cannot be seen as its number: `⟨U+202E⟩`. The line end of Windows becomes that of Unix."""
     if text.isascii() and text.isprintable():
         return text
-    return UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text.replace("\r\n", "\n"))
+    return SHOWN_AS_NUMBERS.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text.replace("\r\n", "\n"))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dtef_pipeline.site.family_view import FamilySite
 
-AS_ITSELF = "itself"
+ITSELF = "itself"
 """Of a model that plays as no persona."""
-_NO_PERSONA = ("", "none")
+_AS_NOBODY = ("", "none")
 _LONGEST_ASKED = 200
 """Characters of what a run was asked."""
 
@@ -51,7 +51,7 @@ def way_words(family: str, row: Mapping[str, Any]) -> str:
 
 def persona_words(names: Sequence[str]) -> list[str]:
     """Personas, and `itself` of none."""
-    return [AS_ITSELF if one in _NO_PERSONA else one for one in names]
+    return [ITSELF if one in _AS_NOBODY else one for one in names]
 
 
 def asked_in_words(family: str, asks: Mapping[str, Any]) -> str:

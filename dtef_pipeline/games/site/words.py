@@ -39,7 +39,7 @@ _METRIC_TITLES = {
 }
 _OUTCOME_WORDS = {"win": "won", "loss": "lost", "draw": "draw", "unsolved": "not solved", "no_agreement": "no agreement"}
 SIDE_WORDS = {"higher": "higher is better", "lower": "lower is better"}
-_WATCHED_WAY = re.compile(r"persona (.*) against (.*), (\w+)")
+_WAY_OF_PLAYING = re.compile(r"persona (.*) against (.*), (\w+)")
 _AS_PERSONA = re.compile(r"([a-z0-9][a-z0-9_-]*:v\d+)@(.+)", re.DOTALL)
 
 
@@ -67,7 +67,7 @@ def ranked_metric_words(metric: str) -> str:
 
 def watched_words(way: str) -> str:
     """`itself against nash (baseline), Won` of `persona none against baseline/nash, success_rate`, as drift calls a way of playing."""
-    found = _WATCHED_WAY.fullmatch(way)
+    found = _WAY_OF_PLAYING.fullmatch(way)
     if found is None:
         return way
     labels = PlayerLabels({}, {})

@@ -46,8 +46,8 @@ _SCORER_WORDS = {
     "no scorer": "nothing, as no scorer fits the type",
 }
 _SCORER = re.compile(r"(by type|[a-z_]+) ([0-9]+)\Z")
-_WATCHED_WAY = re.compile(r"(.*), (\w+) by (.*)")
-_RANKED_METRIC = re.compile(r"(.+?): (\w+) \[(.*)\]")
+_WAY_OF_ANSWERING = re.compile(r"(.*), (\w+) by (.*)")
+_METRIC_OF_SUITE = re.compile(r"(.+?): (\w+) \[(.*)\]")
 
 
 def suite_title(name: str) -> str:
@@ -127,7 +127,7 @@ def part_words(key: str) -> str:
 
 def ranked_metric_words(metric: str) -> str:
     """`correct`, or `mmlu: correct [letters, exact_choice 2]`, as preference names what it is compared with, in words."""
-    found = _RANKED_METRIC.fullmatch(metric)
+    found = _METRIC_OF_SUITE.fullmatch(metric)
     if found is None:
         return metric_words(metric)
     way, _, scorer = found[3].partition(", ")
@@ -137,7 +137,7 @@ def ranked_metric_words(metric: str) -> str:
 
 def watched_words(way: str) -> str:
     """`letters, correct by numeric 2`, as the tables of drift name a way of asking, in words."""
-    found = _WATCHED_WAY.fullmatch(way)
+    found = _WAY_OF_ANSWERING.fullmatch(way)
     if found is None:
         return way
     return ", ".join(filter(None, (way_words(found[1]), f"{metric_words(found[2])} by {scorer_words(found[3])}")))

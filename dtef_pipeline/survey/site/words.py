@@ -35,8 +35,8 @@ METRIC_NAMES: Mapping[str, str] = {
     "rps_corrected": "Ranked error",
 }
 """What each metric is called."""
-_RANKED_METRIC = re.compile(r"(\w+) \[context (all|[0-9]{1,6}), (.+)\]")
-_WATCHED_WAY = re.compile(r"context (all|[0-9]{1,6})(?:, asked as (.+))?")
+_METRIC_OF_BOARD = re.compile(r"(\w+) \[context (all|[0-9]{1,6}), (.+)\]")
+_WAY_OF_ASKING = re.compile(r"context (all|[0-9]{1,6})(?:, asked as (.+))?")
 BASELINE_WORDS: Mapping[str, str] = {
     LEAVE_ONE_OUT: "answer of everybody else",
     POPULATION_MARGINAL: "answer of everybody",
@@ -132,7 +132,7 @@ def part_words(key: str) -> str:
 
 def ranked_metric_words(metric: str) -> str:
     """`js`, or `js [context 5, distribution]`, as preference names what it is compared with, in words."""
-    found = _RANKED_METRIC.fullmatch(metric)
+    found = _METRIC_OF_BOARD.fullmatch(metric)
     if found is None:
         return METRIC_NAMES.get(metric, metric)
     return f"{METRIC_NAMES.get(found[1], found[1])}, {asked_words(found[2], found[3])}"
@@ -145,7 +145,7 @@ def asked_words(level: str, condition: str) -> str:
 
 def watched_words(way: str) -> str:
     """`with 5 context questions, asked directly` of `context 5, asked as distribution`, as the tables of drift name a way of asking."""
-    found = _WATCHED_WAY.fullmatch(way)
+    found = _WAY_OF_ASKING.fullmatch(way)
     if found is None:
         return way
     return asked_words(found[1], found[2]) if found[2] else ContextLevel(found[1]).heading.lower()

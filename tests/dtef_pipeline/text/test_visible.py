@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from dtef_pipeline.text.visible import UNSEEN, make_visible
+from dtef_pipeline.text.visible import SHOWN_AS_NUMBERS, make_visible
 
 
 @pytest.mark.parametrize(
@@ -27,4 +27,4 @@ def test_no_control_and_no_mark_of_direction_is_left_unseen() -> None:
     for code in range(0x110000):
         character = chr(code)
         if unicodedata.category(character) == "Cc" or unicodedata.bidirectional(character) in turning:
-            assert bool(UNSEEN.match(character)) is (character not in "\t\n"), hex(code)
+            assert bool(SHOWN_AS_NUMBERS.match(character)) is (character not in "\t\n"), hex(code)
