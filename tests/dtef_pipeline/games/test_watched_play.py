@@ -206,4 +206,6 @@ def test_the_pages_say_who_plays_worse_and_where_nothing_was_compared_what_to_do
     alone = duckdb.connect()
     alone.register("drift", once.checks)
     alone.register("drift_series", once.series)
-    assert "One snapshot only: drift needs the same items asked again on another day." in shown_drift(alone, GAMES_WATCHED)
+    assert "There is one snapshot only. To detect drift, ask the same items again on another day." in shown_drift(
+        alone, GAMES_WATCHED
+    )
