@@ -61,7 +61,8 @@ def _seats(found: ScenarioResults, trace: GameTrace, own: int) -> list[str]:
     """What the seats are called."""
     if found.playable:
         return list(found.playable.manifest.seats)
-    return [f"seat {at}" for at in range(max([move.seat for move in trace.moves] + [own]) + 1)]
+    known = [own, *(move.seat for move in trace.moves), *(range(len(trace.result.rewards)) if trace.result else ())]
+    return [f"seat {at}" for at in range(max(known) + 1)]
 
 
 def _move(step: EpisodeStep, before: Sequence[EpisodeStep]) -> dict[str, Any]:

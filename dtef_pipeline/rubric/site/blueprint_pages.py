@@ -40,7 +40,7 @@ from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
 from dtef_pipeline.text.beginning import beginning
 from dtef_pipeline.text.counted import counted
 
-MOST_TEXT = 14_000_000
+MOST_TEXT = 12_500_000
 """Characters of responses and reasons on the whole site; of more a sample of prompts has them."""
 SHOWN_SEED = 40
 _OPEN_UP_TO, _PROMPT_HEADING, _WORDS_ON_TOP = 2, 80, 24

@@ -22,8 +22,8 @@ from dtef_pipeline.text.counted import counted
 
 MOST_CODE_CHARACTERS = 40_000_000
 """Of the codes of all predictions on the site; where there are more, ways of asking are left out, those of the first leaderboard last."""
-_RESPONSES_WITHOUT_SCRIPTS = 2
-"""Responses to a pair that stand on a page itself."""
+_MODELS_SAMPLED = 5
+"""Models of a pair that stands on a page itself, the best first; there is one response to it."""
 SHARED_DATA = "survey/pairs.js"
 SCRIPT = "survey.js"
 HOW_TO_READ_PAIRS = (
@@ -84,7 +84,7 @@ class PairPages:
         return Section("pairs", "Predicted beside observed", [part], how=HOW_TO_READ_PAIRS)
 
     def _sample(self, what: str, place: int) -> list[Block]:
-        """A pair of the page as it can be read without scripts: shares of answers, and what two models wrote."""
+        """A pair of the page as it can be read without scripts: shares of answers, and what one model wrote."""
         at = self._samples[what].get(place)
         if at is None:
             return []
@@ -92,7 +92,7 @@ class PairPages:
         columns = [Column("who", "Answer of"), Column("score", "Score", "score")]
         columns += [Column(f"o{number}", option, "percent") for number, option in enumerate(options)]
         caption = f"{list(self.contents.segments.values())[at[0]].label}: {list(self.contents.questions.values())[at[1]].title}"
-        said = self.texts.get(at, ())[:_RESPONSES_WITHOUT_SCRIPTS]
+        said = self.texts.get(at, ())[:1]
         shown = [{"about": f"{self.series[one.series].name}, snapshot {one.snapshot}", "words": one.words} for one in said]
         texts = [TemplateBlock("survey/response.html.j2", {"prompt": said[0].prompt, "responses": shown})] if said else []
         return [Table(caption, columns, rows), *texts]
@@ -115,21 +115,21 @@ class PairPages:
         wanted = {at for own in self._samples.values() for at in own.values()}
         self.contents.connection.register("_sampled", pd.DataFrame(sorted(wanted), columns=["s", "q"]))
         models = [at for at in self.kept if self.series[at].way == self.contents.main and not self.series[at].is_reference]
+        best = "ORDER BY score DESC, series"
         rows = self.contents.connection.execute(
             f"""
             SELECT s, q, observed, names, scores, codes FROM {PAIRS} SEMI JOIN _sampled USING (s, q) LEFT JOIN (
-                SELECT s, q, list(series) AS names, list(score) AS scores, list(code) AS codes FROM (
-                    FROM {ANSWERS} SEMI JOIN _sampled USING (s, q) WHERE list_contains({models}, series) ORDER BY score DESC, series
-                ) GROUP BY s, q
+                SELECT s, q, list(series {best}) AS names, list(score {best}) AS scores, list(code {best}) AS codes
+                FROM {ANSWERS} SEMI JOIN _sampled USING (s, q) WHERE list_contains({models}, series) GROUP BY s, q
             ) USING (s, q)
             """
         ).fetchall()
         return {
             (s, q): [
                 {"who": "Observed", **_option_cells(shares(observed))},
-                *(self._answer_row(*one) for one in zip(names or (), scores or (), codes or (), strict=True)),
+                *(self._answer_row(*one) for one in zip(*(own[:_MODELS_SAMPLED] for own in found if own), strict=True)),
             ]
-            for s, q, observed, names, scores, codes in rows
+            for s, q, observed, *found in rows
         }
 
     def _answer_row(self, at: int, score: float | None, code: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PLACED
 from dtef_pipeline.text.counted import counted
 
-MOST_TEXT_CHARACTERS = 25_000_000
+MOST_TEXT_CHARACTERS = 22_000_000
 """Of the prompts and responses of all pages of segments together."""
 LONGEST = 4_000
 """Characters of one text; of longer ones the middle is left out."""

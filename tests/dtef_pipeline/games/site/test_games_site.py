@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dtef_pipeline.games.exact.strategy_values import StrategyOptions, strategy_rows
+from dtef_pipeline.games.in_play import trace_json, trace_of_json
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.site import episode_list
@@ -31,6 +33,7 @@ from dtef_pipeline.games.site.words import (
 from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.site.content import Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.site.rendering import render_page
 from dtef_pipeline.tables import in_schema
 from tests.made.game_pages import CALM, HOSTILE, SCENARIOS, games_files, games_view, played_league
 from tests.made.read_page import ReadPage
@@ -455,3 +458,14 @@ def test_names_in_tables_lead_no_page_out_of_its_folder_and_no_item_out_of_its_a
     assert all(re.fullmatch(r"[\w./-]+", path) and ".." not in path for path in paths)
     pages = games_view(kuhn).item_scores["page"]
     assert pages.str.fullmatch(r"games/scenarios/poker\.kuhn\.html#game=[\w%.-]+").all()
+
+
+def test_a_seat_that_has_a_result_has_a_name_where_only_the_other_one_moved(kuhn: Tables) -> None:
+    """The site stopped at the page of a scenario that is not installed any more."""
+    rows = kuhn["episodes"]
+    played = [trace_of_json(text) for text in rows["trace"].to_pylist()]
+    of_one = [trace_json(replace(one, moves=tuple(move for move in one.moves if move.seat == 0))) for one in played]
+    column = rows.schema.get_field_index("trace")
+    turned = rows.set_column(column, rows.schema.field(column), pa.array(of_one, rows.schema.field(column).type))
+    page = page_of(games_view({**kuhn, "episodes": turned}, KnownGames()))
+    assert "seat 1 (" in render_page(page, {"navigation": [], "made": ""})
