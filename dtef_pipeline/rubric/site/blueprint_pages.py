@@ -171,7 +171,12 @@ def _unscored(run: BlueprintRun) -> list[Block]:
 
 def _prompts(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile], n_answered: int) -> Section:
     is_open = len(run.prompts) <= _OPEN_UP_TO
-    parts = [prompt_part(rows, run, prompt, data.get(prompt["prompt"]), is_open) for prompt in run.prompts]
+    # Without scripts the responses to one prompt can be read.
+    sampled = min(data, key=lambda prompt: digest("without scripts", run.id, prompt), default="")
+    parts = [
+        prompt_part(rows, run, prompt, data.get(prompt["prompt"]), is_open, prompt["prompt"] == sampled)
+        for prompt in run.prompts
+    ]
     answer = f"{counted(len(run.prompts), 'prompt')} with {counted(len(run.models), 'model')}."
     if len(data) < n_answered:
         answer += f" Responses to {len(data)} of them are shown, drawn with seed {SHOWN_SEED}."

@@ -25,8 +25,12 @@ _LONGEST_CRITERION, _LONGEST_RESPONSE = 600, 20_000
 _SCORE_PARTS = {"hybrid": "Score", "coverage": "Coverage", "similarity": "Similarity"}
 
 
-def prompt_part(rows: RubricRows, run: BlueprintRun, prompt: StoredRow, data: DataFile | None, is_open: bool) -> TemplateBlock:
-    """The part of the page. `data`: its responses, of which the first and the last stand on the page; None: they are not on the site."""
+def prompt_part(
+    rows: RubricRows, run: BlueprintRun, prompt: StoredRow, data: DataFile | None, is_open: bool, is_sampled: bool
+) -> TemplateBlock:
+    """The part of the page. `data`: its responses; None: they are not on the site. `is_sampled`: whether the first and the last of them
+    stand on the page itself.
+    """
     name = prompt["prompt"]
     at, responses = run.positions[name], run.responses.of(name)
     values = {
@@ -42,7 +46,7 @@ def prompt_part(rows: RubricRows, run: BlueprintRun, prompt: StoredRow, data: Da
         "matrix": _criteria_matrix(rows, run, name),
         "n_responses": len(responses),
         "path": data and data.path,
-        "data": data and {**data.value, "sample": _ends(data.value["responses"])},
+        "data": data and is_sampled and {**data.value, "sample": _ends(data.value["responses"])},
         "blueprint": run.id,
         "is_open": is_open,
     }
