@@ -457,7 +457,7 @@ def test_names_in_tables_lead_no_page_out_of_its_folder_and_no_item_out_of_its_a
     paths = list(games_files({"persona_results": results.set_column(place, "league", outside)}))
     assert all(re.fullmatch(r"[\w./-]+", path) and ".." not in path for path in paths)
     pages = games_view(kuhn).item_scores["page"]
-    assert pages.str.fullmatch(r"games/scenarios/poker\.kuhn\.html#game=[\w%.-]+").all()
+    assert pages.str.fullmatch(r"games/scenarios/poker\.kuhn\.html#game=[\w%.-]+(&as=[\w%.-]+)?").all()
 
 
 def test_a_seat_that_has_a_result_has_a_name_where_only_the_other_one_moved(kuhn: Tables) -> None:
