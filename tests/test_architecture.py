@@ -28,7 +28,6 @@ MAY_SAY = {
 SAME_NAMES = {
     "dtef_pipeline: models.py": "the models that are asked, and drift of whole models: HOUSE names both rooms so",
     "dtef_pipeline: changes.py": "what changed between snapshots, and between two files of a survey",
-    "dtef_pipeline: estimate.py": "the family's part of one subject",
     "dtef_pipeline: settings.py": "the same, and the settings of drift",
 }
 RULES: dict[str, Callable[[Path], list[str]]] = {

@@ -53,20 +53,20 @@ def _one_by_one(context: click.Context, parameter: click.Parameter, levels: tupl
     return tuple(level for given in levels for level in given.replace(",", " ").split())
 
 
-_LIMIT = click.option(
+_takes_limits = click.option(
     "--limit",
     "limits",
     multiple=True,
     metavar="MODEL=N",
     help="Ask this model at most N prompts in each condition; may be repeated.",
 )
-_MAX_TOKENS = click.option(
+_takes_max_tokens = click.option(
     "--max-tokens",
     multiple=True,
     metavar="[MODEL=]N",
     help="Tokens that the run, or this model in it, may use at most; may be repeated.",
 )
-_EXPERIMENT = click.option(
+_takes_experiment = click.option(
     "--experiment",
     metavar="NAME|FILE",
     help="Experiment to run: it sets conditions, models, numbers of context questions, questions and draws.",
@@ -90,7 +90,7 @@ run = run_command(
     Exit code: 0 done; 1 a partition failed, or a file was left out; 2 the options or the set-up need mending; 4 a model never answered;
     130 interrupted (the responses so far are kept).
     """,
-        (_LIMIT, _MAX_TOKENS, _EXPERIMENT),
+        (_takes_limits, _takes_max_tokens, _takes_experiment),
     ),
     ["candidate"],
     ["ingest", "ask"],

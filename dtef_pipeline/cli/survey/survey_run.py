@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SOME_MODEL_SILENT = 4
 """Exit code: a language model of the run has no response at all, because its calls failed."""
-_MODELS_NAMED = 5
+_UNKNOWN_LENGTHS_NAMED = 5
 
 
 def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: Sequence[str]) -> list[str]:
@@ -102,7 +102,7 @@ def _assumed(found: DryRun) -> Iterator[str]:
     if not found.counts.rows:
         yield "baselines ask no model: no calls, no cost"
     if found.foreseen:
-        names = and_more(list(found.foreseen), _MODELS_NAMED, "; ")
+        names = and_more(list(found.foreseen), _UNKNOWN_LENGTHS_NAMED, "; ")
         yield (
             f"No reply of {names} is known yet: its length follows from what is asked for, such as "
             "the number of options, and leaves out what a model thinks unasked. Once there are some, their mean counts."
