@@ -150,10 +150,17 @@ class TestSays:
         assert "no calls, no cost" in ok("run", "--estimate", *ROUND)
         assert estimated("--model", "baselines") == []
 
-    def test_nothing_is_written(self, server: FakeLLM, ingested: Path) -> None:
-        before = sorted(path for path in ingested.rglob("*"))
-        ok("run", "--estimate", *ROUND, "--model", "fake", "--context", "2")
-        assert sorted(path for path in ingested.rglob("*")) == before
+    @pytest.mark.parametrize("first", ["ask", "ingest"])
+    def test_nothing_is_written(self, server: FakeLLM, ingested: Path, first: str) -> None:
+        before = {path: path.stat().st_mtime_ns for path in ingested.rglob("*")}
+        assert "calls" in ok("run", "--estimate", *ROUND, "--model", "fake", "--context", "2", "--from", first)
+        assert {path: path.stat().st_mtime_ns for path in ingested.rglob("*")} == before
+
+    def test_a_length_that_is_assumed_is_named_until_a_response_is_known(self, server: FakeLLM) -> None:
+        what = [*ROUND, "--model", "fake", "--questions", "2"]
+        assert "No reply of fake is known yet: its length follows from what is asked for" in ok("run", "--estimate", *what)
+        run_stages(*what)
+        assert "No reply of" not in ok("run", "--estimate", *what, "--snapshot", "later")
 
 
 class TestBudgets:
