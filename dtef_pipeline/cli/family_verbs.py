@@ -101,8 +101,6 @@ class FamilyFiles:
     """The tables of `list`, each with a name: (warehouse, **options)."""
     counted_rows: Mapping[str, str]
     """The tables whose rows are counted when they go, with what a row is; first that of responses."""
-    results: tuple[str, ...]
-    """The tables over all partitions."""
     stage: str = ""
     """The stage that makes tables of files; empty: none does."""
     notes: Notes[Any] | None = None
@@ -228,7 +226,7 @@ def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
                     files.notes.delete(warehouse, name)
     lines += [
         f"stored responses stay: a {files.noun} that is added again is asked nothing that it was asked before",
-        boards_follow(warehouse, stored, files.results),
+        boards_follow(warehouse, stored),
     ]
     if output == "json":
         click.echo(json.dumps({"removed": names, "lines": lines}, ensure_ascii=False))
@@ -269,11 +267,11 @@ def _rows_at(warehouse: Warehouse, table: str, at: Mapping[str, str]) -> list[st
     return snapshots
 
 
-def boards_follow(warehouse: Warehouse, family: Family, results: Iterable[str]) -> str:
+def boards_follow(warehouse: Warehouse, family: Family) -> str:
     """What becomes of boards and pages after scores went, in words: they go at once where nothing is scored any more."""
     boards_left = bool(warehouse.tables([family.scored]))
     if not boards_left:
-        clear_tables(warehouse, [*results, *SHARED_TABLES], family.name)
+        clear_tables(warehouse, [*family.rolled_up, *SHARED_TABLES], family.name)
     warehouse.refresh_database()
     if boards_left:
         return f"boards and pages follow at the next `dtef {family.name} board --refresh`"

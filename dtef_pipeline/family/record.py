@@ -137,6 +137,11 @@ class Family:
         return {**self.tables, self.board: made}
 
     @property
+    def rolled_up(self) -> list[str]:
+        """Its tables over all partitions, which roll-ups make of its scores."""
+        return [name for name, one in self.all_tables.items() if one.space is None and one.remake.endswith("board --refresh")]
+
+    @property
     def roll_ups(self) -> list[str]:
         """The assets over all partitions, where the engine makes them; the report is the last."""
         others = [one.name for one in self.boards]

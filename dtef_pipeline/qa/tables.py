@@ -424,8 +424,6 @@ _BY_QA_ADD = "dtef qa run {options} {models} --max-calls 0 --from ingest"
 _BY_QA_RUN = "dtef qa run {options} {models} --max-calls 0"
 _BY_QA_ROLL_UP = "dtef qa board --refresh"
 _BY_QA_ANCHORS = "dtef anchors --family qa {options}"
-RESULTS_OF_PARTS = tuple(QA_ROLLED_UP)
-"""The tables that follow from the scores of all parts."""
 _OF_PART, _OF_PART_SNAPSHOT = ("suite", "part"), ("suite", "part", "snapshot")
 QA_TABLES: Mapping[str, TableSpec] = {
     "qa_items": TableSpec(QA_ITEMS, QA_SPACE, _OF_PART, _BY_QA_ADD),

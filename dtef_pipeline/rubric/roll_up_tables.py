@@ -318,8 +318,6 @@ RUBRIC_ROLLED_UP = {
 """The tables over all blueprints beside the boards, by name."""
 
 
-RESULTS_OF_ALL = ("rubric_board", *RUBRIC_ROLLED_UP, *RUBRIC_CORRECTIONS)
-"""The tables that follow from the scores of all blueprints."""
 _BY_ADD = "dtef rubric run {options} {models} --max-calls 0 --from ingest"
 _BY_RUBRIC_RUN = "dtef rubric run {options} {models} --max-calls 0"
 _BY_ROLL_UP = "dtef rubric board --refresh"

@@ -29,7 +29,6 @@ from dtef_pipeline.games.document_lines import (
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_packs
 from dtef_pipeline.games.packs import pack
-from dtef_pipeline.games.tables import GAMES_TABLES
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -196,6 +195,5 @@ GAMES_FILES = FamilyFiles(
     check=_check,
     listed=_listed,
     counted_rows={"episodes": "episode", "decision_answers": "decision"},
-    results=tuple(name for name, spec in GAMES_TABLES.items() if spec.space is None),
     list_hint="`dtef games play SCENARIO` plays one; a player is human, baseline/NAME, a model, or PERSONA@MODEL",
 )

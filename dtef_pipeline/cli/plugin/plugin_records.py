@@ -36,7 +36,6 @@ def plugin_files(family: Family) -> FamilyFiles:
         check=partial(_check, family),
         listed=partial(_list_parts, family),
         counted_rows={family.responses: "response"},
-        results=(family.board, *(one.table or one.name for one in family.boards)),
         stage=family.ingested,
         notes=part_notes(family.name),
         next_step=f"`dtef {family.name} run --model MODEL` asks",

@@ -22,7 +22,7 @@ from dtef_pipeline.qa.item_files.item_rows import truth_id
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
-from dtef_pipeline.qa.tables import QA_RESPONSE_KEY, QA_SPACE, QA_TABLES, RESULTS_OF_PARTS
+from dtef_pipeline.qa.tables import QA_RESPONSE_KEY, QA_SPACE, QA_TABLES
 from dtef_pipeline.text.counted import counted
 from resources.item_files import ITEM_NOTES, QaSource, source_hash
 from resources.warehouse import Warehouse
@@ -177,7 +177,7 @@ def _read(
         for one in lost:
             yield f"{one.source.key}: gone with {one.earlier}: {one}; stored responses stay"
         if any(one.scored for one in lost):
-            yield boards_follow(warehouse, FAMILY_BY_NAME["qa"], RESULTS_OF_PARTS)
+            yield boards_follow(warehouse, FAMILY_BY_NAME["qa"])
         yield f"{parts.line('part', f' of {suite}')}: {_summary(added)}"
 
     return [AddedParts(add, lines, lambda _: _left_out(added.loaded.findings))]
@@ -276,7 +276,6 @@ QA_FILES = FamilyFiles(
     listed=_listed,
     notes=ITEM_NOTES,
     counted_rows={"qa_responses": "response"},
-    results=RESULTS_OF_PARTS,
     stage="qa_items",
     next_step="`dtef qa run --estimate` says what asking would cost, `dtef qa run --model MODEL` asks",
 )

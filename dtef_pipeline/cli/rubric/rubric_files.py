@@ -15,7 +15,6 @@ from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS, HEADER_PLACE
 from dtef_pipeline.rubric.blueprint.model import BlueprintFinding, ReadBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, blueprint_id, is_blueprint_file, read_blueprint
-from dtef_pipeline.rubric.roll_up_tables import RESULTS_OF_ALL
 from dtef_pipeline.text.counted import and_more, counted, plural
 from resources.added_functions import added_functions
 from resources.blueprint_files import BLUEPRINT_NOTES, NOTES_FOLDER, RubricFile, content_hash, gone_below
@@ -257,7 +256,6 @@ RUBRIC_FILES = FamilyFiles(
     still_there=_still_there,
     notes=BLUEPRINT_NOTES,
     counted_rows={"rubric_responses": "response", "rubric_judgements": "judgement"},
-    results=RESULTS_OF_ALL,
     stage="rubric_blueprints",
     next_step="`dtef rubric run --estimate` says what asking would cost, `dtef rubric run` asks",
 )

@@ -16,7 +16,6 @@ from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.survey.selection import shipped_experiment_rows
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
 from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS, NEXT_STEPS
 from dtef_pipeline.text.beginning import beginning
 from dtef_pipeline.text.counted import and_more, counted
@@ -321,7 +320,6 @@ SURVEY_FILES = FamilyFiles(
     listed=_listed,
     notes=ROUND_NOTES,
     counted_rows={"predictions": "response"},
-    results=tuple(name for name, spec in SURVEY_TABLES.items() if spec.space is None),
     by_first=True,
     stage="survey_responses",
 )
