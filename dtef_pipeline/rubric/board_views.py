@@ -66,9 +66,6 @@ BOARD_VIEWS = (
         },
     ),
     BoardView(
-        (),
-        ("judge", "said", "n", "same"),
-        ("note",),
         name=LABELS_VIEW,
         table="rubric_known_classes",
         shows="what people labelled, and how often judges say what they say",

@@ -11,7 +11,7 @@ import pandas as pd
 
 from assets.games.known_games import known_persona_versions, known_scenarios
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.families import CommandFamily, fitting, meanings_of, require_rolled_up
+from dtef_pipeline.cli.families import CommandFamily, fitting, fitting_rows, meanings_of, require_rolled_up
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
 from dtef_pipeline.cli.terminal import print_rows, whole_frame
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -171,8 +171,7 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _of_players(frame: pd.DataFrame, players: Sequence[str]) -> pd.DataFrame:
     """The rows of the players whose names fit."""
-    frame = _named(frame)
-    return frame[frame["player"].isin(fitting(sorted(frame["player"].unique()), players, "--player"))]
+    return fitting_rows(_named(frame), "player", players, "--player")
 
 
 def _notes(frame: pd.DataFrame) -> list[str]:
@@ -184,8 +183,7 @@ def _notes(frame: pd.DataFrame) -> list[str]:
 
 def _of_scenarios(frame: pd.DataFrame, leagues: Sequence[str], scenarios: Sequence[str]) -> pd.DataFrame:
     """The rows of each scenario that is meant, of one version of it."""
-    of_leagues = fitting(sorted(frame["league"].unique()), leagues, "--league")
-    frame = frame[frame["league"].isin(of_leagues)]
+    frame = fitting_rows(frame, "league", leagues, "--league")
     known = sorted((frame["league"] + "/" + frame["scenario"]).unique())
     chosen = fitting(known, [one if "/" in one else f"*/{one}" for one in scenarios], "--scenario")
     frame = frame[(frame["league"] + "/" + frame["scenario"]).isin(chosen)]
