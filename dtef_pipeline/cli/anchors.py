@@ -68,7 +68,7 @@ def run(family: str, given: Given) -> int:
     warehouse, settings = open_warehouse(), Settings.from_environment()
     check_home_path(settings)
     require_safe(given["snapshot"])
-    given = ANCHORED[family].with_panel({**given, "n": given["n"] or ANCHORED[family].usual_n}, settings)
+    given = ANCHORED[family].with_panel({**given, "anchors": given["anchors"] or ANCHORED[family].usual_n}, settings)
     names = ANCHORED[family].judges(given, settings, warehouse)
     costs, calls = (
         owned_budgets(given[name], names, known_models(settings, COMPUTED_MODELS)) for name in ("max_cost_usd", "max_calls")
@@ -117,13 +117,7 @@ def _with_scale(given: Given, settings: Settings) -> Given:
         raise ConfigError("--judges: allowed with --family qa; judges of rubrics are named by --judge APPROACH=MODEL")
     given = {name: value for name, value in given.items() if name != "judges_file"}
     panel = family_panel(settings, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
-    return {**_counts(given), "judges": list(given["judges"]), "scale": panel.scale}
-
-
-def _counts(given: Given) -> dict[str, Any]:
-    """The options, with the numbers of anchors under the names of their settings."""
-    counts = {"anchors": given["n"], "anchor_seed": given["seed"]}
-    return {**{name: value for name, value in given.items() if name not in ("n", "seed")}, **counts}
+    return {**given, "judges": list(given["judges"]), "scale": panel.scale}
 
 
 def _rubric_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
@@ -160,7 +154,7 @@ def _with_judge_settings(given: Given, settings: Settings) -> Given:
     judged = {"judge": next(iter(given["judges"]), None), "judges": given["judges_file"]}
     panel = family_panel(settings, QA_PANEL_SECTION, QaSettings)
     said = {name: getattr(panel, name) for name in ("daily_budget", "allow_unpriced")} if panel else {}
-    return {**_counts({name: value for name, value in given.items() if name != "judges_file"}), **judged, **said}
+    return {**{name: value for name, value in given.items() if name != "judges_file"}, **judged, **said}
 
 
 def _qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:

@@ -291,8 +291,10 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
 @main.command(short_help="Have judges judge stored responses again, to see if they moved.")
 @click.option("--family", type=click.Choice(["rubric", "qa"]), required=True, help="Family whose judges are watched.")
 @snapshot_or_base("Label of the night, such as 2026-01-31; a new label asks afresh.")
-@whole_number("--n", least=1, help="Number of anchors.  [default: 200 of rubrics (a response and a criterion each), 50 of qa]")
-@whole_number("--seed", least=0, default=SEED, help="Seed of the choice of new anchors.")
+@whole_number(
+    "--n", "anchors", least=1, help="Number of anchors.  [default: 200 of rubrics (a response and a criterion each), 50 of qa]"
+)
+@whole_number("--seed", "anchor_seed", least=0, default=SEED, help="Seed of the choice of new anchors.")
 @click.option(
     "--judges",
     "judges_file",
