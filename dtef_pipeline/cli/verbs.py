@@ -66,7 +66,7 @@ class ExplainsColumns(click.Command):
         super().format_epilog(ctx, formatter)
         if not self.table:
             return
-        from dtef_pipeline.cli.columns import explained
+        from dtef_pipeline.cli.survey.columns import explained
 
         for title, columns in explained(self.table):
             with formatter.section(title):

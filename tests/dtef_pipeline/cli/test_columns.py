@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.cli.columns import explained
 from dtef_pipeline.cli.survey.after_run import _COMPARED
+from dtef_pipeline.cli.survey.columns import explained
 from dtef_pipeline.survey.boards.meanings import EXPERIMENT, PLAIN, meanings, view_columns
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from tests.dtef_pipeline.cli.commands import CHOSEN, ok, refused
