@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.preference.votes import paired_response
+from dtef_pipeline.text.visible import make_visible
 from tests.dtef_pipeline.api.browsed import tags_of
 from tests.dtef_pipeline.api.reviewed import HOSTILE, hidden, reviewing, shown, store_of, voted
 from tests.made.voted import responses
@@ -19,8 +20,8 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
     ]
     with reviewing(tmp_path, rows) as client:
         page = client.get("/review")
-        assert {text[2:] for text in shown(page)[1:]} == {HOSTILE}
-        assert shown(page)[0] == HOSTILE
+        assert {text[2:] for text in shown(page)[1:]} == {make_visible(HOSTILE)}
+        assert shown(page)[0] == make_visible(HOSTILE)
         assert "<img" not in page.text
         scripts = [attributes.get("src") for tag, attributes in tags_of(page.text) if tag == "script"]
         assert scripts == ["/static/site.js", "/static/review.js"]
