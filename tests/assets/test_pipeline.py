@@ -225,11 +225,12 @@ class TestReruns:
         assert all("round=T2" in name for name in changed)
         assert len(pipeline.house.read("scores", round="T2")) == 3 * 4 * 2
 
-    def test_only_the_chosen_partitions_are_run_in_as_few_runs_as_there_are_ranges(self, pipeline: Pipeline) -> None:
+    def test_only_the_chosen_partitions_are_run_and_in_one_run(self, pipeline: Pipeline) -> None:
         keys = pipeline.keys
         assert len(pipeline.run(STAGE_NAMES[:1], keys=keys[1:3]).run_ids) == 1
         assert pipeline.status("survey_responses") == {key: GREEN if key in keys[1:3] else None for key in keys}
-        assert len(pipeline.run(STAGE_NAMES[:1], keys=[keys[0], keys[5], keys[2]]).run_ids) == 3
+        assert len(pipeline.run(STAGE_NAMES[:1], keys=[keys[0], keys[5], keys[2]]).run_ids) == 1
+        assert pipeline.status("survey_responses") == {key: GREEN if key in {*keys[:3], keys[5]} else None for key in keys}
 
     def test_a_partition_that_is_not_registered_is_named(self, pipeline: Pipeline) -> None:
         from dtef_pipeline.errors import DtefError

@@ -56,12 +56,12 @@ def given_to_command(model: type[RunSettings], name: str, value: Any, folder: Pa
 
     @click.command(cls=TakesSettings, settings=f"{model.__module__}.{model.__name__}", chosen=[name])
     def command(**options: Any) -> None:
-        given.append(options)
+        given.append(split_given(options)[0])
 
     flag = setting(model, name).option or f"--{name.replace('_', '-')}"
     if CliRunner().invoke(command, [flag, str(value)]).exit_code:
         raise ConfigError("refused")
-    return settings_of(model, split_given(given[0])[0])
+    return settings_of(model, given[0])
 
 
 def given_to_dagster(model: type[RunSettings], name: str, value: Any, folder: Path) -> object:
